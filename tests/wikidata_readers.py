@@ -13,7 +13,7 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 
 from lmkbc.kb.build.knowledge import FactRow
-from lmkbc.kb.export.left_out import Tally
+from lmkbc.kb.export.left_out import ExportTally
 from lmkbc.kb.export.quickstatements import Known, Proposal, proposal
 
 ITEM, PROPERTY = r"Q[1-9]\d*", r"P[1-9]\d*"
@@ -35,7 +35,7 @@ class Command(NamedTuple):
 
 def proposals(facts: Sequence[FactRow], known: Known | None = None) -> Iterator[Proposal]:
     """Return what an export would propose of some facts."""
-    return Tally().written(facts, lambda fact: proposal(fact, known or set()))
+    return ExportTally().written(facts, lambda fact: proposal(fact, known or set()))
 
 
 def version_1(text: str) -> list[Command]:

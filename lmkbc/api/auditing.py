@@ -134,12 +134,12 @@ def _sampled(path: Path, size: int, seed: int, out: Path | None, space: Workspac
     if size > MOST:
         raise OptionError("sample", f"is {size}: give {MOST} facts or fewer")
     base = Knowledge(path, report=report)
+    base.describe(space.relations)
     sample = draw(base, size, seed)
     facts = facts_of(base, sample)
     rows = rows_of(sample, facts)
-    about = {name: space.relations[name].definition for name in base.relations if name in space.relations}
     with staged(place) as stage:
-        (stage / PAGE).write_text(page(path.resolve().name, sample, facts, rows, about), encoding="utf-8")
+        (stage / PAGE).write_text(page(path.resolve().name, sample, facts, rows), encoding="utf-8")
         (stage / LABELS).write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
     return Audit(path, page=place / PAGE, labels=place / LABELS)
 
@@ -163,12 +163,9 @@ def _beside(
     precision: Sequence[LabelledPrecision],
     labelled: Recalibration | None,
 ) -> Audit:
+    base.describe(space.relations)
     known, counts = _known(base, files, space), KnownCounts()
-    single = {
-        name: space.relations[name].has_one_object() if name in space.relations else about.kind == "number"
-        for name, about in base.relations.items()
-    }
-    marked = counts.counted(known.marked(fact, single[fact.relation]) for fact in base.facts())
+    marked = counts.counted(map(known.marked, base.facts()))
     if out is None:
         for _ in marked:
             pass

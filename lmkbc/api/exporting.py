@@ -16,8 +16,8 @@ from lmkbc.errors import OptionError, check_known
 from lmkbc.files.atomic import staged, writing
 from lmkbc.files.writable import check_directory, check_new
 from lmkbc.kb.build.knowledge import Knowledge
-from lmkbc.kb.export import quickstatements, tables, wikidata_json
-from lmkbc.kb.export.left_out import Tally
+from lmkbc.kb.export import quickstatements, typed_facts, wikidata_json
+from lmkbc.kb.export.left_out import ExportTally
 from lmkbc.kb.export.ntriples import OWN, Triples, checked_base
 from lmkbc.progress import Report, silent
 from lmkbc.run.options import KnowledgeDir, WorkspaceDir
@@ -38,7 +38,7 @@ class Format(StrEnum):
     GRAPHML = "graphml"
 
 
-WRITTEN: Mapping[Format, Callable[[Knowledge, Triples, Tally], Iterable[str]]] = {
+WRITTEN: Mapping[Format, Callable[[Knowledge, Triples, ExportTally], Iterable[str]]] = {
     Format.NTRIPLES: lambda base, triples, tally: tally.written(
         base.facts(), lambda fact: "".join(triples.truthy(fact))
     ),
@@ -48,8 +48,8 @@ WRITTEN: Mapping[Format, Callable[[Knowledge, Triples, Tally], Iterable[str]]] =
     Format.WIKIDATA_JSON: lambda base, _, tally: wikidata_json.lines(
         filter(None, (wikidata_json.entity(facts, tally) for facts in base.by_subject()))
     ),
-    Format.CSV: lambda base, _, tally: tables.comma_separated(tally.written(base.facts(), tables.typed)),
-    Format.GRAPHML: lambda base, _, tally: tables.graphml(tally.written(base.facts(), tables.typed)),
+    Format.CSV: lambda base, _, tally: typed_facts.comma_separated(tally.written(base.facts(), typed_facts.typed)),
+    Format.GRAPHML: lambda base, _, tally: typed_facts.graphml(tally.written(base.facts(), typed_facts.typed)),
 }
 """Format of a text file -> its text in pieces."""
 REVIEWED = {
@@ -130,7 +130,7 @@ def export(
         raise OptionError("date", f"is {date!r}: give a day as in 2026-11-22") from None
     place, kind = Path(out), Format(format)
     chosen = own_names(Workspace(workspace), names_of(relation))
-    facts, tally = Knowledge(Path(knowledge), least, chosen=chosen, limit=limit, report=progress), Tally()
+    facts, tally = Knowledge(Path(knowledge), least, chosen=chosen, limit=limit, report=progress), ExportTally()
     if kind in REVIEWED:
         count = _write_review(facts, place, kind, known, batch, tally)
     else:
@@ -140,13 +140,13 @@ def export(
     return Export(place, count, tally.facts, left_out)
 
 
-def _write_file(facts: Knowledge, out: Path, kind: Format, triples: Triples, tally: Tally) -> int:
+def _write_file(facts: Knowledge, out: Path, kind: Format, triples: Triples, tally: ExportTally) -> int:
     """Write one file, and return the number of its lines, or of its rows."""
     check_new(out)
     count = 0
     with writing(out) as file:
         if kind is Format.PARQUET:
-            tables.write_parquet(file, tally.written(facts.facts(), tables.typed))
+            typed_facts.write_parquet(file, tally.written(facts.facts(), typed_facts.typed))
             return tally.facts
         for text in WRITTEN[kind](facts, triples, tally):
             content = text.encode()
@@ -155,7 +155,9 @@ def _write_file(facts: Knowledge, out: Path, kind: Format, triples: Triples, tal
     return count
 
 
-def _write_review(facts: Knowledge, out: Path, kind: Format, known: Path | str | None, size: int, tally: Tally) -> int:
+def _write_review(
+    facts: Knowledge, out: Path, kind: Format, known: Path | str | None, size: int, tally: ExportTally
+) -> int:
     """Write files for review, and return their number."""
     if known is None:
         lacks = "quickstatements writes only facts that Wikidata lacks: give those that it has with --known FILE"

@@ -16,7 +16,7 @@ from lmkbc.api.exporting import REVIEWED, Format
 RELATION = '''"""What it is."""
 from lmkbc import EntityType, Relation
 RELATION = Relation(
-    name="{name}", names=("has_{name}",), property="{property}", subject_type=EntityType("country", "Q6256"),
+    name="{name}", names=("has_{name}",), property="{property}", subject_type=EntityType("micronation", "Q188443"),
     object_type=EntityType("thing", "Q35120"), kind="{kind}", may_be_empty=True, definition="The {name}.",
     clozes=("{{subject}} has {{mask}}.",), question="What is the {name} of {{subject}}?", triple="has",
     statement="{{subject}} has {{object}}.", {more}
@@ -74,7 +74,7 @@ def options(tmp_path: Path) -> tuple[object, ...]:
     ]
     (tmp_path / "told.jsonl").write_text("".join(json.dumps(one) + "\n" for one in told))
     (tmp_path / "mine.toml").write_text(RECIPE)
-    (tmp_path / "subjects.csv").write_text("id,name,class\nQ657,Chad,country\nQ912,Mali,country\n")
+    (tmp_path / "subjects.csv").write_text("id,name,class\nQ657,Chad,Q188443\nQ912,Mali,Micronation\n")
     return ("--workspace", ".", "--edition", "mine")
 
 
@@ -103,6 +103,9 @@ def test_kinds_of_objects_from_replies_to_exports(
     for name in REVIEWED:
         assert told[name][0].startswith(f"{name}: 6 facts in 1 file to be checked"), name
         assert told[name][1] == f"{name}: 4 facts left out, by reason: {reasons}"
+    command.done("report", "kb")
+    page = (tmp_path / "kb" / "report" / "index.html").read_text()
+    assert ("<td>micronation</td>" in page, "unknown class" in page) == (True, False)
     check_graphs(tmp_path)
     check_tables(tmp_path)
     check_wikidata_s_formats(tmp_path)

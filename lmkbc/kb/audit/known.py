@@ -70,7 +70,7 @@ class Known:
     named: bool = False
     converted: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
 
-    def marked(self, fact: FactRow, has_one_object: bool) -> MarkedFact:
+    def marked(self, fact: FactRow) -> MarkedFact:
         """Return a fact with its mark.
 
         A fact without a QID is compared by name, and may be marked as new by mistake.
@@ -86,7 +86,7 @@ class Known:
             return MarkedFact(fact, Mark.NEW, False, _NOTHING)
         if not values.isdisjoint(known) or any(_rounds_to(number, fact) for number in self.converted.get(key, ())):
             return MarkedFact(fact, Mark.KNOWN, True, known)
-        return MarkedFact(fact, Mark.CONTRADICTING if has_one_object else Mark.NEW, True, known)
+        return MarkedFact(fact, Mark.CONTRADICTING if fact.about.one_object else Mark.NEW, True, known)
 
 
 def _rounds_to(number: str, fact: FactRow) -> bool:

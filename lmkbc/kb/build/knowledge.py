@@ -52,17 +52,36 @@ def partition(relation: str) -> str:
 
 
 class About(msgspec.Struct, frozen=True):
-    """Description of a relation, for readers of facts that have no workspace."""
+    """Description of a relation, for readers of facts that have no workspace.
+
+    subject, object: nouns for their classes. one_object: whether a subject has at most one object. other_side: name of
+    the relation that states the same facts from the object's side.
+    """
 
     property: Annotated[str, msgspec.Meta(pattern="^P[1-9][0-9]{0,11}$")]
     kind: Kind
     unit: str | None = None
     unit_id: Annotated[str, msgspec.Meta(pattern=f"^{QID}$")] | None = None
+    subject: str = ""
+    object: str = ""
+    definition: str = ""
+    one_object: bool = False
+    other_side: str = ""
 
     @classmethod
     def of(cls, relation: Relation) -> About:
         """Return the description of a relation."""
-        return cls(relation.property, relation.kind, relation.unit, relation.unit_id)
+        return cls(
+            relation.property,
+            relation.kind,
+            relation.unit,
+            relation.unit_id,
+            relation.subject_type.noun,
+            relation.object_type.noun,
+            relation.definition,
+            relation.has_one_object(),
+            relation.other_side(),
+        )
 
 
 class Shard(msgspec.Struct, frozen=True, kw_only=True):
@@ -257,6 +276,13 @@ class Knowledge:
         self._outputs, self._done, self.unsure = manifest.outputs, 0, 0
         self._by_value = "by" in (manifest.inputs.get("grow") or {})
         self._whole = sum(shard.facts.get(name, 0) for shard in manifest.shards for name in self.relations)
+
+    def describe(self, relations: Mapping[str, Relation]) -> None:
+        """Describe relations by a workspace's, where the manifest is of a version that has no nouns."""
+        for name, about in self.relations.items():
+            if not about.subject and name in relations:
+                same = {field: getattr(about, field) for field in ("property", "kind", "unit", "unit_id")}
+                self.relations[name] = msgspec.structs.replace(About.of(relations[name]), **same)
 
     @property
     def rows(self) -> int:

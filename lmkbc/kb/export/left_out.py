@@ -17,7 +17,7 @@ class LeftOutError(ValueError):
 
 
 @dataclass(slots=True)
-class Tally:
+class ExportTally:
     """Counts of an export: facts that were written, and facts that were left out, by reason."""
 
     facts: int = 0

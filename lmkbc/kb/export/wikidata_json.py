@@ -18,7 +18,7 @@ from lmkbc.errors import InputError
 from lmkbc.kb.build.facts import decimal
 from lmkbc.kb.build.knowledge import About, FactRow
 from lmkbc.kb.export.date_values import CIRCA, NATURE, date_of, time_value
-from lmkbc.kb.export.left_out import LeftOutError, Tally
+from lmkbc.kb.export.left_out import ExportTally, LeftOutError
 
 ENTITY = "http://www.wikidata.org/entity/"
 TEXTS = {"string": "string", "url": "url", "identifier": "external-id"}
@@ -32,7 +32,7 @@ LANGUAGE = "mul"
 Json = dict[str, Any]
 
 
-def entity(facts: Sequence[FactRow], tally: Tally) -> Json | None:
+def entity(facts: Sequence[FactRow], tally: ExportTally) -> Json | None:
     """Return the entity of one subject's facts; None if none of them can be written."""
     claims: dict[str, list[Json]] = {}
     for statement in tally.written(facts, _statement):

@@ -25,11 +25,11 @@ import lmkbc
 from lmkbc.api.exporting import REVIEWED, UNSURE, WRITTEN, Format
 from lmkbc.errors import InputError
 from lmkbc.kb.build.knowledge import About, FactRow, Knowledge
-from lmkbc.kb.export.left_out import LeftOutError, Tally
+from lmkbc.kb.export.left_out import ExportTally, LeftOutError
 from lmkbc.kb.export.ntriples import XSD, Triples, checked_base, iri, line, text
 from lmkbc.kb.export.quickstatements import commands, read_known, table
-from lmkbc.kb.export.tables import comma_separated as comma_separated_rows
-from lmkbc.kb.export.tables import graphml, typed
+from lmkbc.kb.export.typed_facts import comma_separated as comma_separated_rows
+from lmkbc.kb.export.typed_facts import graphml, typed
 from lmkbc.kb.export.wikidata_json import entity, lines, plain, quantity
 from lmkbc.relation import Kind
 from lmkbc.types import CandidateSet, Query
@@ -232,7 +232,9 @@ def test_any_text_is_one_line_of_review_and_of_json(subject: str, value: str, mo
     about = About("P1", kind)
     made = FactRow(0, subject, "Q1", value, "Q2", "4", 0.5, [], model, "area", about)
     batch = [*proposals([made])]
-    entities = [entity([one], Tally()) for one in (made, made._replace(subject_id=None, object_id=None, literal=None))]
+    entities = [
+        entity([one], ExportTally()) for one in (made, made._replace(subject_id=None, object_id=None, literal=None))
+    ]
     written = "".join(lines(filter(None, entities)))
     assert json.loads(written) == [one for one in entities if one]
     assert len(items(written)) == sum(one is not None for one in entities)
@@ -347,7 +349,7 @@ def test_numbers_are_exported_in_the_unit_of_the_relation_s_item(
     row = quantity_of(About("P2046", "number", unit, item))
     (proposal,) = proposals([row])
     assert proposal.value == amount + (unit_of_amount or "").replace("Q", "U")
-    claim: Any = entity([row], Tally())
+    claim: Any = entity([row], ExportTally())
     value = claim["claims"]["P2046"][0]["mainsnak"]["datavalue"]["value"]
     assert value == {"amount": f"+{amount}", "unit": f"{WD}{unit_of_amount}" if unit_of_amount else "1"}
     triples = "".join(Triples().statement(row))
@@ -403,7 +405,7 @@ OWN = "urn:lmkbc:entity/"
 
 def test_truthy_triples_are_wikidata_s() -> None:
     facts = [fact(), fact("A b", None), fact(object='"N"\n', object_id=None), LARGE, LARGE._replace(literal=None)]
-    tally = Tally()
+    tally = ExportTally()
     made = read("".join(tally.written(facts, lambda each: "".join(Triples().truthy(each)))))
     assert (tally.facts, tally.left_out) == (4, {"no readable number": 1})
     chad, borders = NamedNode(f"{WD}Q657"), NamedNode(f"{WDT}P47")
@@ -466,7 +468,7 @@ def test_whatever_a_model_wrote_every_line_is_a_triple(
 @given(writable_texts(), writable_texts(), writable_texts(), st.sampled_from(get_args(Kind)))
 def test_whatever_a_model_wrote_is_a_row_and_an_edge(subject: str, value: str, model: str, kind: str) -> None:
     hostile = fact(subject, None, object=value, object_id=None, model=model, about=About("P1", kind))  # type: ignore[arg-type]
-    rows = [*Tally().written([hostile], typed)]
+    rows = [*ExportTally().written([hostile], typed)]
     assert len(rows) == (kind not in ("number", "date"))
     (table,) = [pl.read_csv(text.encode(), infer_schema=False) for text in comma_separated_rows(rows)]
     assert [*table.select("subject", "object", "model").fill_null("").iter_rows()] == [(subject, value, model)] * len(

@@ -17,7 +17,7 @@ from lmkbc.answer.dates import PartialDate, Precision, read_date
 from lmkbc.kb.audit.known import Mark, read
 from lmkbc.kb.build.knowledge import About, FactRow
 from lmkbc.kb.export.date_values import EDTF, lexical, moment, time_value, timestamp
-from lmkbc.kb.export.left_out import LeftOutError, Tally
+from lmkbc.kb.export.left_out import ExportTally, LeftOutError
 from lmkbc.kb.export.ntriples import XSD, Triples
 from lmkbc.kb.export.quickstatements import commands, read_known, table
 from lmkbc.kb.export.wikidata_json import entity, lines
@@ -46,7 +46,7 @@ c. 1985        | "1985"^^gYear          | 1985-01-01  | +1985-00-00 | 9
 
 
 def fact(kind: Kind, value: str, literal: str | None = None) -> FactRow:
-    return FactRow(0, "X", "Q1", value, None, literal, 0.5, [], "m", "thing", About("P571", kind))
+    return FactRow(0, "X", "Q1", value, None, literal, 0.5, [], "m", "thing", About("P571", kind, one_object=True))
 
 
 def dated(text: str) -> FactRow:
@@ -95,7 +95,7 @@ def test_an_approximate_date_is_qualified_in_each_format() -> None:
     store.load("".join(Triples().statement(row)), RdfFormat.N_TRIPLES)
     (found,) = store.query(QUERY)
     assert [found[name].value for name in ("time", "precision")] == ["1985-01-01T00:00:00Z", "9"]
-    made: Any = entity([row, exact], Tally())
+    made: Any = entity([row, exact], ExportTally())
     (item,) = items("".join(lines(iter([made]))))
     assert [[*claim.qualifiers] for claim in item.claims["P571"]] == [["P1480"], []]
     batch = [*proposals([row, exact])]
@@ -115,7 +115,7 @@ def test_an_approximate_date_is_qualified_in_each_format() -> None:
 )
 def test_values_have_the_datatype_of_their_property(kind: Kind, datatype: str, value: str, triple: str) -> None:
     row = fact(kind, value, value if kind == "date" else None)
-    made: Any = entity([row], Tally())
+    made: Any = entity([row], ExportTally())
     assert items("".join(lines(iter([made])))) != []
     assert made["claims"]["P571"][0]["mainsnak"]["datatype"] == datatype
     assert next(Triples().truthy(row)).endswith(f" {triple} .\n")
@@ -137,7 +137,7 @@ def test_no_address_is_no_iri(value: str) -> None:
 
 @given(st.text(), st.sampled_from(get_args(Kind)), st.text())
 def test_any_text_of_any_kind_is_accepted_by_the_readers(value: str, kind: Kind, literal: str) -> None:
-    made = entity([fact(kind, value, literal if kind == "date" else "4")], Tally())
+    made = entity([fact(kind, value, literal if kind == "date" else "4")], ExportTally())
     written = "".join(lines(iter([made] if made else [])))
     assert json.loads(written) == ([made] if made else [])
     items(written)
@@ -168,18 +168,21 @@ def test_a_date_that_is_known_at_least_as_precise_is_not_proposed(
     assert not {*is_known} & {*proposed}
     assert {"1985-11", "1986"} <= {*proposed}
     found = read([path], about, frozenset({"Q1"}))
-    marks = {text: found.marked(dated(text), has_one_object=True).mark for text in texts}
+    marks = {text: found.marked(dated(text)).mark for text in texts}
     assert {text for text, mark in marks.items() if mark == Mark.KNOWN} == {*texts} - {*proposed}
 
 
 def test_years_before_christ_of_rdf_and_of_json_are_the_same_year(tmp_path: Path) -> None:
-    about, claims = {"P571": About("P571", "date")}, {"P571": [entity([dated("44 BC")], Tally())["claims"]["P571"][0]]}  # type: ignore[index]
+    about, claims = (
+        {"P571": About("P571", "date")},
+        {"P571": [entity([dated("44 BC")], ExportTally())["claims"]["P571"][0]]},
+    )  # type: ignore[index]
     (tmp_path / "a.nt").write_text(f'<{WD}> <{WDT}> "-0043-01-01T00:00:00Z"^^<{XSD}dateTime> .\n')
     (tmp_path / "a.json").write_text(json.dumps({"type": "item", "id": "Q1", "claims": claims}))
     for name in ("a.nt", "a.json"):
         found = read([tmp_path / name], about, frozenset({"Q1"}))
-        assert found.marked(dated("44 BC"), True).mark == Mark.KNOWN, name
-        assert found.marked(dated("43 BC"), True).mark == Mark.CONTRADICTING, name
+        assert found.marked(dated("44 BC")).mark == Mark.KNOWN, name
+        assert found.marked(dated("43 BC")).mark == Mark.CONTRADICTING, name
 
 
 def test_known_texts_are_compared_as_texts(tmp_path: Path) -> None:
@@ -188,7 +191,7 @@ def test_known_texts_are_compared_as_texts(tmp_path: Path) -> None:
     known = read_known(tmp_path / "known.csv", about)
     assert [len([*proposals([fact("identifier", text)], known)]) for text in ("007", "7")] == [0, 1]
     found = read([tmp_path / "known.csv"], about, frozenset({"Q1"}))
-    assert [found.marked(fact("identifier", text), True).mark for text in ("007", "7")] == [
+    assert [found.marked(fact("identifier", text)).mark for text in ("007", "7")] == [
         Mark.KNOWN,
         Mark.CONTRADICTING,
     ]

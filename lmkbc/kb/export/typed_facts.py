@@ -127,7 +127,7 @@ def graphml(facts: Iterable[TypedFact]) -> Iterator[str]:
     yield '<graph edgedefault="directed">\n'
     nodes = dict[str, str]()
     for number, fact in enumerate(facts):
-        ends = []
+        ends = list[str]()
         for name, qid in ((fact.subject, fact.subject_id), (fact.object, fact.object_id)):
             key, about = qid or f"name {name}", {"label": name, "kind": "entity"}
             if ends and fact.value is not None:
