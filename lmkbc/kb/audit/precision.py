@@ -64,8 +64,8 @@ class KnownPrecision:
     """Comparison of facts with known ones, for a relation and a bin of confidence; None stands for all.
 
     origin: the facts that are meant: `MODEL`, `LABELS`, or None for all.
-    checked: facts whose subject has a known value of the property. precision: share of known facts among them, with its
-    interval. confidence: their mean confidence.
+    uncovered: facts about which what is known cannot tell. checked: facts whose subject has a known value of the
+    property. precision: share of known facts among them, with its interval. confidence: their mean confidence.
     """
 
     relation: str | None
@@ -74,6 +74,7 @@ class KnownPrecision:
     known: int
     contradicting: int
     new: int
+    uncovered: int
     checked: int
     precision: float | None
     low: float | None
@@ -153,25 +154,26 @@ def _promise(promised: float, low: float | None, high: float | None) -> str:
 
 
 class KnownCounts:
-    """Counts of compared facts by relation, bin and origin: all, known, contradicting, checked.
+    """Counts of compared facts by relation, bin and origin: all, known, contradicting, not covered, checked.
 
     Then two sums of confidences: of all facts, and of the checked ones.
     """
 
     def __init__(self) -> None:
-        self._bins = defaultdict[BinKey, Floats](lambda: np.zeros(6))
+        self._bins = defaultdict[BinKey, Floats](lambda: np.zeros(7))
 
     def counted(self, facts: Iterable[MarkedFact]) -> Iterator[MarkedFact]:
         """Yield the facts unchanged, and count them."""
         for marked in facts:
-            marks, confidence = (marked.mark is Mark.KNOWN, marked.mark is Mark.CONTRADICTING), marked.fact.confidence
+            marks = [marked.mark is mark for mark in (Mark.KNOWN, Mark.CONTRADICTING, Mark.UNCOVERED)]
+            confidence = marked.fact.confidence
             checked = confidence if marked.is_checked else 0.0
             self._bins[key_of(marked.fact)] += (1, *marks, marked.is_checked, confidence, checked)
             yield marked
 
     def recalibrated(self) -> Recalibration:
         """Return the recalibration of confidences by the share of known facts among checked ones."""
-        facts, known, _, checked, sure, _ = np.array([*self._bins.values()]).reshape(-1, 6).T
+        facts, known, _, _, checked, sure, _ = np.array([*self._bins.values()]).reshape(-1, 7).T
         return Recalibration.of([key.relation for key in self._bins], sure / facts, checked, known)
 
     def rows(self) -> list[KnownPrecision]:
@@ -185,20 +187,20 @@ class KnownCounts:
             for name in (*sorted({key.relation for key in some}), None):
                 keys = [key for key in some if name in (None, key.relation)]
                 for at in (*sorted({key.bin for key in keys}), None):
-                    counts = np.array([self._bins[key] for key in keys if at in (None, key.bin)]).reshape(-1, 6).sum(0)
+                    counts = np.array([self._bins[key] for key in keys if at in (None, key.bin)]).reshape(-1, 7).sum(0)
                     made.append(replace(_known_row(name, at, counts), origin=origin))
         return made
 
 
 def _known_row(name: str | None, at: int | None, counts: Floats) -> KnownPrecision:
-    facts, known, contradicting, checked = map(int, counts[:4])
+    facts, known, contradicting, uncovered, checked = map(int, counts[:5])
     share = low = high = confidence = None
     if checked:
-        low, high = (round(float(end[0]), 4) for end in wilson(counts[1:2], counts[3:4]))
-        share, confidence = round(known / checked, 4), round(float(counts[5]) / checked, 4)
+        low, high = (round(float(end[0]), 4) for end in wilson(counts[1:2], counts[4:5]))
+        share, confidence = round(known / checked, 4), round(float(counts[6]) / checked, 4)
     least = None if at is None else at / BINS
-    new = facts - known - contradicting
-    return KnownPrecision(name, least, facts, known, contradicting, new, checked, share, low, high, confidence)
+    numbers = facts, known, contradicting, facts - known - contradicting - uncovered, uncovered, checked
+    return KnownPrecision(name, least, *numbers, share, low, high, confidence)
 
 
 COLUMNS: dict[str, Any] = {
@@ -234,7 +236,7 @@ def frames(facts: Iterable[MarkedFact]) -> Iterator[pl.DataFrame]:
 
 
 def listed(marked: Iterable[pl.DataFrame], made: Recalibration) -> pl.DataFrame:
-    """Return compared facts with expected precision: new, contradicting, known; in each group, the likeliest first."""
+    """Return compared facts with expected precision, by mark; in each group, the likeliest first."""
     whole = pl.concat(marked)
     expected = made.expected(whole["relation"].to_list(), whole["confidence"].to_numpy())
     order, down = ["mark", "expected", "confidence", "relation", "subject_row"], [False, True, True, False, False]
