@@ -18,16 +18,18 @@ from lmkbc.files.writable import check_directory, check_new
 from lmkbc.kb.audit import known as known_facts
 from lmkbc.kb.audit.known import Known, Mark, MarkedFact
 from lmkbc.kb.audit.precision import (
+    COLUMNS,
     KnownCounts,
     KnownPrecision,
     LabelledPrecision,
     Recalibration,
     by_labels,
-    frames,
+    compared_rows,
     listed,
     recalibrated,
 )
 from lmkbc.kb.audit.sample import LABELS, MOST, LabelsFile, draw, facts_of, page, rows_of
+from lmkbc.kb.build.facts import frames
 from lmkbc.kb.build.knowledge import Knowledge
 from lmkbc.link.search import wikidata
 from lmkbc.link.wikidata import API_URL
@@ -193,7 +195,7 @@ def _beside(
             pass
         made = labelled or counts.recalibrated()
     else:
-        parts = [*frames(marked)]
+        parts = [*frames(compared_rows(marked), COLUMNS)]
         made = labelled or counts.recalibrated()
         with writing(out) as file:
             listed(parts, made).write_csv(file)

@@ -16,7 +16,7 @@ from lmkbc.types import grouped
 
 EXAMPLE = "Example: lmkbc audit rivers --sample 200 --out rivers-audit"
 ALL = "*** All ***"
-NAMED = 50
+NAMED = 20
 """Most subjects that are named on the screen. With --json, all are."""
 FACTS = {MODEL: ", without what labelled rows state", LABELS: ", what labelled rows state", None: ", all facts"}
 """Origin -> the facts of a table, as the end of its title."""

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from lmkbc.files.tables import AT_ONCE
 from lmkbc.kb.audit.known import Mark, MarkedFact
 from lmkbc.kb.audit.sample import BINS, RIGHT, UNKNOWN, WRONG, BinKey, Sample, SampleCell, key_of
 from lmkbc.report.figures import wilson
@@ -220,19 +219,14 @@ COLUMNS: dict[str, Any] = {
 }
 
 
-def frames(facts: Iterable[MarkedFact]) -> Iterator[pl.DataFrame]:
-    """Yield compared facts as data frames. Column `known`: other known objects of the subject."""
-    rows = list[tuple[Any, ...]]()
+def compared_rows(facts: Iterable[MarkedFact]) -> Iterator[tuple[Any, ...]]:
+    """Yield compared facts as rows of a list. Column `known`: other known objects of the subject."""
     for fact, mark, _, known in facts:
         others = "; ".join(sorted(known)[:AT_MOST]) if mark is not Mark.KNOWN else None
         about = fact.relation, fact.about.property, fact.subject_row, fact.subject, fact.subject_id
         value = fact.object, fact.object_id, fact.literal, fact.confidence
         stated_by = ", ".join(fact.stated_by) if fact.stated_by else None
-        rows.append((mark.value, *about, *value, others or None, fact.model, stated_by))
-        if len(rows) == AT_ONCE:
-            yield pl.DataFrame(rows, schema=COLUMNS, orient="row")
-            rows.clear()
-    yield pl.DataFrame(rows, schema=COLUMNS, orient="row")
+        yield mark.value, *about, *value, others or None, fact.model, stated_by
 
 
 def listed(marked: Iterable[pl.DataFrame], made: Recalibration) -> pl.DataFrame:

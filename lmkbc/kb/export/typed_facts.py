@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from typing import IO, Any, NamedTuple
 
 import polars as pl
@@ -16,7 +15,7 @@ from markupsafe import escape
 from polars.io.plugins import register_io_source
 
 from lmkbc.answer.units import unit_of, unit_of_item
-from lmkbc.files.tables import AT_ONCE
+from lmkbc.kb.build.facts import frames
 from lmkbc.kb.build.knowledge import FactRow
 from lmkbc.kb.export.date_values import date_of, lexical
 from lmkbc.kb.export.wikidata_json import quantity
@@ -88,22 +87,14 @@ def typed(fact: FactRow) -> TypedFact:
     )
 
 
-def frames(facts: Iterable[TypedFact]) -> Iterator[pl.DataFrame]:
-    """Yield facts as data frames, at least one."""
-    rows = iter(facts)
-    yield pl.DataFrame([*islice(rows, AT_ONCE)], SCHEMA, orient="row")
-    while some := [*islice(rows, AT_ONCE)]:
-        yield pl.DataFrame(some, SCHEMA, orient="row")
-
-
 def comma_separated(facts: Iterable[TypedFact]) -> Iterator[str]:
     """Yield the text of a CSV file in pieces."""
-    return (frame.write_csv(include_header=not at) for at, frame in enumerate(frames(facts)))
+    return (frame.write_csv(include_header=not at) for at, frame in enumerate(frames(facts, SCHEMA)))
 
 
 def write_parquet(file: IO[bytes], facts: Iterable[TypedFact]) -> None:
     """Write facts as Parquet. Tens of thousands of them are in memory at a time."""
-    register_io_source(lambda *_: frames(facts), schema=SCHEMA).sink_parquet(file)
+    register_io_source(lambda *_: frames(facts, SCHEMA), schema=SCHEMA).sink_parquet(file)
 
 
 OF_NODE = ("label", "kind", "datatype", "unit", "unit_id", "precision", "approximate")
