@@ -166,6 +166,14 @@ def test_nothing_known_is_said(run: Command) -> None:
     assert found["uncovered"] == ["subject 0 (Q1)", "subject 2 (Q3)"]
 
 
+def test_a_file_that_has_nothing_of_a_relation_does_not_cover_it(run: Command) -> None:
+    Path("known").write_text("subject,property,object\nQ1,P47,Q10\n")
+    told = run.done("--known", "known", "--out", "marked.csv")[1]
+    assert "these relations, so their facts are not called new: children\n" in told
+    found = marks(Path("marked.csv"))
+    assert (found["subject 0", "4"], found["subject 0", "Mali"]) == ("not covered", "new")
+
+
 def test_a_dump_covers_an_entity_without_statements(run: Command) -> None:
     claims: tuple[Any, ...] = ([], {})
     lines = [json.dumps({"id": f"Q{at}", "claims": each}) for at, each in enumerate(claims, start=1)]

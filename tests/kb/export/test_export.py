@@ -22,6 +22,7 @@ from pyoxigraph import Literal, NamedNode, RdfFormat, Store, Triple, parse
 from wikidata_readers import comma_separated, items, proposals, version_1
 
 import lmkbc
+from lmkbc.answer.units import unit_of_item
 from lmkbc.api.exporting import REVIEWED, UNSURE, WRITTEN, Format
 from lmkbc.errors import InputError
 from lmkbc.kb.build.knowledge import About, FactRow, Knowledge
@@ -356,6 +357,14 @@ def test_numbers_are_exported_in_the_unit_of_the_relation_s_item(
     assert f'"+{amount}"' in triples
     assert f"quantityUnit> <{WD}{unit_of_amount or 'Q199'}>" in triples
     assert f'"+{amount}"' in "".join(Triples().truthy(row))
+    table = typed(row._replace(precision="1"))
+    assert (table.value, table.unit_id) == (amount, unit_of_amount)
+    assert (table.unit, table.precision) == ((unit, "1") if amount == "250" else (unit_of_item(item), None))
+
+
+def test_two_facts_with_one_value_have_two_nodes_in_graphml() -> None:
+    drawn = networkx.parse_graphml("".join(graphml([typed(quantity_of(AREA)), typed(quantity_of(AREA))])))
+    assert sorted(data["label"] for _, data in drawn.nodes(data=True)) == ["250", "250", "X"]
 
 
 def test_a_unit_and_an_item_of_different_dimensions_are_named() -> None:
