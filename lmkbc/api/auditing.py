@@ -30,7 +30,7 @@ from lmkbc.kb.audit.precision import (
 )
 from lmkbc.kb.audit.sample import LABELS, MOST, LabelsFile, draw, facts_of, page, rows_of
 from lmkbc.kb.build.facts import frames
-from lmkbc.kb.build.knowledge import Knowledge
+from lmkbc.kb.build.knowledge import About, Knowledge
 from lmkbc.link.search import wikidata
 from lmkbc.link.wikidata import API_URL
 from lmkbc.progress import Report, silent
@@ -209,7 +209,10 @@ def _known(base: Knowledge, files: Sequence[Any], space: Workspace, asked: Mappi
     if split is not None and len(files) > 1:
         raise OptionError("known", f"names {split} and more: give {split} alone, or files")
     if split in (None, WIKIDATA):
-        properties = {about.property: about for about in base.relations.values()}
+        properties = {about.property: about for about in base.relations.values() if about.is_of_wikidata()}
+        if not properties:
+            lacks = "has what Wikidata knows, and no relation of this base is of a property of Wikidata"
+            raise OptionError("known", f"{lacks}: give a labelled split")
         keys = {
             (fact.subject_id, fact.about.property, fact.object_id is None) for fact in base.facts() if fact.subject_id
         }
@@ -217,9 +220,10 @@ def _known(base: Knowledge, files: Sequence[Any], space: Workspace, asked: Mappi
         if split is None:
             return known_facts.read([*map(Path, files)], properties, subjects)
         client = wikidata(**{**asked, "api_url": asked["api_url"] or API_URL})
-        unlinked = [(subject, name) for subject, name, is_bare in keys if is_bare and properties[name].kind == "entity"]
+        entities = {name for name, about in properties.items() if about.kind == "entity"}
+        unlinked = [(subject, name) for subject, name, is_bare in keys if is_bare and name in entities]
         return known_facts.of_wikidata(client, properties, subjects, unlinked, report)
     edition = space.edition(str(base.inputs.get("edition")))
     return known_facts.of_split(
-        space.examples(edition, edition.split_named(split)), lambda name: space.relations[name].property
+        space.examples(edition, edition.split_named(split)), lambda name: About.of(space.relations[name]).property
     )

@@ -103,6 +103,7 @@ def test_kinds_of_objects_from_replies_to_exports(
     for name in REVIEWED:
         assert told[name][0].startswith(f"{name}: 6 facts in 1 file to be checked"), name
         assert told[name][1] == f"{name}: 4 facts left out, by reason: {reasons}"
+    check_no_property(command, asked)
     command.done("report", "kb")
     page = (tmp_path / "kb" / "report" / "index.html").read_text()
     assert ("<td>micronation</td>" in page, "unknown class" in page) == (True, False)
@@ -112,6 +113,29 @@ def test_kinds_of_objects_from_replies_to_exports(
 
 
 KINDS = tuple(word for name in ("site", "code", "degrees", "motto", "head") for word in ("-r", name))
+
+
+def check_no_property(command: Command, asked: tuple[object, ...]) -> None:
+    """Build and export a base whose relation is of no property of Wikidata."""
+    module = Path("relations/head.py")
+    named = module.read_text()
+    module.write_text(named.replace("P35", "the head of it"))
+    command.done("build", *asked, "--subjects", "subjects.csv", "--least", "0", "--relation", "head", "--out", "own")
+    for name in ("own-report", "own-audit"):
+        command.done(*name.split("-")[::-1], *(("--sample", "10") if name == "own-audit" else ()))
+    command.done("export", "own", "--format", "ntriples", "--out", "own.nt")
+    command.done("export", "own", "--format", "statements", "--out", "nodes.nt")
+    graph = rdflib.Graph()
+    graph.parse("own.nt", format="nt")
+    assert len([*graph.triples((None, rdflib.URIRef("urn:lmkbc:prop/direct/head"), None))]) == 2
+    graph.parse("nodes.nt", format="nt")
+    assert len([*graph.triples((None, rdflib.URIRef("urn:lmkbc:prop/statement/head"), None))]) == 2
+    for form in ("wikidata-json", "quickstatements"):
+        known = ("--known", "known.csv") if form in REVIEWED else ()
+        told = command.done("export", "own", "--format", form, "--out", f"own-{form}", *known)[1]
+        assert "2 facts left out, by reason: no property of Wikidata 2" in told
+    assert "no relation of this base is of a property" in command.fails("audit", "own", "--known", "wikidata")
+    module.write_text(named)
 
 
 def check_graphs(folder: Path) -> None:

@@ -41,6 +41,7 @@ MANIFEST, TIMING, UNFINISHED = "manifest.json", "timing.json", "unfinished"
 SHA256_FIELD = b',\n  "sha256": "%s"\n}\n'
 _SHA256_FIELD = re.compile(SHA256_FIELD.replace(b"%s", b"([0-9a-f]{64})") + rb"\Z")
 PART = re.compile(r"(?:facts/relation=[^/]+|nothing|missing|removed|entities)/part-[0-9]{6,}\.parquet")
+_PID = re.compile("P[1-9][0-9]{0,11}")
 PACKAGES = ("lmkbc", "numpy", "polars", "scikit-learn", "torch", "transformers")
 Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -54,11 +55,12 @@ def partition(relation: str) -> str:
 class About(msgspec.Struct, frozen=True):
     """Description of a relation, for readers of facts that have no workspace.
 
-    subject, object: nouns for their classes. one_object: whether a subject has at most one object. other_side: name of
-    the relation that states the same facts from the object's side.
+    property: of Wikidata; the relation's own name, quoted, if it is of no property. subject, object: nouns for their
+    classes. one_object: whether a subject has at most one object. other_side: name of the relation that states the same
+    facts from the object's side.
     """
 
-    property: Annotated[str, msgspec.Meta(pattern="^P[1-9][0-9]{0,11}$")]
+    property: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.~%-]+\Z")]
     kind: Kind
     unit: str | None = None
     unit_id: Annotated[str, msgspec.Meta(pattern=f"^{QID}$")] | None = None
@@ -72,7 +74,7 @@ class About(msgspec.Struct, frozen=True):
     def of(cls, relation: Relation) -> About:
         """Return the description of a relation."""
         return cls(
-            relation.property,
+            relation.property if _PID.fullmatch(relation.property) else quote(relation.name, safe=""),
             relation.kind,
             relation.unit,
             relation.unit_id,
@@ -82,6 +84,10 @@ class About(msgspec.Struct, frozen=True):
             relation.has_one_object(),
             relation.other_side(),
         )
+
+    def is_of_wikidata(self) -> bool:
+        """Return whether the relation is of a property of Wikidata."""
+        return _PID.fullmatch(self.property) is not None
 
 
 class Shard(msgspec.Struct, frozen=True, kw_only=True):

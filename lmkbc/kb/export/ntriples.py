@@ -72,6 +72,10 @@ class Triples:
         """Return the node of a thing: Wikidata's if it has an item, else one in the user's own space."""
         return iri(ENTITY, qid) if qid else iri(f"{self.base}entity/", name)
 
+    def predicate(self, fact: FactRow, kind: str) -> str:
+        """Return a predicate of a fact's relation: of Wikidata's property, else in the user's own space."""
+        return iri(f"{PROP if fact.about.is_of_wikidata() else f'{self.base}prop/'}{kind}{fact.about.property}")
+
     def labels(self, fact: FactRow) -> Iterator[str]:
         """Yield the labels of nodes in the user's own space."""
         if fact.subject_id is None:
@@ -94,28 +98,28 @@ class Triples:
 
     def truthy(self, fact: FactRow) -> Iterator[str]:
         """Yield a fact as one truthy triple, and labels."""
-        node, predicate = self.node(fact.subject, fact.subject_id), iri(f"{PROP}direct/{fact.about.property}")
-        yield line(node, predicate, self.value(fact))
+        yield line(self.node(fact.subject, fact.subject_id), self.predicate(fact, "direct/"), self.value(fact))
         yield from self.labels(fact)
 
     def statement(self, fact: FactRow) -> Iterator[str]:
         """Yield a fact as a statement node. A number with its unit and a date with its precision are value nodes."""
         value, subject, name = self.value(fact), self.node(fact.subject, fact.subject_id), fact.about.property
+        of_value = self.predicate(fact, "statement/value/")
         node = self._hashed("statement", "\n".join((subject, name, fact.relation, value)))
-        yield line(subject, iri(PROP, name), node)
+        yield line(subject, self.predicate(fact, ""), node)
         yield line(node, RDF_TYPE, iri(WIKIBASE, "Statement"))
         yield line(node, iri(WIKIBASE, "rank"), iri(WIKIBASE, "NormalRank"))
-        yield line(node, iri(f"{PROP}statement/", name), value)
+        yield line(node, self.predicate(fact, "statement/"), value)
         if number := quantity(fact):
             digits, unit = number
             content = self._hashed("value", f"{digits} {unit}")
-            yield line(node, iri(f"{PROP}statement/value/", name), content)
+            yield line(node, of_value, content)
             yield line(content, RDF_TYPE, iri(WIKIBASE, "QuantityValue"))
             yield line(content, iri(WIKIBASE, "quantityAmount"), text(signed(digits), "decimal"))
             yield line(content, iri(WIKIBASE, "quantityUnit"), iri(ENTITY, unit or NO_UNIT))
         if date := date_of(fact):
             content = self._hashed("value", str(date.at(date.precision)))
-            yield line(node, iri(f"{PROP}statement/value/", name), content)
+            yield line(node, of_value, content)
             yield line(content, RDF_TYPE, iri(WIKIBASE, "TimeValue"))
             yield line(content, iri(WIKIBASE, "timeValue"), text(moment(date), "dateTime"))
             yield line(content, iri(WIKIBASE, "timePrecision"), text(str(int(date.precision)), "integer"))

@@ -24,7 +24,7 @@ from lmkbc.kb.build.facts import decimal
 from lmkbc.kb.build.knowledge import About, FactRow
 from lmkbc.kb.export.date_values import CIRCA, NATURE, date_of, exact, known_dates, timestamp
 from lmkbc.kb.export.left_out import LeftOutError
-from lmkbc.kb.export.wikidata_json import TEXTS, check_text, known_number, plain, quantity
+from lmkbc.kb.export.wikidata_json import TEXTS, check_property, check_text, known_number, plain, quantity
 from lmkbc.names import QID, as_qid
 
 NOTICE = "README.txt"
@@ -106,6 +106,7 @@ def proposal(fact: FactRow, known: Known) -> Proposal:
 
     LeftOutError for other facts.
     """
+    check_property(fact)
     date, number, text = date_of(fact), quantity(fact), fact.object
     if fact.about.kind in TEXTS:
         ends = any(mark in text for mark in ('"', "|", "/*", "*/"))

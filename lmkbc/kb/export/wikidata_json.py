@@ -49,6 +49,7 @@ def entity(facts: Sequence[FactRow], tally: ExportTally) -> Json | None:
 def _statement(fact: FactRow) -> Json:
     about, more, datatype, name = fact.about, Json(), "wikibase-item", plain(fact.object)
     value: Json | None = None
+    check_property(fact)
     if fact.subject_id is None and not plain(fact.subject):
         raise LeftOutError("no name that Wikidata accepts")
     if about.kind in TEXTS:
@@ -84,6 +85,12 @@ def _snak(name: str, datatype: str, value: Json | None) -> Json:
     if value is None:
         return {"snaktype": "somevalue", "property": name, "datatype": datatype}
     return {"snaktype": "value", "property": name, "datavalue": value, "datatype": datatype}
+
+
+def check_property(fact: FactRow) -> None:
+    """Raise LeftOutError for a fact of a relation that is of no property of Wikidata."""
+    if not fact.about.is_of_wikidata():
+        raise LeftOutError("no property of Wikidata")
 
 
 def check_text(fact: FactRow, is_accepted: bool) -> None:
