@@ -338,31 +338,26 @@ MOST_SOURCES = 20
 """Most sources of a fact that are shown."""
 
 
-def page(
-    name: str, sample: Sample, facts: Sequence[SampledFact], rows: Sequence[_LabelRow], about: Mapping[str, str]
-) -> str:
-    """Return the page. name: name of the base. rows: lines of the labels file. about: definitions of relations."""
+def page(name: str, sample: Sample, facts: Sequence[SampledFact], rows: Sequence[_LabelRow]) -> str:
+    """Return the page. name: name of the base. rows: lines of the labels file."""
     content = {
         "key": f"lmkbc-audit-{sample.base}-{sample.size}-{sample.seed}",
         "file": LABELS,
-        "facts": [
-            {"line": msgspec.to_builtins(row), **shown(fact, about.get(fact.fact.relation, ""))}
-            for fact, row in zip(facts, rows, strict=True)
-        ],
+        "facts": [{"line": msgspec.to_builtins(row), **shown(fact)} for fact, row in zip(facts, rows, strict=True)],
     }
     return render("audit.html", title=f"Audit of {cut(name, LONGEST_TEXT)}", facts=len(facts), content=content)
 
 
-def shown(sampled: SampledFact, definition: str) -> dict[str, Any]:
+def shown(sampled: SampledFact) -> dict[str, Any]:
     """Return what the page shows of a fact. Long texts are cut."""
     fact = sampled.fact
     unit = f" {fact.about.unit}" if fact.about.kind == "number" and fact.about.unit else ""
     words = " ".join(cut(text, LONGEST_TEXT) for text in (fact.subject, fact.relation.replace("-", " "), fact.object))
     return {
         "subject": [cut(fact.subject, LONGEST_TEXT), _item(fact.subject_id)],
-        "relation": [fact.relation, f"{WIKIDATA}Property:{fact.about.property}"],
+        "relation": [fact.relation, f"{WIKIDATA}Property:{fact.about.property}" if fact.about.is_of_wikidata() else ""],
         "object": [cut(fact.object, LONGEST_TEXT) + unit, _item(fact.object_id)],
-        "definition": definition,
+        "definition": fact.about.definition,
         "search": SEARCH + quote(words, safe="", errors="replace"),
         "confidence": f"{fact.confidence:.3f}",
         "sources": cut("; ".join(cut(source, LONGEST_TEXT) for source in fact.sources[:MOST_SOURCES]), 4 * LONGEST_TEXT)

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from lmkbc.answer.dates import read_date
+from lmkbc.files.tables import AT_ONCE
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation
 from lmkbc.run.statements import Statements
@@ -200,6 +202,14 @@ def named_sources(sources: tuple[Source, ...]) -> tuple[list[str], str]:
     """Return the names of some sources in files, and the names of their models."""
     names = [writable(str(source)) for source in sorted(sources)]
     return names, "; ".join(sorted({writable(str(Source(source.model))) for source in sources}))
+
+
+def frames(rows: Iterable[Sequence[Any]], schema: Mapping[str, Any]) -> Iterator[pl.DataFrame]:
+    """Yield rows as data frames of at most `AT_ONCE` rows, at least one frame."""
+    left, is_first = iter(rows), True
+    while (some := [*islice(left, AT_ONCE)]) or is_first:
+        yield pl.DataFrame(some, schema, orient="row")
+        is_first = False
 
 
 def writable(text: str) -> str:

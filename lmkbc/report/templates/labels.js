@@ -63,7 +63,7 @@
     claim.append(link(...fact.subject, "subject"), element("span", ` ${fact.relation[0]} `, "muted"), link(...fact.object));
     const about = element("dl", "", "facts");
     about.append(
-      entry("look up", link("search the web", fact.search, "search"), ", ", link("the property", fact.relation[1])),
+      entry("look up", link("search the web", fact.search, "search"), ", ", fact.relation[1] ? link("the property", fact.relation[1]) : ""),
       entry("confidence", fact.confidence), entry("sources", fact.sources || "–"), entry("model", fact.model || "–"));
     const others = element("ul");
     fact.others.forEach((text) => others.append(element("li", text)));
