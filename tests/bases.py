@@ -13,6 +13,7 @@ from lmkbc.files.checksum import file_sha256
 from lmkbc.kb.build import engine as engines
 from lmkbc.kb.build import knowledge
 from lmkbc.kb.build import shards as module
+from lmkbc.kb.build.addition import Earlier
 from lmkbc.kb.build.base_directory import Directory, write_parts
 from lmkbc.kb.build.engine import Engine
 from lmkbc.kb.build.facts import FACTS, MISSING, NOTHING, Tables
@@ -72,9 +73,10 @@ class Base:
         bounds: Bounds | None = None,
         engine: Engine | None = None,
         by_value: Mapping[str, Any] | None = None,
+        add: bool = False,
         **inputs: Any,
     ) -> Any:
-        """Build, or go on."""
+        """Build, or go on; or add to the base that is there."""
         chosen = module.chosen(self.run, relations)
 
         base = self
@@ -94,15 +96,21 @@ class Base:
 
         monkeypatch.setattr(engines, "Steps", Steps)
         recipe = recipe_of({"component": "prior"}, select=self.select)
-        plan = BuildPlan(SubjectFile(self.file), chosen, Classes(chosen, named=True))
+        earlier = Earlier(self.out) if add else None
+        subjects = SubjectFile(self.file, None, None if earlier is None else earlier.subjects)
+        plan = BuildPlan(subjects, chosen, Classes(chosen, named=True))
         bounds, names = bounds or Bounds(), {name: one.name for name, one in chosen.items()}
         frontier = None if by_value is None else Frontier(plan.classes, names, bounds.depth, **by_value)
         growth = Growth(bounds, plan.classes, {one.name: one for one in chosen.values()}, frontier)
         inputs |= {} if by_value is None else {"grow": {"by": "value"}}
-        about = {"subjects": file_sha256(self.file), **inputs}
+        asked = {one.name: "" for one in chosen.values()}
+        about = {"subjects": file_sha256(self.file), "relations": asked, "system": "stub", "model": None, **inputs}
+        begun = started(about, chosen)
+        if earlier is not None:
+            begun = earlier.started(begun, plan.subjects, chosen)
         directory = Directory(self.out)
         with directory.held():
-            made = Build(self.run, recipe, recipe.select, started(about, chosen), self.shard, engine)
+            made = Build(self.run, recipe, recipe.select, begun, self.shard, engine, earlier=earlier)
             return made.into(directory, plan, growth, silent)
 
 

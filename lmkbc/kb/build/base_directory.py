@@ -176,17 +176,27 @@ class Directory:
             return None
         return msgspec.json.decode((self.path / MANIFEST).read_bytes(), type=dict[str, Any])
 
-    def begin(self, start: Mapping[str, Any], report: Report = silent) -> list[Shard]:
+    def finished(self, report: Report = silent) -> Manifest:
+        """Return the manifest of the finished base, after a check of its files. InputError if there is none."""
+        with writing_alone(self.path):
+            atomic.settle(self.path, BASE)
+            base = read_manifest(self.path / MANIFEST)
+            if base is None or base.shards is None:
+                raise InputError(f"{self.path} holds no finished base: build one first, without --add")
+            self._check(base, report)
+            return base
+
+    def begin(self, start: Mapping[str, Any], report: Report = silent, *, adds: bool = False) -> list[Shard]:
         """Return the shards that are already written; an empty list if the build is complete.
 
-        The SHA-256 of every file is checked. A damaged shard is left out. InputError if the directory holds a build of
-        other inputs.
+        The SHA-256 of every file is checked. A damaged shard is left out. adds: whether the build replaces a smaller
+        finished one. InputError if the directory holds a build of other inputs.
         """
         with writable.refusals(self.path):
             atomic.settle(self.path, BASE)
             earlier = self._read()
             if earlier is not None and earlier.run != start["run"]:
-                if earlier.shards is not None or self._shards():
+                if (earlier.shards is not None and not adds) or self._shards():
                     state = "an unfinished" if earlier.shards is None else "a finished"
                     raise InputError(
                         f"{self.path} holds {state} build of other inputs, which differ in "
@@ -200,21 +210,29 @@ class Directory:
             atomic.write_bytes(self._stage / MANIFEST, written(start))
             return self._sound_shards(start["run"], report)
 
-    def _reopened(self, finished: Manifest, report: Report) -> bool:
-        """Write the shards of a finished build again. Return False if it lacks no answers. InputError for damage."""
-        files, shards = tracked(finished.outputs.items(), "check (files)", report), finished.shards or ()
+    def _check(self, finished: Manifest, report: Report) -> None:
+        """Raise InputError if a file of a finished build is damaged or gone."""
+        files = tracked(finished.outputs.items(), "check (files)", report)
         if lost := [name for name, sha256 in files if checksum.file_sha256(self.path / name) != sha256]:
             raise InputError(
                 f"{self.path}: {len(lost)} of {len(finished.outputs)} files are damaged or gone, first {lost[0]}: "
                 "build into a new directory; answers of models are in the store"
             )
-        if not any(shard.failed for shard in shards):
+
+    def _reopened(self, finished: Manifest, report: Report) -> bool:
+        """Write the shards of a finished build again. Return False if it lacks no answers. InputError for damage."""
+        self._check(finished, report)
+        if not any(shard.failed for shard in finished.shards or ()):
             return False
-        there = slices(shards)
-        for shard in shards:
-            tables = read_parts(self.path, there[shard.number])._replace(spent=spent_of(shard.tokens))
+        for shard, tables in self.read(finished):
             self.write(shard.number, tables, shard.depth, finished.run)
         return True
+
+    def read(self, finished: Manifest) -> Iterator[tuple[Shard, Tables]]:
+        """Yield the shards of a finished build, with their tables as they were before settlement."""
+        there = slices(finished.shards or ())
+        for shard in finished.shards or ():
+            yield shard, read_parts(self.path, there[shard.number])._replace(spent=spent_of(shard.tokens))
 
     def _shards(self) -> list[Path]:
         """Return the files of shards, in order."""
@@ -258,10 +276,12 @@ class Directory:
         tables, removed = settlement.of(shard.number, self.tables(shard.number))
         return structs.replace(_counted(shard.number, shard.depth, tables), removed=_counts(removed))
 
-    def finish(self, whole: Mapping[str, Any], timing: Mapping[str, Any], settlement: Settlement) -> dict[str, Any]:
+    def finish(
+        self, whole: Mapping[str, Any], timing: Mapping[str, Any], settlement: Settlement, subjects: pl.DataFrame
+    ) -> dict[str, Any]:
         """Write the tables of all shards, replace the base with them, and return the manifest that lists them.
 
-        timing: what differs from run to run; it is written beside the manifest.
+        timing: what differs from run to run; it is written beside the manifest. subjects: the given subjects.
         """
         numbers = [shard["number"] for shard in whole["shards"]]
         with atomic.replacing(self.path, BASE) as stage:
@@ -269,6 +289,7 @@ class Directory:
             outputs = dict(write_parts(stage, tables, whole["run"]))
             for number, frame in enumerate(settlement.entities.tables(ROWS)):
                 outputs |= [_write(stage, part("entities", number), [frame], whole["run"])]
+            outputs |= [_write(stage, part("subjects", 0), [subjects], whole["run"])]
             about = written({**whole, "outputs": dict(sorted(outputs.items()))})
             atomic.write_flushed(stage / TIMING, msgspec.json.encode(timing))
             atomic.write_flushed(stage / MANIFEST, about)

@@ -19,12 +19,15 @@ from lmkbc.models.budget import MAX_COST, MAX_TOKENS
 from lmkbc.models.store_place import Database, default_place
 from lmkbc.progress import Report
 from lmkbc.recipe import Recipe
+from lmkbc.relation import Relation
 from lmkbc.run.pipeline import Steps
 from lmkbc.run.run import Run
 from lmkbc.types import CandidateSet, Query, State
 
 log = logging.getLogger(__name__)
 
+UNASKED = "not asked yet"
+"""Why queries are missing that an addition is about to ask."""
 REACHED = {option: f"{option} is reached" for option in (MAX_TOKENS, MAX_COST)}
 """Why queries were not asked, by the option that limits tokens or cost."""
 DIED = "workers died of its block"
@@ -36,6 +39,17 @@ class Ask(NamedTuple):
 
     row: int
     query: Query
+
+
+def among(
+    asks: Iterable[Ask], rows: pl.DataFrame, relations: Mapping[str, Relation], *, inside: bool = True
+) -> list[Ask]:
+    """Return the queries that are, or are not, among the rows of a table. relations: by their names in queries."""
+    found, names = (
+        {*rows.select("subject_row", "relation").iter_rows()},
+        {own: one.name for own, one in relations.items()},
+    )
+    return [ask for ask in asks if ((ask.row, names[ask.query.relation]) in found) is inside]
 
 
 class ShardPart(NamedTuple):

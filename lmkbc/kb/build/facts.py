@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
@@ -76,6 +76,21 @@ class Tables(NamedTuple):
     def together(cls, parts: Sequence[Tables]) -> Tables:
         """Concatenate the tables of several blocks."""
         return cls(*(pl.concat(frames) for frames in zip(*parts, strict=True)))
+
+    def each(self, made: Callable[[pl.DataFrame], pl.DataFrame]) -> Tables:
+        """Return the tables of queries, each as a function makes it."""
+        return Tables(made(self.facts), made(self.nothing), made(self.missing), self.spent)
+
+    def completed(self, made: Tables, relations: Sequence[str]) -> Tables:
+        """Return these tables with the answers to their missing queries, in the order of subjects and of relations."""
+        rank = pl.col("relation").replace_strict(dict(zip(relations, range(len(relations)), strict=True)))
+        whole = Tables.together([self._replace(missing=self.missing.clear()), made])
+        return whole.each(lambda frame: frame.sort("subject_row", rank, maintain_order=True))
+
+    @property
+    def answered(self) -> pl.DataFrame:
+        """Return the queries with an answer, each by the row of its subject and its relation."""
+        return pl.concat([frame.select("subject_row", "relation") for frame in (self.facts, self.nothing)]).unique()
 
     def encoded(self) -> list[bytes]:
         """Return the tables in Arrow's format, to be sent or stored."""

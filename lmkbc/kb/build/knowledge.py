@@ -40,7 +40,7 @@ MANIFEST, TIMING, UNFINISHED = "manifest.json", "timing.json", "unfinished"
 """Names of a base's manifest, of the file for what differs from run to run, and of an unfinished build's folder."""
 SHA256_FIELD = b',\n  "sha256": "%s"\n}\n'
 _SHA256_FIELD = re.compile(SHA256_FIELD.replace(b"%s", b"([0-9a-f]{64})") + rb"\Z")
-PART = re.compile(r"(?:facts/relation=[^/]+|nothing|missing|removed|entities)/part-[0-9]{6,}\.parquet")
+PART = re.compile(r"(?:facts/relation=[^/]+|nothing|missing|removed|entities|subjects)/part-[0-9]{6,}\.parquet")
 PACKAGES = ("lmkbc", "numpy", "polars", "scikit-learn", "torch", "transformers")
 Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -88,7 +88,8 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """Content of a manifest. inputs: values that must be equal to resume a build. run: their hash.
 
-    shards: None if the build is not finished. outputs: file below the directory -> SHA-256.
+    shards: None if the build is not finished. outputs: file below the directory -> SHA-256. additions: what was added
+    to the base later, in order.
     """
 
     run: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
@@ -97,6 +98,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     relations: Mapping[str, About]
     shards: tuple[Shard, ...] | None = None
     outputs: Mapping[str, Sha256] = {}
+    additions: tuple[Mapping[str, Any], ...] = ()
 
 
 def inputs_of(
