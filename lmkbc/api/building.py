@@ -74,6 +74,11 @@ class KnowledgeBase:
         return self._scanned("removed", REMOVED)
 
     @property
+    def replies(self) -> pl.LazyFrame:
+        """Return what models wrote about each query: a row per model, with a text per draw."""
+        return self._scanned("replies", SCHEMAS["replies"])
+
+    @property
     def entities(self) -> pl.LazyFrame:
         """Return the entities in facts, each once, with names and the class for which most facts vote."""
         return self._scanned("entities", ENTITIES)

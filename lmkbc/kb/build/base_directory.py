@@ -48,6 +48,8 @@ from lmkbc.progress import Report, silent, tracked
 
 ROWS = 1 << 16
 """Least number of rows of a joined part: readers are slow with row groups of less than some thousand rows."""
+SINGLE = "replies"
+"""Table with a part per shard, since its texts are long."""
 Slice = tuple[str, int, int]
 """Rows of a part: its name, the first row, and the number of rows."""
 
@@ -63,7 +65,7 @@ def write_parts(root: Path, shards: Iterable[Settled], run: str) -> Iterator[tup
     for settled in shards:
         for folder, frame in _folders(*settled):
             held[folder].append(frame)
-            if sum(map(len, held[folder])) >= ROWS:
+            if folder == SINGLE or sum(map(len, held[folder])) >= ROWS:
                 yield _write(root, part(folder, done[folder]), held.pop(folder), run)
                 done[folder] += 1
     for folder, frames in held.items():
@@ -75,7 +77,7 @@ def _folders(tables: Tables, removed: pl.DataFrame) -> Iterator[tuple[str, pl.Da
     for (relation,), frame in tables.facts.partition_by("relation", as_dict=True, include_key=False).items():
         yield partition(str(relation)), frame
     yield "nothing", tables.nothing
-    for folder, frame in (("missing", tables.missing), ("removed", removed)):
+    for folder, frame in (("missing", tables.missing), ("removed", removed), (SINGLE, tables.replies)):
         if len(frame):
             yield folder, frame
 
@@ -94,12 +96,12 @@ def slices(shards: Sequence[Shard]) -> dict[int, list[Slice]]:
     for shard in shards:
         sizes = {partition(relation): count for relation, count in shard.facts.items()}
         sizes |= {"nothing": sum(shard.nothing.values()), "missing": sum(shard.failed.values())}
-        sizes["removed"] = sum(shard.removed.values())
+        sizes |= {"removed": sum(shard.removed.values()), SINGLE: sum(shard.replies.values())}
         for folder, size in sizes.items():
             if size or folder == "nothing":
                 of_shard[shard.number].append((part(folder, number[folder]), rows[folder], size))
                 rows[folder] += size
-                if rows[folder] >= ROWS:
+                if folder == SINGLE or rows[folder] >= ROWS:
                     number[folder] += 1
                     rows[folder] = 0
     return of_shard
@@ -113,10 +115,10 @@ def read_parts(root: Path, some: Iterable[Slice]) -> Tables:
         if folder := re.match(r"facts/relation=([^/]+)", name):
             frame = frame.with_columns(relation=pl.lit(unquote(folder[1])))
         frames[name.partition("/")[0]].append(frame)
-    facts, nothing, missing, removed = (
+    facts, nothing, missing, replies, removed = (
         pl.concat(some, how="diagonal").select(some[0].columns) for some in frames.values()
     )
-    return restored(Tables(facts, nothing, missing), removed)
+    return restored(Tables(facts, nothing, missing, replies=replies), removed)
 
 
 log = logging.getLogger(__name__)
@@ -326,6 +328,7 @@ def _counted(number: int, depth: int, tables: Tables) -> Shard:
         stated_by_labels=_counts(facts.filter(pl.col("stated_by").is_not_null())),
         nothing=_counts(tables.nothing),
         failed=_counts(tables.missing),
+        replies=_counts(tables.replies),
         tokens=dict(sorted(tables.spent.group_by("relation").sum().iter_rows())),
     )
 
