@@ -1,5 +1,7 @@
 """Small knowledge bases, as tests make them: a stub for the model, and a directory of facts."""
 
+import os
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,6 +24,8 @@ from lmkbc.kb.build.knowledge import started
 from lmkbc.kb.build.settle import REMOVED, Settled
 from lmkbc.kb.build.shards import Build, BuildPlan
 from lmkbc.kb.build.subjects import Classes, SubjectFile
+from lmkbc.models.base import Reply
+from lmkbc.notes import Replies
 from lmkbc.progress import silent
 from lmkbc.run.pipeline import Block
 from lmkbc.run.run import Run
@@ -64,6 +68,7 @@ class Base:
         self.run = Run(workspace=SPACE, edition=SPACE.edition(edition), offline=True)
         self.asked: list[Query] = []
         self.select: Mapping[str, Any] = CUTOFF
+        self.writes: Callable[[Query], str] | None = None  # what the model writes about a query
 
     def build(
         self,
@@ -88,7 +93,9 @@ class Base:
             def over(self, queries: Iterable[Query], _: object = None) -> Iterator[Block]:
                 for query in queries:
                     base.asked.append(query)
-                    yield Block((query,), (answer(query),))
+                    texts = [Reply(base.writes(query))] if base.writes else []
+                    replies = {query: [Replies("stub", ((*texts, None),))]} if texts else {}
+                    yield Block((query,), (answer(query),), replies=replies)
                     self.usage["model"]["calls"] += 1
 
             def ended(self) -> None:
@@ -154,3 +161,29 @@ def mixed(count: int = 300) -> list[dict[str, Any]]:
     children = [fact(row, "children", str(row % 5), 0.9, literal=str(row % 5)) for row in range(count // 3)]
     hostile = {"object": ATTACK, "model": ATTACK, "sources": [ATTACK] * 50, "subject": "x" * 10_000}
     return [*borders, *children, *(fact(row, "children", "", 0.95, **hostile) for row in range(3))]
+
+
+class Killed(BaseException):
+    """The end of a process."""
+
+
+CALLS = [(os, "replace"), (os, "rename"), (os, "fsync"), (Path, "unlink"), (shutil, "rmtree")]
+
+
+def dying(monkeypatch: pytest.MonkeyPatch, after: int) -> Callable[[], int]:
+    """End the process at the so-manyth change of the disk, before it. Gives the number of changes so far."""
+    count = 0
+
+    def wrap(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any, **named: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count > after:
+                raise Killed
+            return real(*given, **named)
+
+        return call
+
+    for owner, name in CALLS:
+        monkeypatch.setattr(owner, name, wrap(getattr(owner, name)))
+    return lambda: count

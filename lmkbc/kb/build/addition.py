@@ -18,7 +18,7 @@ from typing import Any
 
 import polars as pl
 
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, counted
 from lmkbc.files.arrays import key
 from lmkbc.files.checksum import sha256
 from lmkbc.kb.build.base_directory import Directory, part
@@ -81,7 +81,8 @@ class Earlier:
             )
         new = [name for name in mine["relations"] if name not in theirs["relations"]]
         added = {"subjects": len(frame) - len(self.subjects), "relations": new}
-        log.info("%s: %d subjects and %d relations are new", self._path, added["subjects"], len(new))
+        told = f"{counted(len(frame) - len(self.subjects), 'new subject')}, {counted(len(new), 'new relation')}"
+        log.info("%s: %s", self._path, told)
         if not new and frame.equals(self.subjects):
             return {**started(theirs, relations), "additions": list(self._manifest.additions)}
         about = {"sha256": sha256(frame.write_csv().encode()), "subjects": len(frame)}

@@ -10,9 +10,8 @@ from random import Random
 
 import polars as pl
 import pytest
-from bases import Base, answered, failed, tree
+from bases import Base, Killed, answered, dying, failed, tree
 from command import Command
-from test_build_resume import Killed, dying
 
 from lmkbc.errors import InputError
 from lmkbc.kb.build import base_directory
@@ -49,6 +48,7 @@ def test_additions_give_the_base_of_one_build(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "one").mkdir()
     base, one = Base(tmp_path, [], shard=draw.choice((1, 4, 9))), Base(tmp_path / "one", [], shard=5)
     one.shard = base.shard
+    base.writes = one.writes = lambda query: f"{query.subject}, {query.relation}: \ud800 <b>"
     order = draw.sample(LANDS, len(LANDS))
     cuts = [*sorted(draw.sample(range(1, len(LANDS)), 2)), len(LANDS)]
     relations = sorted(draw.sample(RELATIONS, draw.randrange(1, 4)))
@@ -64,6 +64,7 @@ def test_additions_give_the_base_of_one_build(tmp_path: Path, monkeypatch: pytes
     listed(one, pl.read_parquet(base.out / "subjects")["name"].to_list())
     one.build(monkeypatch, facts_of, relations)
     mine, theirs = tables(base.out), tables(one.out)
+    assert any(name.startswith("replies/") for name in mine)
     assert mine.keys() == theirs.keys()
     for name, table in mine.items():
         assert table.equals(theirs[name]), name
@@ -151,7 +152,7 @@ def test_the_command_adds_and_says_what_does_not_fit(command: Command) -> None:
     borders = ["--relation", "country-borders"]
     command.done(*build, "old.csv", *borders)
     _, told = command.done(*build, "new.csv", "--add")
-    assert "kb: 2 subjects and 0 relations are new" in told
+    assert "kb: 2 new subjects, 0 new relations" in told
     assert json.loads(Path("kb/manifest.json").read_text())["counts"]["subjects"] == 3
     assert "leave it out" in command.fails(*build, "new.csv", "--add", "--grow", "1")
     assert "differ in least: add with those of the base" in command.fails(*build, "new.csv", "--add", "--least", "0.2")

@@ -3,15 +3,13 @@
 import errno
 import json
 import os
-import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
-from bases import Base, answered, failed, neighbours, tree
+from bases import Base, Killed, answered, dying, failed, neighbours, tree
 from command import Command
 
 from lmkbc.api.building import KnowledgeBase
@@ -75,32 +73,6 @@ def test_the_same_again_asks_nothing_and_changes_nothing(
     base.build(monkeypatch, neighbours, RELATIONS)
     assert (tree(base.out), base.asked) == (whole, [])
     assert (base.out / "timing.json").read_bytes() == timing
-
-
-class Killed(BaseException):
-    """The end of a process."""
-
-
-CALLS = [(os, "replace"), (os, "rename"), (os, "fsync"), (Path, "unlink"), (shutil, "rmtree")]
-
-
-def dying(monkeypatch: pytest.MonkeyPatch, after: int) -> Callable[[], int]:
-    """End the process at the so-manyth change of the disk, before it. Gives the number of changes so far."""
-    count = 0
-
-    def wrap(real: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*given: Any, **named: Any) -> Any:
-            nonlocal count
-            count += 1
-            if count > after:
-                raise Killed
-            return real(*given, **named)
-
-        return call
-
-    for owner, name in CALLS:
-        monkeypatch.setattr(owner, name, wrap(getattr(owner, name)))
-    return lambda: count
 
 
 def readable(kb: Path) -> bool:
