@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lmkbc.api.asking import Answer, AnswerObject, ask
     from lmkbc.api.auditing import Audit, audit
     from lmkbc.api.building import KnowledgeBase, build
-    from lmkbc.api.comparing import Comparisons, compare
+    from lmkbc.api.comparing import BaseComparison, Comparisons, compare, compare_bases
     from lmkbc.api.entity_linking import link
     from lmkbc.api.exporting import Export, export
     from lmkbc.api.history import Runs, runs
@@ -39,7 +39,7 @@ _HOMES = {
     "lmkbc.api.asking": ("Answer", "AnswerObject", "ask"),
     "lmkbc.api.auditing": ("Audit", "audit"),
     "lmkbc.api.building": ("KnowledgeBase", "build"),
-    "lmkbc.api.comparing": ("Comparisons", "compare"),
+    "lmkbc.api.comparing": ("BaseComparison", "Comparisons", "compare", "compare_bases"),
     "lmkbc.api.entity_linking": ("link",),
     "lmkbc.api.exporting": ("Export", "export"),
     "lmkbc.api.own_domain": ("LabelledData", "init", "make_data", "new_relations"),
@@ -65,6 +65,7 @@ __all__ = [
     "Answer",
     "AnswerObject",
     "Audit",
+    "BaseComparison",
     "Comparisons",
     "Download",
     "Edition",
@@ -96,6 +97,7 @@ __all__ = [
     "audit",
     "build",
     "compare",
+    "compare_bases",
     "export",
     "init",
     "link",

@@ -156,8 +156,9 @@ def _sampled(path: Path, size: int, seed: int, out: Path | None, space: Workspac
     sample = draw(base, size, seed)
     facts = facts_of(base, sample)
     rows = rows_of(sample, facts)
+    replies = base.replies({chosen.row for chosen in sample.drawn.values()})
     with staged(place) as stage:
-        (stage / PAGE).write_text(page(path.resolve().name, sample, facts, rows), encoding="utf-8")
+        (stage / PAGE).write_text(page(path.resolve().name, sample, facts, rows, replies), encoding="utf-8")
         (stage / LABELS).write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
     return Audit(path, page=place / PAGE, labels=place / LABELS)
 

@@ -88,7 +88,7 @@ def report(
     A knowledge base takes only out, relation, limit (of subjects), workspace and progress.
     """
     base = run.directory if isinstance(run, HasRun) else Path(run) if isinstance(run, Path | str) else None
-    if base is not None and _is_knowledge(base):
+    if base is not None and is_knowledge(base):
         _refuse(
             base,
             gold=gold,
@@ -114,7 +114,7 @@ def report(
     return Page(place, write(space, source, place, progress))
 
 
-def _is_knowledge(path: Path) -> bool:
+def is_knowledge(path: Path) -> bool:
     """Return whether a directory is a knowledge base, finished or not."""
     return any((path / name).is_dir() for name in ("facts", "nothing", "unfinished"))
 

@@ -23,7 +23,7 @@ from lmkbc.errors import InputError, OptionError
 from lmkbc.files.jsonl import decoded, numbered
 from lmkbc.kb.build.knowledge import FactRow, Knowledge
 from lmkbc.report.page import render
-from lmkbc.report.rows import LONGEST_TEXT, cut
+from lmkbc.report.rows import FAILED, LONGEST_REPLY, LONGEST_TEXT, MOST_REPLIES, cut
 from lmkbc.types import grouped
 
 BINS = 10
@@ -338,12 +338,25 @@ MOST_SOURCES = 20
 """Most sources of a fact that are shown."""
 
 
-def page(name: str, sample: Sample, facts: Sequence[SampledFact], rows: Sequence[_LabelRow]) -> str:
-    """Return the page. name: name of the base. rows: lines of the labels file."""
+def page(
+    name: str,
+    sample: Sample,
+    facts: Sequence[SampledFact],
+    rows: Sequence[_LabelRow],
+    replies: Mapping[tuple[int, str], Sequence[tuple[str, str | None]]],
+) -> str:
+    """Return the page. name: name of the base. rows: lines of the labels file.
+
+    replies: (row of a subject, relation) -> (model, text) of each reply.
+    """
     content = {
         "key": f"lmkbc-audit-{sample.base}-{sample.size}-{sample.seed}",
         "file": LABELS,
-        "facts": [{"line": msgspec.to_builtins(row), **shown(fact)} for fact, row in zip(facts, rows, strict=True)],
+        "facts": [
+            {"line": msgspec.to_builtins(row), **shown(fact), **_written(own)}
+            for fact, row in zip(facts, rows, strict=True)
+            for own in (replies.get((fact.fact.subject_row, fact.fact.relation), ()),)
+        ],
     }
     return render("audit.html", title=f"Audit of {cut(name, LONGEST_TEXT)}", facts=len(facts), content=content)
 
@@ -368,6 +381,15 @@ def shown(sampled: SampledFact) -> dict[str, Any]:
         ],
         "further": sampled.further,
     }
+
+
+def _written(replies: Sequence[tuple[str, str | None]]) -> dict[str, Any]:
+    """Return the replies that the page shows, each with its model, and the number of the rest. Long texts are cut."""
+    some = [
+        [cut(model, LONGEST_TEXT), FAILED if text is None else cut(text, LONGEST_REPLY)]
+        for model, text in replies[:MOST_REPLIES]
+    ]
+    return {"replies": some, "unseen": len(replies) - len(some)}
 
 
 def _item(qid: str | None) -> str:

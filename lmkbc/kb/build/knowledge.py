@@ -9,8 +9,8 @@ import heapq
 import io
 import json
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -40,7 +40,7 @@ MANIFEST, TIMING, UNFINISHED = "manifest.json", "timing.json", "unfinished"
 """Names of a base's manifest, of the file for what differs from run to run, and of an unfinished build's folder."""
 SHA256_FIELD = b',\n  "sha256": "%s"\n}\n'
 _SHA256_FIELD = re.compile(SHA256_FIELD.replace(b"%s", b"([0-9a-f]{64})") + rb"\Z")
-PART = re.compile(r"(?:facts/relation=[^/]+|nothing|missing|removed|entities)/part-[0-9]{6,}\.parquet")
+PART = re.compile(r"(?:facts/relation=[^/]+|nothing|missing|removed|entities|subjects|replies)/part-[0-9]{6,}\.parquet")
 _PID = re.compile("P[1-9][0-9]{0,11}")
 PACKAGES = ("lmkbc", "numpy", "polars", "scikit-learn", "torch", "transformers")
 Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
@@ -93,9 +93,9 @@ class About(msgspec.Struct, frozen=True):
 class Shard(msgspec.Struct, frozen=True, kw_only=True):
     """Record of a shard. number: from 0. queries: number of queries, failed ones included.
 
-    depth: its level, or its round if the base grows by value. facts, nothing, failed, removed: relation -> rows.
-    linked, stated_by_labels: relation -> facts that are linked, and facts that labelled rows state. tokens: relation ->
-    tokens of prompts and replies, stored ones included.
+    depth: its level, or its round if the base grows by value. facts, nothing, failed, removed, replies: relation ->
+    rows. linked, stated_by_labels: relation -> facts that are linked, and facts that labelled rows state. tokens:
+    relation -> tokens of prompts and replies, stored ones included.
     """
 
     number: Count
@@ -108,12 +108,14 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     failed: Mapping[str, Count]
     tokens: Mapping[str, Count] = {}
     removed: Mapping[str, Count] = {}
+    replies: Mapping[str, Count] = {}
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """Content of a manifest. inputs: values that must be equal to resume a build. run: their hash.
 
-    shards: None if the build is not finished. outputs: file below the directory -> SHA-256.
+    shards: None if the build is not finished. outputs: file below the directory -> SHA-256. additions: what was added
+    to the base later, in order.
     """
 
     run: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
@@ -122,6 +124,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     relations: Mapping[str, About]
     shards: tuple[Shard, ...] | None = None
     outputs: Mapping[str, Sha256] = {}
+    additions: tuple[Mapping[str, Any], ...] = ()
 
 
 def inputs_of(
@@ -348,6 +351,14 @@ class Knowledge:
         """Yield the queries without a fact. table: "nothing", or "missing" for queries without an answer of a model."""
         for frame in self._read(table, ANSWER):
             yield self._limited(frame.filter(pl.col("relation").is_in([*self.relations])))
+
+    def replies(self, rows: Collection[int]) -> dict[tuple[int, str], list[tuple[str, str | None]]]:
+        """Return (row of a subject, relation) -> (model, text) of each reply, for the subjects of some rows."""
+        found = defaultdict[tuple[int, str], list[tuple[str, str | None]]](list)
+        for frame in self._read("replies", ("subject_row", "relation", "model", "completions")):
+            for row, relation, model, texts in frame.filter(pl.col("subject_row").is_in(rows)).iter_rows():
+                found[row, relation] += [(model, text) for text in texts]
+        return found
 
     def _limited(self, frame: pl.DataFrame) -> pl.DataFrame:
         return frame if self._limit is None else frame.filter(pl.col("subject_row") < self._limit)
