@@ -156,12 +156,15 @@ def _texts(block: Block) -> Texts:
 
 
 class ThisProcess:
-    """The engine of a build without workers. total: number of queries. report: callback for progress."""
+    """The engine of a build without workers. total: number of queries. report: callback for progress.
+
+    is_rest: whether earlier queries were answered before, perhaps by files that answer none of these.
+    """
 
     workers = 0
 
-    def __init__(self, total: int, report: Report) -> None:
-        self._total, self._report = total, report
+    def __init__(self, total: int, report: Report, *, is_rest: bool = False) -> None:
+        self._total, self._report, self._is_rest = total, report, is_rest
         self.usage: list[Mapping[str, Any]] = []
 
     def tables(self, work: Work, parts: Iterable[ShardPart]) -> Iterator[tuple[ShardPart, Tables]]:
@@ -183,7 +186,8 @@ class ThisProcess:
                     own = {query: texts.pop(query) for ask in part.asks if (query := ask.query) in texts}
                     yield part, Answers(part.asks, sets, work.limit, own).tables(work.maker)
                     sets = []
-        steps.ended()
+        if not self._is_rest:
+            steps.ended()
         self.usage.append(steps.usage)
 
 

@@ -181,7 +181,7 @@ class Build:
                 some = [*islice(every, size)]
                 yield among(some, directory.tables(first + number).missing, plan.relations) if number in held else some
 
-        for number, tables in self._answered(plan, counts, asks(), report) if todo else ():
+        for number, tables in self._answered(plan, counts, asks(), report, is_rest=bool(held)) if todo else ():
             own = directory.tables(first + number).completed(tables, names) if number in held else tables
             made[number] = directory.write(first + number, own, depth, self.start["run"])
         return [made[number] for number in range(len(sizes))]
@@ -190,14 +190,15 @@ class Build:
         return Maker(self.selector, plan.relations, self.start["run"], self.least, self.run.statements)
 
     def _answered(
-        self, plan: BuildPlan, todo: Mapping[int, int], asks: Iterator[Sequence[Ask]], report: Report
+        self, plan: BuildPlan, todo: Mapping[int, int], asks: Iterator[Sequence[Ask]], report: Report, *, is_rest: bool
     ) -> Iterator[tuple[int, Tables]]:
         """Yield (shard, tables) for some shards, each when all its blocks are answered.
 
-        todo: shard -> number of queries to ask. asks: the queries of each of these shards.
+        todo: shard -> number of queries to ask. asks: the queries of each of these shards. is_rest: as in
+        `ThisProcess`.
         """
         total, done = sum(todo.values()), 0
-        engine = self.engine or ThisProcess(total, report)
+        engine = self.engine or ThisProcess(total, report, is_rest=is_rest)
         size = min(BLOCK, -(-total // (PORTIONS * engine.workers or 1)))
         if self.selector.reads_others:
             size = self.shard  # a pair's two facts must be in one block, with any number of workers

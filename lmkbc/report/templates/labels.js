@@ -49,7 +49,11 @@
     if (!replies.length) return [];
     const box = element("details");
     box.append(element("summary", `What the model wrote (${(replies.length + unseen).toLocaleString("en")})`));
-    replies.forEach(([model, text]) => box.append(element("p", model, "muted"), element("pre", text)));
+    replies.forEach(([model, text]) => {
+      const own = element("pre", text);
+      own.tabIndex = 0; // a long text scrolls, also by keys
+      box.append(element("p", model, "muted"), own);
+    });
     if (unseen) box.append(element("p", `and ${unseen.toLocaleString("en")} more, in the base's folder replies`));
     return [box];
   };
