@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from lmkbc.api.asking import Answer, AnswerObject, ask
     from lmkbc.api.auditing import Audit, audit
     from lmkbc.api.building import KnowledgeBase, build
-    from lmkbc.api.comparing import Comparisons, compare
+    from lmkbc.api.comparing import BaseComparison, Comparisons, compare, compare_bases
     from lmkbc.api.entity_linking import link
     from lmkbc.api.exporting import Export, export
     from lmkbc.api.history import Runs, runs
-    from lmkbc.api.own_domain import LabelledData, make_data, new_relations
+    from lmkbc.api.own_domain import LabelledData, init, make_data, new_relations
     from lmkbc.api.pages import Page, report
     from lmkbc.api.predicting import PredictedRun, predict, read_run
     from lmkbc.api.scores import Scores, score
@@ -39,10 +39,10 @@ _HOMES = {
     "lmkbc.api.asking": ("Answer", "AnswerObject", "ask"),
     "lmkbc.api.auditing": ("Audit", "audit"),
     "lmkbc.api.building": ("KnowledgeBase", "build"),
-    "lmkbc.api.comparing": ("Comparisons", "compare"),
+    "lmkbc.api.comparing": ("BaseComparison", "Comparisons", "compare", "compare_bases"),
     "lmkbc.api.entity_linking": ("link",),
     "lmkbc.api.exporting": ("Export", "export"),
-    "lmkbc.api.own_domain": ("LabelledData", "make_data", "new_relations"),
+    "lmkbc.api.own_domain": ("LabelledData", "init", "make_data", "new_relations"),
     "lmkbc.api.pages": ("Page", "report"),
     "lmkbc.api.predicting": ("PredictedRun", "predict", "read_run"),
     "lmkbc.api.history": ("Runs", "runs"),
@@ -65,6 +65,7 @@ __all__ = [
     "Answer",
     "AnswerObject",
     "Audit",
+    "BaseComparison",
     "Comparisons",
     "Download",
     "Edition",
@@ -96,7 +97,9 @@ __all__ = [
     "audit",
     "build",
     "compare",
+    "compare_bases",
     "export",
+    "init",
     "link",
     "make_data",
     "new_relations",

@@ -61,6 +61,7 @@ class Edition:
     held_out: the labelled split that tuning may use.
     repeats: (subject, relation) pairs that the published splits hold twice; any other repeated query is refused.
     profiles: name -> an earlier scorer of the edition, which computed some of its published scores.
+    challenge: whose edition it is, "" for none.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Edition:
     repeats: frozenset[tuple[str, str]] = frozenset()
     licence: str = ""
     published: tuple[Published, ...] = ()
+    challenge: str = "LM-KBC"
 
     def __post_init__(self) -> None:
         """Raise ValueError, with the name of the field, if a field is inconsistent."""
@@ -90,6 +92,11 @@ class Edition:
             ),
             (lacking, f"published names the profile {min(lacking, default='')!r}, which profiles lacks"),
         )
+
+    @property
+    def title(self) -> str:
+        """Return the name for headings, with the challenge."""
+        return f"{self.challenge} {self.name}".strip()
 
     @property
     def is_bundled(self) -> bool:

@@ -38,6 +38,21 @@ _DROP_APOSTROPHES = str.maketrans("", "", _APOSTROPHES)
 _SYMBOLS = frozenset("+$<=>|~^")
 
 
+class _Folds(dict[int, str]):
+    """Each character's form in a folded name, found out when a name first has the character."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        if char in _APOSTROPHES or unicodedata.combining(char):
+            self[code] = ""
+        else:
+            self[code] = " " if char in _SYMBOLS or unicodedata.category(char)[0] == "P" else char
+        return self[code]
+
+
+_FOLDED = _Folds()
+
+
 def plain_key(text: str) -> str:
     """Return the normal form of the 2022 edition: no ASCII punctuation, lower case, stripped."""
     return text.translate(_PUNCTUATION).lower().strip()
@@ -48,19 +63,9 @@ def folded_key(text: str) -> str:
 
     Apostrophes and diacritics are removed, NFKD and case folding applied, and punctuation becomes single spaces.
     """
-    text = text.strip().translate(_DROP_APOSTROPHES)
-    if text.isascii():
-        text = text.casefold()
-        if text.replace(" ", "").isalnum():
-            return " ".join(text.split())
-    else:
-        text = unicodedata.normalize("NFKD", text).casefold()
-    kept = []
-    for char in text:
-        if char in _APOSTROPHES or unicodedata.combining(char):
-            continue
-        kept.append(" " if char in _SYMBOLS or unicodedata.category(char)[0] == "P" else char)
-    return " ".join("".join(kept).split())
+    if not text.isascii():
+        text = unicodedata.normalize("NFKD", text.translate(_DROP_APOSTROPHES))
+    return " ".join(text.casefold().translate(_FOLDED).split())
 
 
 def subject_key(text: str) -> str:

@@ -218,14 +218,14 @@ DEFAULT, WITHOUT_MODEL = "smollm2-embedded", "embedded"
 
 
 def default_recipe(space: Workspace, model: str | None = None) -> tuple[Recipe, str]:
-    """Return the default recipe, and a remark for the user, "" for none.
+    """Return the workspace's default recipe, else the bundled one, and a remark for the user, "" for none.
 
     model: the user's model, None for the recipe's.
 
-    A model that is not on this machine is not downloaded.
+    The bundled recipe's model is not downloaded if it is not on this machine.
     """
-    recipe = read_recipe(space, DEFAULT)
-    if model:
+    recipe = read_recipe(space, space.settings.system or DEFAULT)
+    if model or space.settings.system:
         return recipe, ""
     parts = [part for spec in recipe.generate for part in spec.whole()]
     models = [part.model for part in parts if isinstance(part, ModelReference) and part.model]

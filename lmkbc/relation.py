@@ -34,6 +34,10 @@ class EntityType:
     classes: tuple[str, ...] = ()
 
 
+ANYTHING = EntityType("thing", "Q35120")
+"""The type of subjects and objects where no class is known: Wikidata's "entity"."""
+
+
 @dataclass(frozen=True, slots=True)
 class EntityClass:
     """A Wikidata class: its names, the label first, and the QIDs of its superclasses."""

@@ -78,7 +78,7 @@ class _Check(NamedTuple):
 
     def part(self, kind: Any, value: Any, path: str) -> Any:
         """Return the value at a path, such as "prompt.slots[2]". Raise InputError if it is not of its declared type."""
-        for option in _options(kind):
+        for option in () if kind in ONE else _options(kind):
             args = get_args(option)
             if is_dataclass(option) and isinstance(value, option if self.in_python else Mapping):  # type: ignore[arg-type]
                 return self._table(option, _values(value) if self.in_python else value, path)  # type: ignore[arg-type]
@@ -193,5 +193,6 @@ def _hints(kind: type[Any]) -> dict[str, Any]:
     return {field.name: hints[field.name] for field in fields(kind)}
 
 
+@cache
 def _options(kind: Any) -> tuple[Any, ...]:
     return get_args(kind) if get_origin(kind) in (types.UnionType, typing.Union) else (kind,)

@@ -1,15 +1,17 @@
 """Plug-ins: finds and loads relations, editions, systems and thresholds, by path and by name.
 
-A workspace is a directory with `relations/`, `eval/` and `thresholds/`: the given one, else the checkout's, else the
-copy in the wheel. Modules are loaded on first use. An error names the module's file.
+A workspace is a directory with `relations/`, `eval/`, `systems/` or `thresholds/`. It lies over the bundled content
+(the checkout's, else the copy in the wheel): a name of its own goes first, and all others stay. Without edition
+modules, its relations are an edition of their own. Modules are loaded on first use. An error names the module's file.
 """
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, TypeVar
@@ -21,6 +23,7 @@ from lmkbc.errors import InputError, check_known, did_you_mean
 from lmkbc.files.jsonl import read_examples, read_queries
 from lmkbc.files.places import data_dirs, placed, warn_no_data_dir
 from lmkbc.files.reader import read_toml
+from lmkbc.files.workspace_file import FILE, WorkspaceFile, nearest, read_file
 from lmkbc.names import QID, folded_key
 from lmkbc.plugins import Relations
 from lmkbc.relation import EntityClass, Relation
@@ -29,7 +32,9 @@ from lmkbc.types import Example, Query
 
 PACKAGE = Path(__file__).resolve().parent
 SYSTEMS = PACKAGE / "systems"
-FOLDERS = ("relations", "eval", "thresholds")
+FOLDERS = ("relations", "eval", "systems", "thresholds")
+OWN_DATA = "data"
+"""Folder of a workspace with the splits of its own relations."""
 PARAPHRASES, CLASSES = "paraphrases.toml", "classes.toml"
 Plugin = TypeVar("Plugin", Relation, Edition)
 
@@ -37,66 +42,94 @@ Plugin = TypeVar("Plugin", Relation, Edition)
 class Workspace:
     """Relations, editions, systems and thresholds for a command.
 
-    root: a workspace directory; None for the checkout's or the bundled one. data: directory of the splits (see
-    `lmkbc.files.places.data_dirs`).
+    root: a workspace directory; None for the nearest one at or above the current directory, else only bundled content.
+    data: directory of the splits (see `lmkbc.files.places.data_dirs`).
     """
 
     def __init__(self, root: Path | str | None = None, data: Path | str | None = None) -> None:
         root, data = placed(root), placed(data)
         if root is not None and not root.is_dir():
             raise InputError(f"{root} is not a directory: a workspace holds relations/, eval/ and thresholds/")
-        if root is not None and not any((root / name).is_dir() for name in FOLDERS):
-            raise InputError(f"{root} is no workspace: it needs at least one of {', '.join(FOLDERS)} as a directory")
-        self._root = root
+        if root is not None and not ((root / FILE).is_file() or any((root / name).is_dir() for name in FOLDERS)):
+            raise InputError(f"{root} is no workspace: it needs {FILE}, or one of the folders {', '.join(FOLDERS)}")
+        self.root = nearest(Path.cwd()) if root is None else root
+        self.settings = WorkspaceFile() if self.root is None else read_file(self.root)
         data_dirs(data)  # raises InputError if the directory does not exist
         self._data = data
 
-    def folder(self, name: str) -> Path:
-        """Return the directory of one kind of content: the given workspace's, the checkout's, or the bundled one."""
-        if found := self.folders(name):
-            return found[0]
-        raise InputError(f"no {name}/ directory in {self._root or PACKAGE.parent}: create one or reinstall lmkbc")
-
     def folders(self, name: str) -> list[Path]:
-        """Return all directories of one kind of content; what lies in an earlier one goes before the others."""
-        return [place for place in self._places(name) if place.is_dir()]
+        """Return the directories of one kind of content: the workspace's, and the bundled one."""
+        bundled_here = (place for place in (PACKAGE.parent / name, PACKAGE / f"_{name}") if place.is_dir())
+        own = () if self.root is None else (self.root / name,)
+        return list({place.resolve(): place for place in (*own, *islice(bundled_here, 1)) if place.is_dir()}.values())
 
     def own(self, name: str) -> Path:
-        """Return the directory for new content of one kind: the given workspace's, which need not exist."""
-        return self.folder(name) if self._root is None else self._root / name
-
-    def _places(self, name: str) -> list[Path]:
-        """Return the possible directories of one kind of content, in order of preference."""
-        places = [PACKAGE.parent / name, PACKAGE / f"_{name}"]
-        return places if self._root is None else [self._root / name, *places]
+        """Return the directory for new content of one kind: the workspace's, which need not exist, else the bundled."""
+        return self.folders(name)[0] if self.root is None else self.root / name
 
     @cached_property
     def relations(self) -> Relations:
         """Return all relations, by every spelling of every edition. The workspace's come before those of plug-ins."""
-        relations: dict[str, Relation] = {}
-        origin: dict[str, Path] = {}
-        for path, relation in _paraphrased(self.folder("relations")):
-            for name in {*relation.spellings()}:
-                if name in relations:
-                    raise InputError(f"{path}: the name {name!r} is already taken by {origin[name]}; rename one")
-                relations[name], origin[name] = relation, path
-        for name, relation in relations.items():
+        found = {name: place for folder in reversed(self._relation_modules) for name, place in folder.items()}
+        relations = {name: relation for name, (_, relation) in found.items()}
+        for path, relation in found.values():
             if relation.other_side():
-                _check_other_side(relation, relations, origin[name])
+                _check_other_side(relation, relations, path)
         return Relations(relations)
 
     @cached_property
+    def own_relations(self) -> dict[str, Relation]:
+        """Return the relations of the workspace's own modules, by name."""
+        own = self._relation_modules[0] if self.root and (self.root / "relations").is_dir() else {}
+        return {relation.name: relation for _, relation in own.values()}
+
+    @cached_property
+    def _relation_modules(self) -> list[dict[str, tuple[Path, Relation]]]:
+        """Return the relations of each folder with their modules, by every spelling."""
+        return [_by_spelling(_paraphrased(folder)) for folder in self.folders("relations")]
+
+    @cached_property
     def classes(self) -> dict[str, EntityClass]:
-        """Return the classes of subjects, by QID; the bundled ones if the workspace has no table."""
-        paths = (place / CLASSES for place in self._places("relations"))
-        path = next((path for path in paths if path.is_file()), None)
-        return {} if path is None else _read_classes(path)
+        """Return the classes of subjects, by QID."""
+        paths = [folder / CLASSES for folder in self.folders("relations")]
+        tables = [_read_classes(path) for path in paths if path.is_file()]
+        return {qid: entity_class for table in reversed(tables) for qid, entity_class in table.items()}
 
     @cached_property
     def editions(self) -> dict[str, Edition]:
-        """Return all editions, by name."""
+        """Return all editions, by name: those of the workspace, then the bundled ones."""
+        own, bundled_here = self.own_editions, self._read_editions(self.folders("eval")[-1])
+        return own | {name: edition for name, edition in bundled_here.items() if name not in own}
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether there is a workspace file, and neither a relation nor an edition beside it."""
+        return self.root is not None and (self.root / FILE).is_file() and not self.own_editions
+
+    @cached_property
+    def own_editions(self) -> dict[str, Edition]:
+        """Return the workspace's own editions: those of its modules, else its relations as one edition."""
+        if self.root is None:
+            return {}
+        made = self._read_editions(self.root / "eval")
+        if made or not self.own_relations:
+            return made
+        ids = self.settings.answers == "ids"
+        edition = Edition(
+            name=self.settings.name or self.root.resolve().name,
+            challenge="",
+            folder=OWN_DATA,
+            relations=tuple(self.own_relations),
+            splits=dict.fromkeys(("train", "val", "test")),
+            column="ObjectEntitiesID" if ids else "ObjectEntities",
+            target="id" if ids else "string",
+        )
+        return {edition.name: edition.knowing(self.relations)}
+
+    def _read_editions(self, folder: Path) -> dict[str, Edition]:
+        """Return the editions of a folder, by name."""
         editions: dict[str, Edition] = {}
-        for path, edition in _load_all(self.folder("eval"), "EDITION", Edition):
+        for path, edition in _load_all(folder, "EDITION", Edition):
             if edition.name in editions:
                 raise InputError(f"{path}: an edition named {edition.name!r} exists already; rename one")
             for name in edition.relations:
@@ -117,8 +150,8 @@ class Workspace:
         return self.editions[name]
 
     def recipe_path(self, name: str) -> Path:
-        """Return the file of a recipe: a bundled one by name, any other by path."""
-        known = {path.stem: path for path in SYSTEMS.glob("*.toml")}
+        """Return the file of a recipe: the workspace's or a bundled one by name, any other by path."""
+        known = self._recipes
         path = known.get(name, Path(name))
         if path.suffix == ".toml" and path.is_file():
             return path
@@ -130,8 +163,14 @@ class Workspace:
         raise InputError(f"unknown system {name!r}: {did_you_mean(name, known)}")
 
     def system_names(self) -> list[str]:
-        """Return the names of the bundled recipes."""
-        return sorted(path.stem for path in SYSTEMS.glob("*.toml"))
+        """Return the names of the workspace's and the bundled recipes."""
+        return sorted(self._recipes)
+
+    @cached_property
+    def _recipes(self) -> dict[str, Path]:
+        """Return the files of recipes, by name."""
+        folders = (SYSTEMS, *(() if self.root is None else (self.root / "systems",)))
+        return {path.stem: path for folder in folders for path in folder.glob("*.toml")}
 
     @cached_property
     def _data_dirs(self) -> list[Path]:
@@ -144,16 +183,17 @@ class Workspace:
         """Return the file of a split. "val" and "dev" both mean the edition's labelled held-out split."""
         split = edition.split_named(split)
         check_known(split, edition.splits, f"edition {edition.name} has no split {split!r}")
-        places = [place / edition.folder for place in self._data_dirs]
-        if edition.splits[split] is None:  # not published: it is stored with the edition's module
-            places.append(self.folder("eval") / edition.folder)
-        for place in places:
-            if (path := place / f"{split}.jsonl").exists():
+        folders = self._data_dirs
+        if edition.is_bundled:  # it is stored with its module, or in its workspace
+            folders = [*folders, *filter(None, (self.root,)), *self.folders("eval")]
+        for folder in folders:
+            if (path := folder / edition.folder / f"{split}.jsonl").exists():
                 return path
-        raise InputError(
-            f"the {split} split of edition {edition.name} is not in {places[0]}: "
-            f"run 'lmkbc data fetch {edition.name}', or give its directory with --data or LMKBC_DATA"
-        )
+        place = folders[len(self._data_dirs) if edition.is_bundled else 0] / edition.folder
+        how = f"run 'lmkbc data fetch {edition.name}', or give its directory with --data or LMKBC_DATA"
+        if edition.is_bundled:
+            how = "'lmkbc data make' makes it from Wikidata; 'lmkbc build' and 'lmkbc ask' need none"
+        raise InputError(f"the {split} split of edition {edition.name} is not in {place}: {how}")
 
     def gold_path(self, edition: Edition, split: str) -> Path:
         """Return the file of a labelled split. Raise InputError for test, whose gold is not published."""
@@ -219,6 +259,17 @@ def _paraphrased(folder: Path) -> list[tuple[Path, Relation]]:
         raise InputError(f"{path}: {error}") from None
 
 
+def _by_spelling(modules: Sequence[tuple[Path, Relation]]) -> dict[str, tuple[Path, Relation]]:
+    """Return relations with their modules, by every spelling. InputError for a spelling that two of them have."""
+    found: dict[str, tuple[Path, Relation]] = {}
+    for path, relation in modules:
+        for name in relation.spellings():
+            other, _ = found.setdefault(name, (path, relation))
+            if other != path:
+                raise InputError(f"{path}: the name {name!r} is already taken by {other}; rename one")
+    return found
+
+
 def _check_other_side(relation: Relation, relations: Mapping[str, Relation], path: Path) -> None:
     """Raise InputError for a missing or unsuitable inverse_of, and for different types of a symmetric relation."""
     if relation.symmetric:
@@ -250,8 +301,6 @@ def _read_classes(path: Path) -> dict[str, EntityClass]:
 
 def _load_all(folder: Path, attribute: str, kind: type[Plugin]) -> list[tuple[Path, Plugin]]:
     paths = sorted(path for path in folder.glob("*.py") if path.name != "__init__.py")
-    if not paths:
-        raise InputError(f"{folder} holds no module: it needs at least one .py file that defines {attribute}")
     return [(path, _load(path, attribute, kind)) for path in paths]
 
 

@@ -1,5 +1,7 @@
 """Small knowledge bases, as tests make them: a stub for the model, and a directory of facts."""
 
+import os
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +15,7 @@ from lmkbc.files.checksum import file_sha256
 from lmkbc.kb.build import engine as engines
 from lmkbc.kb.build import knowledge
 from lmkbc.kb.build import shards as module
+from lmkbc.kb.build.addition import Earlier
 from lmkbc.kb.build.base_directory import Directory, write_parts
 from lmkbc.kb.build.engine import Engine
 from lmkbc.kb.build.facts import FACTS, MISSING, NOTHING, Tables
@@ -21,6 +24,8 @@ from lmkbc.kb.build.knowledge import started
 from lmkbc.kb.build.settle import REMOVED, Settled
 from lmkbc.kb.build.shards import Build, BuildPlan
 from lmkbc.kb.build.subjects import Classes, SubjectFile
+from lmkbc.models.base import Reply
+from lmkbc.notes import Replies
 from lmkbc.progress import silent
 from lmkbc.run.pipeline import Block
 from lmkbc.run.run import Run
@@ -63,6 +68,7 @@ class Base:
         self.run = Run(workspace=SPACE, edition=SPACE.edition(edition), offline=True)
         self.asked: list[Query] = []
         self.select: Mapping[str, Any] = CUTOFF
+        self.writes: Callable[[Query], str] | None = None  # what the model writes about a query
 
     def build(
         self,
@@ -72,9 +78,10 @@ class Base:
         bounds: Bounds | None = None,
         engine: Engine | None = None,
         by_value: Mapping[str, Any] | None = None,
+        add: bool = False,
         **inputs: Any,
     ) -> Any:
-        """Build, or go on."""
+        """Build, or go on; or add to the base that is there."""
         chosen = module.chosen(self.run, relations)
 
         base = self
@@ -86,7 +93,9 @@ class Base:
             def over(self, queries: Iterable[Query], _: object = None) -> Iterator[Block]:
                 for query in queries:
                     base.asked.append(query)
-                    yield Block((query,), (answer(query),))
+                    texts = [Reply(base.writes(query))] if base.writes else []
+                    replies = {query: [Replies("stub", ((*texts, None),))]} if texts else {}
+                    yield Block((query,), (answer(query),), replies=replies)
                     self.usage["model"]["calls"] += 1
 
             def ended(self) -> None:
@@ -94,15 +103,21 @@ class Base:
 
         monkeypatch.setattr(engines, "Steps", Steps)
         recipe = recipe_of({"component": "prior"}, select=self.select)
-        plan = BuildPlan(SubjectFile(self.file), chosen, Classes(chosen, named=True))
+        earlier = Earlier(self.out) if add else None
+        subjects = SubjectFile(self.file, None, None if earlier is None else earlier.subjects)
+        plan = BuildPlan(subjects, chosen, Classes(chosen, named=True))
         bounds, names = bounds or Bounds(), {name: one.name for name, one in chosen.items()}
         frontier = None if by_value is None else Frontier(plan.classes, names, bounds.depth, **by_value)
         growth = Growth(bounds, plan.classes, {one.name: one for one in chosen.values()}, frontier)
         inputs |= {} if by_value is None else {"grow": {"by": "value"}}
-        about = {"subjects": file_sha256(self.file), **inputs}
+        asked = {one.name: "" for one in chosen.values()}
+        about = {"subjects": file_sha256(self.file), "relations": asked, "system": "stub", "model": None, **inputs}
+        begun = started(about, chosen)
+        if earlier is not None:
+            begun = earlier.started(begun, plan.subjects, chosen)
         directory = Directory(self.out)
         with directory.held():
-            made = Build(self.run, recipe, recipe.select, started(about, chosen), self.shard, engine)
+            made = Build(self.run, recipe, recipe.select, begun, self.shard, engine, earlier=earlier)
             return made.into(directory, plan, growth, silent)
 
 
@@ -146,3 +161,29 @@ def mixed(count: int = 300) -> list[dict[str, Any]]:
     children = [fact(row, "children", str(row % 5), 0.9, literal=str(row % 5)) for row in range(count // 3)]
     hostile = {"object": ATTACK, "model": ATTACK, "sources": [ATTACK] * 50, "subject": "x" * 10_000}
     return [*borders, *children, *(fact(row, "children", "", 0.95, **hostile) for row in range(3))]
+
+
+class Killed(BaseException):
+    """The end of a process."""
+
+
+CALLS = [(os, "replace"), (os, "rename"), (os, "fsync"), (Path, "unlink"), (shutil, "rmtree")]
+
+
+def dying(monkeypatch: pytest.MonkeyPatch, after: int) -> Callable[[], int]:
+    """End the process at the so-manyth change of the disk, before it. Gives the number of changes so far."""
+    count = 0
+
+    def wrap(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any, **named: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count > after:
+                raise Killed
+            return real(*given, **named)
+
+        return call
+
+    for owner, name in CALLS:
+        monkeypatch.setattr(owner, name, wrap(getattr(owner, name)))
+    return lambda: count

@@ -4,13 +4,19 @@ import time
 from collections.abc import Callable
 
 
-def in_proportion(work: Callable[[str], object], text: str) -> bool:
-    """Whether a text takes about as much longer as it is longer than its first eighth: 8 times; by the square, 64."""
+def in_proportion(work: Callable[[str], object], part: str, length: int = 20_000) -> bool:
+    """Whether a long text takes about as much longer as it is longer than its first eighth: 8 times; by the square, 64.
 
-    def seconds(part: str) -> float:
+    part: what the text repeats.
+    """
+    text = part * (length // len(part))
+
+    def seconds(text: str) -> float:
         start = time.process_time()
-        work(part)
+        work(text)
         return time.process_time() - start
 
+    if seconds(text) < 0.04:
+        return True
     short = min(seconds(text[: len(text) // 8]) for _ in range(3))
-    return any(seconds(text) < 32 * max(short, 0.005) for _ in range(3))
+    return any(seconds(text) < max(24 * short, 0.04) for _ in range(3))

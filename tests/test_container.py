@@ -12,7 +12,7 @@ ENTRY = ROOT / "docker" / "entrypoint.sh"
 
 
 def run(work: Path, **environment: str) -> str:
-    """What a stand-in for lmkbc says of who runs it, and where its cache is."""
+    """Return what a stand-in for lmkbc says of who runs it, and where its cache is."""
     bin_ = work.parent / "bin"
     bin_.mkdir(exist_ok=True)
     (bin_ / "lmkbc").write_text('#!/bin/sh\necho "$(id -u):$(id -g) $XDG_CACHE_HOME $XDG_CONFIG_HOME $*"\n')

@@ -7,10 +7,12 @@ import ast
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from importlib.metadata import packages_distributions
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -69,9 +71,32 @@ def _modules() -> dict[str, Path]:
 MODULES = _modules()
 
 
-def _imported(path: Path) -> Iterator[str]:
-    """Yield what a file imports, modules of ours by their full names."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+class _Read(NamedTuple):
+    """A file as it was read: what it imports, how many statements it has, and its public classes.
+
+    imports: modules of ours by their full names. outer: classes that stand in no other.
+    """
+
+    imports: tuple[str, ...]
+    statements: int
+    classes: int
+    outer: tuple[str, ...]
+
+
+@cache
+def _read(path: Path) -> _Read:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = list(ast.walk(tree))
+    return _Read(
+        tuple(_imported(nodes, path)),
+        sum(isinstance(node, ast.stmt) and not _is_text(node) for node in nodes),
+        sum(map(_is_public, nodes)),
+        tuple(node.name for node in tree.body if isinstance(node, ast.ClassDef) and _is_public(node)),
+    )
+
+
+def _imported(nodes: Iterable[ast.AST], path: Path) -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -81,7 +106,18 @@ def _imported(path: Path) -> Iterator[str]:
                 yield full if full in MODULES else str(node.module)
 
 
-GRAPH = {name: {used for used in _imported(path) if used in MODULES} - {name} for name, path in MODULES.items()}
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _is_public(node: ast.AST) -> bool:
+    return isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+
+
+@pytest.fixture(scope="module")
+def graph() -> dict[str, set[str]]:
+    """The modules of ours that each of them imports."""
+    return {name: {used for used in _read(path).imports if used in MODULES} - {name} for name, path in MODULES.items()}
 
 
 def _listed(module: str) -> str:
@@ -90,24 +126,24 @@ def _listed(module: str) -> str:
     return name if name in LAYER else name.split(".")[0]
 
 
-def test_imports_point_upwards() -> None:
+def test_imports_point_upwards(graph: dict[str, set[str]]) -> None:
     listed = {module: _listed(module) for module in MODULES if _listed(module)}
     assert set(listed.values()) == set(LAYER), "the list of layers and the modules differ"
     layers = {module: LAYER[name] for module, name in listed.items()}
     below = {
-        module: [used for used in GRAPH[module] if layers.get(used, 0) > layer] for module, layer in layers.items()
+        module: [used for used in graph[module] if layers.get(used, 0) > layer] for module, layer in layers.items()
     }
     assert {module: used for module, used in below.items() if used} == {}, "imports from further down"
 
 
-def test_the_core_imports_nothing_of_bases_benchmarks_and_training() -> None:
+def test_the_core_imports_nothing_of_bases_benchmarks_and_training(graph: dict[str, set[str]]) -> None:
     outside, doors = ("kb", "domain", "probe", "train"), ("api", "cli")
     package = {module: module.split(".")[1] for module in MODULES if "." in module}
     core = [module for module, name in package.items() if name not in (*outside, *doors)]
-    assert {module: used for module in core for used in GRAPH[module] if package.get(used) in outside} == {}
+    assert {module: used for module in core for used in graph[module] if package.get(used) in outside} == {}
 
 
-def test_no_circle_is_left() -> None:
+def test_no_circle_is_left(graph: dict[str, set[str]]) -> None:
     done: set[str] = set()
 
     def visit(module: str, way: tuple[str, ...]) -> None:
@@ -115,7 +151,7 @@ def test_no_circle_is_left() -> None:
             circle = [*way[way.index(module) :], module]
             pytest.fail("a circle: " + " -> ".join(circle))
         if module not in done:
-            for used in sorted(GRAPH[module]):
+            for used in sorted(graph[module]):
                 visit(used, (*way, module))
             done.add(module)
 
@@ -132,7 +168,7 @@ def test_every_import_is_of_a_declared_dependency() -> None:
     files = [path for folder in ("lmkbc", "relations", "eval") for path in sorted((ROOT / folder).rglob("*.py"))]
     outside = {}
     for path in [*files, ROOT / "hatch_build.py"]:
-        for used in _imported(path):
+        for used in _read(path).imports:
             top = used.split(".")[0]
             names = {one.lower().replace("_", "-") for one in owners.get(top, [top])}
             if top not in sys.stdlib_module_names | OPTIONAL | ours and not names & declared:
@@ -152,20 +188,15 @@ def test_names_of_are_listed_once() -> None:
     assert all(one != other for one, other in pairwise(names))
 
 
-def _is_text(node: ast.AST) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-
-
 def _size(place: str) -> dict[str, int]:
     """Return the size of a folder or page, by what is counted."""
     path = ROOT / place
     pages = [path] if path.is_file() else path.glob("*.md")
-    files = list(path.rglob("*.py"))
-    nodes = [node for file in files for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))]
+    files = [*map(_read, path.rglob("*.py"))]
     return {
-        "statements": sum(isinstance(node, ast.stmt) and not _is_text(node) for node in nodes),
+        "statements": sum(file.statements for file in files),
         "files": len(files),
-        "classes": sum(isinstance(node, ast.ClassDef) and not node.name.startswith("_") for node in nodes),
+        "classes": sum(file.classes for file in files),
         "words": sum(len(page.read_text(encoding="utf-8").split()) for page in pages),
     }
 
@@ -188,9 +219,7 @@ def test_tests_lie_where_what_they_test_lies() -> None:
 
 def test_two_files_or_classes_have_two_names() -> None:
     files = [path.name for path in MODULES.values() if path.name != "__init__.py"]
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in MODULES.values()]
-    classes = [node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)]
-    names = [*files, *(name for name in classes if not name.startswith("_"))]
+    names = [*files, *(name for path in MODULES.values() for name in _read(path).outer)]
     assert sorted({name for name in names if names.count(name) > 1}) == []
 
 

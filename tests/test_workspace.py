@@ -113,8 +113,9 @@ def test_what_is_no_digest_is_refused(tmp_path: Path, changed: str, told: str) -
 def test_a_given_directory_comes_first_and_the_rest_falls_back(tmp_path: Path) -> None:
     relation(tmp_path / "relations")
     space = Workspace(tmp_path)
-    assert set(space.relations) == {"thing", "Thing"}
-    assert space.folder("eval") == ROOT / "eval"
+    assert set(space.relations) == {"thing", "Thing", *Workspace().relations}
+    assert set(space.own_relations) == {"thing"}
+    assert space.folders("eval") == [ROOT / "eval"]
 
 
 def test_two_modules_of_one_name(tmp_path: Path) -> None:

@@ -79,10 +79,18 @@ def snak(name: str, value: Any) -> Json:
         unit = value.unit if value.unit == "1" else f"{WIKIDATA}entity/{value.unit}"
         kind = ("quantity", {"amount": value.amount, "unit": unit})
     elif isinstance(value, Day):
-        kind = ("time", {"time": value.time, "precision": value.precision, "calendarmodel": value.calendar})
+        kind = ("time", {"time": _year(value.time, -1), "precision": value.precision, "calendarmodel": value.calendar})
     elif value[:1] in "QP" and value[1:].isdecimal():
         kind = ("wikibase-entityid", {"id": value})
     return {"snaktype": "value", "property": name, "datavalue": {"type": kind[0], "value": kind[1]}}
+
+
+def _year(time: str, step: int) -> str:
+    """Return a time of RDF as JSON has it (step -1), or the reverse: JSON signs each year, and has no year 0."""
+    if time[0] != "-":
+        return f"+{time}" if step < 0 else time.lstrip("+")
+    year, rest = time[1:5], time[5:]
+    return f"-{int(year) - step:04}{rest}"
 
 
 def claim(name: str, value: Any, **qualifiers: Sequence[Any]) -> Json:
@@ -183,7 +191,7 @@ def _value(datavalue: Json) -> NamedNode | Literal:
     if datavalue["type"] == "quantity":
         return Literal(value["amount"], datatype=NamedNode(f"{XSD}decimal"))
     if datavalue["type"] == "time":
-        return Literal(value["time"], datatype=NamedNode(f"{XSD}dateTime"))
+        return Literal(_year(value["time"], 1), datatype=NamedNode(f"{XSD}dateTime"))
     return Literal(value) if datavalue["type"] == "string" else NamedNode(f"{WIKIDATA}entity/{value['id']}")
 
 

@@ -1,4 +1,4 @@
-"""What a run as for test reads from the other side of symmetric relations, with and without these statements.
+"""Objects that a run as for test reads from the other side of symmetric relations, with and without these statements.
 
 For example, a run asks T, and only the held-out split states "X borders T". Rows are relations of the held-out split
 that have another side. Each of five folds is answered by three fits. "Train" learns from train, and "both" from train

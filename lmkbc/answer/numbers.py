@@ -60,7 +60,7 @@ _ASIDE = re.compile(
     r"|(?:±|\+/-|\+-)\s?[\d.,]+|^\s*\(?\d{1,3}[.)]\s+(?=\S)|^\W*[A-Za-z]+ #?\d{1,2}:\s(?=\S)",
     re.MULTILINE,
 )
-_YEAR, _DAY = r"(?:1\d|20)\d\d(?!\d|[.,]\d)", r"\d{1,2}(?:st|nd|rd|th)?(?![\d.,]*\d)"
+_YEAR, _DAY = r"(?:1\d|20)\d\d(?!\d|[.,]\d)", r"\d{1,2}(?:st|nd|rd|th)?(?![.,]*\d)"
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)(?:uary|ruary|ch|il|e|y|ust|tember|ober|ember)?\.?"
 _SINCE = (
     "in|since|by|as of|until|till|year|during|after|before|census|estimate|opened|built|founded|established"
@@ -134,8 +134,8 @@ def _meant(text: str, relation: Relation) -> list[_Found]:
         if same or not numbers:
             bare, numbers = text, same or whole
     if measured := [number for number in numbers if number.unit is not None]:
-        first = [one for at, one in enumerate(measured) if not any(_is_same(one, other) for other in measured[:at])]
-        return [number for number in measured if number.is_own] or first
+        own = [number for number in measured if number.is_own]
+        return own or [one for at, one in enumerate(measured) if not any(_is_same(one, x) for x in measured[:at])]
     if len(numbers) > 1 or relation.unit is not None:
         dated = [number for number in numbers if not number.is_date]
         numbers = dated or [
@@ -167,8 +167,7 @@ def _unbracketed(aside: re.Match[str]) -> str:
 
 def _is_same(one: _Found, other: _Found) -> bool:
     """Return whether two numbers state the same amount in different units."""
-    close = abs(one.total - other.total) <= SAME * max(abs(one.total), abs(other.total))
-    return one.unit != other.unit and close
+    return one.unit != other.unit and abs(one.total - other.total) <= SAME * max(abs(one.total), abs(other.total))
 
 
 @lru_cache(maxsize=256)

@@ -45,7 +45,7 @@ class AnswerObject:
 class Answer:
     """Answer to one question. Iterate over it for the names of its objects. An empty answer is possible.
 
-    objects: kept objects, then the likeliest others.
+    title: the edition's, for headings. objects: kept objects, then the likeliest others.
     nothing: score for "no object", None if no source gives one.
     calibrated: whether confidences are probabilities (see `lmkbc.select.selector.Confidence`).
     selection: description of the rule that selected the objects.
@@ -56,6 +56,7 @@ class Answer:
     subject: str
     relation: str
     edition: str
+    title: str
     system: str
     objects: tuple[AnswerObject, ...]
     nothing: float | None
@@ -82,7 +83,7 @@ class Answer:
         import polars as pl
 
         rows = pl.DataFrame([asdict(one) for one in self.objects])
-        return shown(f"{self.subject}: {self.relation}", f"{self.system}, LM-KBC {self.edition}", rows)
+        return shown(f"{self.subject}: {self.relation}", f"{self.system}, {self.title}", rows)
 
 
 @keywords
@@ -144,6 +145,7 @@ def ask(
         subject=query.subject,
         relation=name,
         edition=run.edition.name,
+        title=run.edition.title,
         system=recipe.name,
         objects=objects,
         nothing=max((nil.score for nil in candidates.nothing), default=None),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,21 +16,25 @@ from lmkbc.errors import InputError, OptionError
 from lmkbc.files.atomic import staged, writing
 from lmkbc.files.writable import check_directory, check_new
 from lmkbc.kb.audit import known as known_facts
-from lmkbc.kb.audit.known import Known
+from lmkbc.kb.audit.known import Known, Mark, MarkedFact
 from lmkbc.kb.audit.precision import (
+    COLUMNS,
     KnownCounts,
     KnownPrecision,
     LabelledPrecision,
     Recalibration,
     by_labels,
-    frames,
+    compared_rows,
     listed,
     recalibrated,
 )
 from lmkbc.kb.audit.sample import LABELS, MOST, LabelsFile, draw, facts_of, page, rows_of
-from lmkbc.kb.build.knowledge import Knowledge
+from lmkbc.kb.build.facts import frames
+from lmkbc.kb.build.knowledge import About, Knowledge
+from lmkbc.link.search import wikidata
+from lmkbc.link.wikidata import API_URL
 from lmkbc.progress import Report, silent
-from lmkbc.run.options import DataDir, KnowledgeDir, WorkspaceDir
+from lmkbc.run.options import ApiUrl, Contact, DataDir, KnowledgeDir, WorkspaceDir
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -39,8 +43,8 @@ if TYPE_CHECKING:
 PAGE = "audit.html"
 SAMPLE = 200
 """Default number of facts in a sample."""
-SPLITS = "train", "val", "dev"
-"""Values of `known` for a labelled split of a base's edition, in place of a file."""
+SPLITS, WIKIDATA = ("train", "val", "dev"), "wikidata"
+"""Values of `known` in place of a file: a labelled split of a base's edition, and what Wikidata answers."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +52,9 @@ class Audit:
     """Result of an audit.
 
     page, labels: files of a new sample. precision: precision by labels; the last row is the whole base. known:
-    comparison with known facts, by relation and bin of confidence. recalibration: recalibration by labels, else by
-    known facts. written: the file of compared facts.
+    comparison with known facts, by relation and bin of confidence. unstated: relations of which nothing is known.
+    uncovered: subjects, with QIDs, that the known facts do not cover in other relations. recalibration: recalibration
+    by labels, else by known facts. written: the file of compared facts.
     """
 
     directory: Path
@@ -57,6 +62,8 @@ class Audit:
     labels: Path | None = None
     precision: Sequence[LabelledPrecision] = ()
     known: Sequence[KnownPrecision] = ()
+    unstated: Sequence[str] = ()
+    uncovered: Sequence[str] = ()
     recalibration: Recalibration = field(default_factory=Recalibration)
     written: Path | None = None
 
@@ -89,8 +96,9 @@ def audit(
     known: Annotated[
         Path | str | Sequence[Path | str] | None,
         Meta(
-            description="Facts that are known: a table of subject, property, object, truthy N-Triples, Wikidata's JSON "
-            "dump (.gz and .bz2 too), or the edition's split train or val. Repeatable, for the pieces of a dump.",
+            description="Facts that are known: wikidata, which is asked about the base's subjects; a table of subject, "
+            "property, object; truthy N-Triples; Wikidata's JSON dump (.gz and .bz2 too); or the edition's split train "
+            "or val. Repeatable, for the pieces of a dump.",
             extra={"metavar": "FILE"},
         ),
     ] = None,
@@ -101,16 +109,25 @@ def audit(
             "file of all facts, the new ones first, by expected gain."
         ),
     ] = None,
+    contact: Contact = None,
+    api_url: ApiUrl = None,
+    offline: Annotated[bool, Meta(description="With --known wikidata: use the answers in the cache alone.")] = False,
+    refresh: Annotated[bool, Meta(description="With --known wikidata: ask again for answers in the cache.")] = False,
     data: DataDir = None,
     workspace: WorkspaceDir = None,
     progress: Report = silent,
 ) -> Audit:
     """Audit a knowledge base: draw a sample to label, estimate precision from labels, or compare with known facts.
 
+    contact, api_url, offline, refresh: of `known="wikidata"`. Its answers are cached, so a run that failed goes on.
+
     InputError for labels of another base, and for files that are damaged or cut off.
     """
     path, files = Path(knowledge), [known] if isinstance(known, str | Path) else [*(known or ())]
     place = None if out is None else Path(out)
+    asked: dict[str, Any] = {"contact": contact, "api_url": api_url, "offline": offline, "refresh": refresh}
+    if given := [name for name, value in asked.items() if value and WIKIDATA not in map(str, files)]:
+        raise OptionError(given[0], "is of questions to Wikidata, and none is asked: give --known wikidata too")
     if labels is None and not files:
         return _sampled(path, SAMPLE if sample is None else sample, seed, place, Workspace(workspace, data), progress)
     for name, value in (("sample", sample), ("seed", seed or None)):
@@ -123,7 +140,8 @@ def audit(
     precision, recalibration = _labelled(base, Path(labels)) if labels is not None else ([], None)
     if not files:
         return Audit(path, precision=precision, recalibration=recalibration or Recalibration())
-    return _beside(base, files, place, Workspace(workspace, data), precision, recalibration)
+    known_here = _known(base, files, Workspace(workspace, data), asked, progress)
+    return _beside(base, known_here, place, precision, recalibration)
 
 
 def _sampled(path: Path, size: int, seed: int, out: Path | None, space: Workspace, report: Report) -> Audit:
@@ -134,12 +152,13 @@ def _sampled(path: Path, size: int, seed: int, out: Path | None, space: Workspac
     if size > MOST:
         raise OptionError("sample", f"is {size}: give {MOST} facts or fewer")
     base = Knowledge(path, report=report)
+    base.describe(space.relations)
     sample = draw(base, size, seed)
     facts = facts_of(base, sample)
     rows = rows_of(sample, facts)
-    about = {name: space.relations[name].definition for name in base.relations if name in space.relations}
+    replies = base.replies({chosen.row for chosen in sample.drawn.values()})
     with staged(place) as stage:
-        (stage / PAGE).write_text(page(path.resolve().name, sample, facts, rows, about), encoding="utf-8")
+        (stage / PAGE).write_text(page(path.resolve().name, sample, facts, rows, replies), encoding="utf-8")
         (stage / LABELS).write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
     return Audit(path, page=place / PAGE, labels=place / LABELS)
 
@@ -157,39 +176,55 @@ def _labelled(base: Knowledge, path: Path) -> tuple[list[LabelledPrecision], Rec
 
 def _beside(
     base: Knowledge,
-    files: Sequence[Any],
+    known: Known,
     out: Path | None,
-    space: Workspace,
     precision: Sequence[LabelledPrecision],
     labelled: Recalibration | None,
 ) -> Audit:
-    known, counts = _known(base, files, space), KnownCounts()
-    single = {
-        name: space.relations[name].has_one_object() if name in space.relations else about.kind == "number"
-        for name, about in base.relations.items()
-    }
-    marked = counts.counted(known.marked(fact, single[fact.relation]) for fact in base.facts())
+    counts, uncovered = KnownCounts(), dict[str, None]()
+
+    def compared() -> Iterator[MarkedFact]:
+        for marked in map(known.marked, base.facts()):
+            fact = marked.fact
+            if marked.mark is Mark.UNCOVERED and fact.about.property in known.properties:
+                uncovered[f"{fact.subject} ({fact.subject_id or 'no QID'})"] = None
+            yield marked
+
+    marked = counts.counted(compared())
     if out is None:
         for _ in marked:
             pass
         made = labelled or counts.recalibrated()
     else:
-        parts = [*frames(marked)]
+        parts = [*frames(compared_rows(marked), COLUMNS)]
         made = labelled or counts.recalibrated()
         with writing(out) as file:
             listed(parts, made).write_csv(file)
-    return Audit(base.path, None, None, precision, counts.rows(), made, out)
+    unstated = [name for name, about in base.relations.items() if about.property not in known.properties]
+    return Audit(base.path, None, None, precision, counts.rows(), unstated, [*uncovered], made, out)
 
 
-def _known(base: Knowledge, files: Sequence[Any], space: Workspace) -> Known:
-    split = next((name for name in map(str, files) if name in SPLITS), None)
-    if split is None:
-        subjects = frozenset(fact.subject_id for fact in base.facts() if fact.subject_id)
-        properties = {about.property: about for about in base.relations.values()}
-        return known_facts.read([*map(Path, files)], properties, subjects)
-    if len(files) > 1:
-        raise OptionError("known", f"names {split} and more: give a split alone, or files")
+def _known(base: Knowledge, files: Sequence[Any], space: Workspace, asked: Mapping[str, Any], report: Report) -> Known:
+    base.describe(space.relations)
+    split = next((name for name in map(str, files) if name in (*SPLITS, WIKIDATA)), None)
+    if split is not None and len(files) > 1:
+        raise OptionError("known", f"names {split} and more: give {split} alone, or files")
+    if split in (None, WIKIDATA):
+        properties = {about.property: about for about in base.relations.values() if about.is_of_wikidata()}
+        if not properties:
+            lacks = "has what Wikidata knows, and no relation of this base is of a property of Wikidata"
+            raise OptionError("known", f"{lacks}: give a labelled split")
+        keys = {
+            (fact.subject_id, fact.about.property, fact.object_id is None) for fact in base.facts() if fact.subject_id
+        }
+        subjects = frozenset(subject for subject, *_ in keys)
+        if split is None:
+            return known_facts.read([*map(Path, files)], properties, subjects)
+        client = wikidata(**{**asked, "api_url": asked["api_url"] or API_URL})
+        entities = {name for name, about in properties.items() if about.kind == "entity"}
+        unlinked = [(subject, name) for subject, name, is_bare in keys if is_bare and name in entities]
+        return known_facts.of_wikidata(client, properties, subjects, unlinked, report)
     edition = space.edition(str(base.inputs.get("edition")))
     return known_facts.of_split(
-        space.examples(edition, edition.split_named(split)), lambda name: space.relations[name].property
+        space.examples(edition, edition.split_named(split)), lambda name: About.of(space.relations[name]).property
     )

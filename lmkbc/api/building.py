@@ -18,13 +18,14 @@ from lmkbc.api.data_frames import shown
 from lmkbc.api.keywords import keywords, opened
 from lmkbc.errors import InputError, OptionError, check_known
 from lmkbc.files.arrays import key
+from lmkbc.kb.build.addition import Earlier
 from lmkbc.kb.build.base_directory import Directory
 from lmkbc.kb.build.engine import REACHED, Engine
 from lmkbc.kb.build.facts import FACTS, LEAST, SCHEMAS
 from lmkbc.kb.build.growth import LEAST_MEAN, Bounds, Frontier, Growth
 from lmkbc.kb.build.knowledge import inputs_of, started
 from lmkbc.kb.build.settle import ENTITIES, REMOVED
-from lmkbc.kb.build.shards import Build, BuildPlan, chosen
+from lmkbc.kb.build.shards import SHARD, Build, BuildPlan, chosen
 from lmkbc.kb.build.subjects import Classes, SubjectFile
 from lmkbc.link.index import AliasIndex
 from lmkbc.progress import Report, silent
@@ -71,6 +72,11 @@ class KnowledgeBase:
     def removed(self) -> pl.LazyFrame:
         """Return the facts that repeat another fact or contradict a surer one, and the fact that stays."""
         return self._scanned("removed", REMOVED)
+
+    @property
+    def replies(self) -> pl.LazyFrame:
+        """Return what models wrote about each query: a row per model, with a text per draw."""
+        return self._scanned("replies", SCHEMAS["replies"])
 
     @property
     def entities(self) -> pl.LazyFrame:
@@ -158,6 +164,8 @@ class _Planned(NamedTuple):
     recipe: Recipe
     subjects: SubjectFile
     plan: BuildPlan
+    earlier: Earlier | None
+    is_named: bool
 
 
 @keywords
@@ -171,6 +179,12 @@ def build(
         Meta(description="Directory of the knowledge base: new, empty, or an unfinished build to continue."),
     ],
     *,
+    add: Annotated[
+        bool,
+        Meta(
+            description="Add the subjects, and new relations, to the finished base. What it holds is not asked again."
+        ),
+    ] = False,
     relation: Annotated[
         str | Sequence[str] | None,
         Meta(description="Ask only this relation. Repeatable. Default: all relations of a subject's class."),
@@ -222,7 +236,11 @@ def build(
         raise OptionError(unread[0], "is of growth, and there is none: give --grow too")
     if grow_by not in ORDERS:
         raise OptionError("grow_by", f"is {grow_by!r}: give {' or '.join(ORDERS)}")
-    run, recipe, found, plan = _planned(subjects, relation, limit, options)
+    if add and grow:
+        raise OptionError(
+            "grow", "asks about what a base names, and an addition only about what is given: leave it out"
+        )
+    run, recipe, found, plan, earlier, is_named = _planned(subjects, out, relation, limit, options, add=add)
     selection = settled(Selection, options)
     precision = selection["precision"]
     bounds = Bounds(depth=grow, budget=budget, novelty=novelty)
@@ -238,7 +256,7 @@ def build(
         "limit": limit,
         "least": least,
         "floor": LEAST if least is None and precision is None else None,
-        "classes": key([msgspec.to_builtins(run.workspace.classes), bool(relation)]),
+        "classes": key([msgspec.to_builtins(run.workspace.classes), is_named]),
         "grow": asdict(bounds) | by_value if grow else None,
         "subjects": {"sha256": found.sha256, **found.counts},
     }
@@ -246,8 +264,15 @@ def build(
         least = 0.0
     directory = Directory(Path(out))
     begun = started(about, plan.relations)
+    if earlier is not None:
+        if selector.reads_others:
+            raise InputError(
+                f"{out}: its rules select facts by other facts of their block, so an addition would change them: build "
+                "all into a new directory, where kept answers are not asked again"
+            )
+        begun = earlier.started(begun, plan.subjects, plan.relations)
     with directory.held(), engine or nullcontext() as answering:
-        work = Build(run, recipe, selector, begun, engine=answering, least=least, index=index)
+        work = Build(run, recipe, selector, begun, engine=answering, least=least, index=index, earlier=earlier)
         made = work.into(directory, plan, growth, progress)
     return KnowledgeBase(directory.path, made)
 
@@ -257,6 +282,7 @@ def estimate_build(
     subjects: Path | str,
     out: Path | str,
     *,
+    add: bool = False,
     relation: str | Sequence[str] | None = None,
     limit: int | None = None,
     progress: Report = silent,
@@ -265,20 +291,34 @@ def estimate_build(
     """Estimate a build: how much it would ask, and how much of that is stored already. Arguments as in `build`."""
     from lmkbc.run.estimate import estimate  # here, since it loads the modules of models
 
-    run, recipe, _, plan = _planned(subjects, relation, limit, options)
+    run, recipe, _, plan, earlier, _ = _planned(subjects, out, relation, limit, options, add=add)
     timings = run_directory.timings(run.edition.name, recipe.name, Path(out))
-    return estimate(run, recipe, (ask.query for ask in plan.asks()), timings, progress)
+    asks = plan.asks()
+    if earlier is not None:
+        kept = earlier.kept(plan.subjects, asks, plan.relations, SHARD)
+        asks = (ask for _, lacking, _ in kept for ask in lacking)
+    return estimate(run, recipe, (ask.query for ask in asks), timings, progress)
 
 
 def _planned(
-    subjects: Path | str, relation: str | Sequence[str] | None, limit: int | None, options: RunOptions
+    subjects: Path | str,
+    out: Path | str,
+    relation: str | Sequence[str] | None,
+    limit: int | None,
+    options: RunOptions,
+    *,
+    add: bool,
 ) -> _Planned:
     """Return the queries of a build after a check of the whole file. InputError if there are none."""
     run, recipe = opened(options)
-    relations = chosen(run, names_of(relation))
-    found = SubjectFile(Path(subjects), limit)
-    space = run.workspace
-    classes = Classes(relations, space.relations.values(), space.classes, named=bool(relation))
+    space, names, earlier = run.workspace, names_of(relation), Earlier(Path(out)) if add else None
+    is_named = bool(names)
+    if earlier is not None:
+        is_named = earlier.names_relations(msgspec.to_builtins(space.classes), names)
+        names = [*earlier.relations, *names] if is_named else ()
+    relations = chosen(run, names)
+    found = SubjectFile(Path(subjects), limit, None if earlier is None else earlier.subjects)
+    classes = Classes(relations, space.relations.values(), space.classes, named=is_named)
     plan = BuildPlan(found, relations, classes)
     if not plan.total:
         raise InputError(
@@ -287,4 +327,4 @@ def _planned(
         )
     for remark in (*found.remarks, *plan.remarks()):
         log.info("%s", remark)
-    return _Planned(run, recipe, found, plan)
+    return _Planned(run, recipe, found, plan, earlier, is_named)

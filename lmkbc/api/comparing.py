@@ -14,11 +14,13 @@ from lmkbc.api.data_frames import shown
 from lmkbc.api.keywords import keywords
 from lmkbc.api.scores import HasRun, open_run, other_split, scored_on
 from lmkbc.edition import Edition
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, OptionError, check_known
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.jsonl import read_examples
+from lmkbc.progress import Report, silent
 from lmkbc.run.options import DataDir, EditionName, Gold, Limit, OneRelation, OneSplit, WorkspaceDir
 from lmkbc.run.saved import read_gold
+from lmkbc.run.subset import names_of
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
     from lmkbc.scoring.comparison import Comparison
 
+LEAST = 0.5
+"""Confidence from which an export writes a fact, if no other is given."""
 MOST_ROWS = 500
 """Most rows won, and most rows lost, that a page shows of a pair of runs."""
 MOST_OBJECTS = 20
@@ -53,7 +57,7 @@ class Comparisons:
     @property
     def title(self) -> str:
         """Return edition and split in words."""
-        return f"LM-KBC {self.edition.name}{f', {self.split}' if self.split else ''}"
+        return f"{self.edition.title}{f', {self.split}' if self.split else ''}"
 
     @cached_property
     def table(self) -> pl.DataFrame:
@@ -161,6 +165,55 @@ def compare(
     except InputError as error:
         others = (other_split(space, run.predictions, chosen, asked) for run in opened)
         raise next(filter(None, others), error) from None
+
+
+@dataclass(frozen=True)
+class BaseComparison:
+    """What differs between two knowledge bases, as tables. least: threshold of confidence.
+
+    counts: a row per relation. came, went: facts of the second and of the first base alone, and what the other base has
+    for their queries. changed: facts of both bases, with confidence and rank in each, and the kinds of changes.
+    """
+
+    first: Path
+    second: Path
+    least: float
+    counts: pl.DataFrame
+    came: pl.DataFrame
+    went: pl.DataFrame
+    changed: pl.DataFrame
+
+    def _repr_html_(self) -> str:
+        return shown(f"{self.second} beside {self.first}", self.counts)
+
+
+@keywords
+def compare_bases(
+    first: Path | str,
+    second: Path | str,
+    *,
+    relation: OneRelation = None,
+    least: float = LEAST,
+    workspace: WorkspaceDir = None,
+    progress: Report = silent,
+) -> BaseComparison:
+    """Compare two knowledge bases: facts that came, went and changed.
+
+    least: a change of confidence across it is listed. InputError for a base that is not finished or is damaged.
+    """
+    from lmkbc.kb.audit.changes import changes  # here, since it loads numpy and polars
+    from lmkbc.kb.build.knowledge import Knowledge
+
+    if not 0 <= least <= 1:
+        raise OptionError("least", f"is {least}: give a confidence from 0 to 1")
+    space = Workspace(workspace)
+    wanted = [space.relation(name).name for name in names_of(relation)]
+    mine, theirs = (Knowledge(Path(path), report=progress) for path in (first, second))
+    known = list(dict.fromkeys([*mine.relations, *theirs.relations]))
+    for name in wanted:
+        check_known(name, known, f"no base has facts of {name!r}")
+    made = changes(mine, theirs, wanted or known, least)
+    return BaseComparison(mine.path, theirs.path, least, made.counts, made.came, made.went, made.changed)
 
 
 def _names(gold: Path, edition: Edition) -> dict[str, str]:

@@ -16,11 +16,13 @@ from lmkbc.errors import OptionError, check_known
 from lmkbc.files.atomic import staged, writing
 from lmkbc.files.writable import check_directory, check_new
 from lmkbc.kb.build.knowledge import Knowledge
-from lmkbc.kb.export import quickstatements, wikidata_json
+from lmkbc.kb.export import quickstatements, typed_facts, wikidata_json
+from lmkbc.kb.export.left_out import ExportTally
 from lmkbc.kb.export.ntriples import OWN, Triples, checked_base
 from lmkbc.progress import Report, silent
-from lmkbc.run.options import KnowledgeDir
-from lmkbc.run.subset import names_of
+from lmkbc.run.options import KnowledgeDir, WorkspaceDir
+from lmkbc.run.subset import names_of, own_names
+from lmkbc.workspace import Workspace
 
 
 class Format(StrEnum):
@@ -31,35 +33,47 @@ class Format(StrEnum):
     WIKIDATA_JSON = "wikidata-json"
     QUICKSTATEMENTS = "quickstatements"
     QUICKSTATEMENTS_CSV = "quickstatements-csv"
+    CSV = "csv"
+    PARQUET = "parquet"
+    GRAPHML = "graphml"
 
 
-WRITTEN: Mapping[Format, Callable[[Knowledge, Triples], Iterable[str]]] = {
-    Format.NTRIPLES: lambda base, triples: (line for fact in base.facts() for line in triples.truthy(fact)),
-    Format.STATEMENTS: lambda base, triples: (line for fact in base.facts() for line in triples.statement(fact)),
-    Format.WIKIDATA_JSON: lambda base, _: wikidata_json.lines(
-        filter(None, map(wikidata_json.entity, base.by_subject()))
+WRITTEN: Mapping[Format, Callable[[Knowledge, Triples, ExportTally], Iterable[str]]] = {
+    Format.NTRIPLES: lambda base, triples, tally: tally.written(
+        base.facts(), lambda fact: "".join(triples.truthy(fact))
     ),
+    Format.STATEMENTS: lambda base, triples, tally: tally.written(
+        base.facts(), lambda fact: "".join(triples.statement(fact))
+    ),
+    Format.WIKIDATA_JSON: lambda base, _, tally: wikidata_json.lines(
+        filter(None, (wikidata_json.entity(facts, tally) for facts in base.by_subject()))
+    ),
+    Format.CSV: lambda base, _, tally: typed_facts.comma_separated(tally.written(base.facts(), typed_facts.typed)),
+    Format.GRAPHML: lambda base, _, tally: typed_facts.graphml(tally.written(base.facts(), typed_facts.typed)),
 }
-"""Format of one file -> its lines."""
+"""Format of a text file -> its text in pieces."""
 REVIEWED = {
     Format.QUICKSTATEMENTS: ("txt", quickstatements.commands),
     Format.QUICKSTATEMENTS_CSV: ("csv", quickstatements.table),
 }
 """Format for review -> ending of its files, and function that formats a batch."""
 LEAST, BATCH = 0.5, 250
+UNSURE = "confidence below {:g}"
+"""Reason for facts that `least` leaves out."""
 
 
 @dataclass(frozen=True)
 class Export:
     """An exported knowledge base: its file, or its directory of files for review.
 
-    count: number of lines, or of files for review. unsure: number of facts that were left out, since their confidence
-    is too small.
+    count: number of lines, of files for review, or of rows of Parquet. facts: number of facts that were written.
+    left_out: number of facts that were left out, by reason, `UNSURE` included.
     """
 
     path: Path
     count: int
-    unsure: int
+    facts: int
+    left_out: Mapping[str, int]
 
 
 @keywords
@@ -91,11 +105,13 @@ def export(
         Meta(description="Facts that Wikidata has: a table of subject, property, object, or truthy N-Triples."),
     ] = None,
     batch: Annotated[int, Meta(ge=1, description="Statements per file of quickstatements.")] = BATCH,
+    workspace: WorkspaceDir = None,
     progress: Report = silent,
 ) -> Export:
-    """Write a knowledge base as triples, statement nodes, Wikidata's JSON, or QuickStatements for review.
+    """Write a knowledge base as a table, a graph, triples, Wikidata's JSON, or QuickStatements for review.
 
-    QuickStatements leave out the facts of `known`. progress: callback for progress.
+    QuickStatements leave out the facts of `known`. workspace: for other names of a relation. progress: callback for
+    progress.
 
     InputError for wrong input, and for a base that is damaged or not finished.
     """
@@ -113,26 +129,35 @@ def export(
     except ValueError:
         raise OptionError("date", f"is {date!r}: give a day as in 2026-11-22") from None
     place, kind = Path(out), Format(format)
-    facts = Knowledge(Path(knowledge), least, chosen=names_of(relation), limit=limit, report=progress)
+    chosen = own_names(Workspace(workspace), names_of(relation))
+    facts, tally = Knowledge(Path(knowledge), least, chosen=chosen, limit=limit, report=progress), ExportTally()
     if kind in REVIEWED:
-        count = _write_review(facts, place, kind, known, batch)
+        count = _write_review(facts, place, kind, known, batch, tally)
     else:
-        count = _write_file(facts, place, kind, Triples(base, facts.date if day is None else day, facts.run))
-    return Export(place, count, facts.unsure)
+        triples = Triples(base, facts.date if day is None else day, facts.run)
+        count = _write_file(facts, place, kind, triples, tally)
+    left_out = ({UNSURE.format(least): facts.unsure} if facts.unsure else {}) | dict(sorted(tally.left_out.items()))
+    return Export(place, count, tally.facts, left_out)
 
 
-def _write_file(facts: Knowledge, out: Path, kind: Format, triples: Triples) -> int:
-    """Write one file, and return the number of its lines."""
+def _write_file(facts: Knowledge, out: Path, kind: Format, triples: Triples, tally: ExportTally) -> int:
+    """Write one file, and return the number of its lines, or of its rows."""
     check_new(out)
     count = 0
     with writing(out) as file:
-        for line in WRITTEN[kind](facts, triples):
-            file.write(line.encode())
-            count += 1
+        if kind is Format.PARQUET:
+            typed_facts.write_parquet(file, tally.written(facts.facts(), typed_facts.typed))
+            return tally.facts
+        for text in WRITTEN[kind](facts, triples, tally):
+            content = text.encode()
+            file.write(content)
+            count += content.count(b"\n")
     return count
 
 
-def _write_review(facts: Knowledge, out: Path, kind: Format, known: Path | str | None, size: int) -> int:
+def _write_review(
+    facts: Knowledge, out: Path, kind: Format, known: Path | str | None, size: int, tally: ExportTally
+) -> int:
     """Write files for review, and return their number."""
     if known is None:
         lacks = "quickstatements writes only facts that Wikidata lacks: give those that it has with --known FILE"
@@ -144,7 +169,8 @@ def _write_review(facts: Knowledge, out: Path, kind: Format, known: Path | str |
     files, (ending, write) = 0, REVIEWED[kind]
     with staged(out) as stage:
         (stage / quickstatements.NOTICE).write_text(quickstatements.REVIEW, encoding="utf-8")
-        for batch in quickstatements.batches(quickstatements.proposals(facts.facts(), there), size):
+        proposed = tally.written(facts.facts(), lambda fact: quickstatements.proposal(fact, there))
+        for batch in quickstatements.batches(proposed, size):
             files += 1
             (stage / f"review-{files:05d}.{ending}").write_text(write(batch), encoding="utf-8")
     return files

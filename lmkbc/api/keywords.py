@@ -61,20 +61,30 @@ _BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 
 def chosen_edition(workspace: Workspace, name: str | None, relation: str | None = None) -> Edition:
-    """Return the named edition, else the newest whose data is here, else a bundled one. The choice is logged.
+    """Return the named edition, else the workspace's own, else the newest whose data is here. The choice is logged.
 
     relation: any of its names; only editions with it are considered. InputError if there is none.
     """
     if name is not None:
         return workspace.edition(name)
+    own = workspace.own_editions
+    if workspace.is_empty and relation is None:
+        raise InputError(
+            f"the workspace {workspace.root} has no relations: make them with 'lmkbc relations new', or name a bundled "
+            "edition with --edition"
+        )
     newest = sorted(
-        workspace.editions.values(), key=lambda edition: (not edition.is_bundled, edition.name), reverse=True
+        workspace.editions.values(),
+        key=lambda edition: (edition.name in own, not edition.is_bundled, edition.name),
+        reverse=True,
     )
     if relation is not None:
         wanted = workspace.relation(relation)
         newest = [edition for edition in newest if wanted in map(workspace.relation, edition.relations)]
         if not newest:
             raise InputError(f"no edition asks {relation!r}: see 'lmkbc relations list'")
+    if newest[0].name in own:
+        return newest[0]
     chosen = next(filter(workspace.has_data, newest), None)
     if chosen is None:
         return newest[0]  # what reads its data says how to fetch them

@@ -1,32 +1,30 @@
-"""A domain of one's own, from Wikidata: relation modules of properties, and labelled data of relations."""
+"""A domain of one's own: its workspace, relation modules of Wikidata's properties, and labelled data of relations."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 from msgspec import Meta
 
 from lmkbc.api.data_frames import shown
 from lmkbc.api.keywords import keywords
-from lmkbc.errors import OptionError
+from lmkbc.errors import InputError, OptionError, check_known
 from lmkbc.files.places import placed
 from lmkbc.files.writable import check_directory
 from lmkbc.progress import Report, silent
-from lmkbc.relation import Relation
+from lmkbc.relation import Kind
 from lmkbc.run.options import ApiUrl, Contact, WorkspaceDir
 from lmkbc.run.subset import names_of
-from lmkbc.workspace import Workspace
+from lmkbc.workspace import OWN_DATA, Workspace
 
 if TYPE_CHECKING:
     import polars as pl
 
     from lmkbc.domain.labelled import DrawnRows
-
-OWN = "own"
-"""Folder of made data in `eval/`, where an edition with this folder finds them."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +60,47 @@ class LabelledData:
 
 
 @keywords
+def init(
+    folder: Annotated[
+        Path | str,
+        Meta(
+            description="Directory to make; its name is the workspace's.", extra={"argument": True, "metavar": "NAME"}
+        ),
+    ],
+    *,
+    relation: Annotated[
+        str | Sequence[str] | None,
+        Meta(
+            description="A relation of your own and the kind of its objects: entity, number, date, string, identifier "
+            "or url. Repeatable.",
+            extra={"flags": ("--relation", "-r"), "metavar": "NAME:KIND"},
+        ),
+    ] = None,
+    answers: Annotated[str, Meta(description="strings: names. ids: QIDs, by links to Wikidata.")] = "strings",
+) -> Path:
+    """Make a workspace: settings, a recipe, a file for subjects, and modules of relations. Return its path.
+
+    InputError for a folder that is there, a name that is taken, and an unknown kind; then nothing is written.
+    """
+    from lmkbc.domain.new_workspace import new_workspace
+
+    kinds = [_kind(given) for given in names_of(relation)]
+    if len(dict(kinds)) < len(kinds):
+        raise OptionError("relation", "names a relation twice: leave one out")
+    new_workspace(Path(folder), dict(kinds), answers)
+    return Path(folder)
+
+
+def _kind(given: str) -> tuple[str, Kind]:
+    """Return the name and kind of NAME:KIND. InputError for another form or kind."""
+    name, _, kind = given.partition(":")
+    if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
+        raise OptionError("relation", f"is {given!r}: give NAME:KIND, as in first-appeared:date")
+    check_known(kind, get_args(Kind), f"the kind of {name} is {kind!r}")
+    return name, kind  # type: ignore[return-value]
+
+
+@keywords
 def new_relations(
     properties: Annotated[
         str | Sequence[str],
@@ -85,10 +124,7 @@ def new_relations(
     ] = None,
     contact: Contact = None,
     api_url: ApiUrl = None,
-    workspace: Annotated[
-        Path | str | None,
-        Meta(description="Directory whose relations/ gets the modules. Default: here.", extra={"metavar": "DIR"}),
-    ] = None,
+    workspace: WorkspaceDir = None,
 ) -> list[Path]:
     """Write a relation module for each property of Wikidata, and return their paths. No file is replaced.
 
@@ -100,10 +136,13 @@ def new_relations(
 
     if of and offline and dump is None:
         raise OptionError("of", "has no effect on skeletons: leave out offline, or give a dump")
-    root = placed(workspace) or Path()
+    root = placed(workspace) or Workspace().root
+    if root is None:
+        raise InputError("there is no workspace here: make one with 'lmkbc init NAME', or name one with --workspace")
     folder = root / "relations"
     check_directory(folder)
-    taken = [*Workspace(root).relations.own] if any(folder.glob("*.py")) else []
+    own = Workspace(root).own_relations.values() if folder.is_dir() else ()
+    taken = [name for relation in own for name in relation.spellings()]
     client = None if offline or dump is not None else Client(contact, api_url or API_URL)
     return modules.new_relations(
         names_of(properties), folder, client=client, dump=placed(dump), subject_class=of or "", taken=taken
@@ -121,7 +160,7 @@ def make_data(
     ] = None,
     out: Annotated[
         Path | str | None,
-        Meta(description=f"Directory to write to. Default: eval/{OWN} in the workspace.", extra={"metavar": "DIR"}),
+        Meta(description=f"Directory to write to. Default: {OWN_DATA}/ in the workspace.", extra={"metavar": "DIR"}),
     ] = None,
     *,
     per_relation: Annotated[int, Meta(description="Rows of a relation, in train, val and test together.")] = 200,
@@ -144,13 +183,13 @@ def make_data(
     from lmkbc.domain import labelled
     from lmkbc.domain.sparql import QUERY_URL, query_client
 
-    root = placed(workspace) or (Path() if Path("relations").is_dir() else None)
-    space, address = Workspace(root), endpoint or QUERY_URL
-    folder = placed(out) or (root or Path()) / "eval" / OWN
-    own = () if root is None else space.relations.own.values()
-    chosen: Sequence[Relation] = [*map(space.relation, names_of(relations))] or [*own]
+    space, address = Workspace(workspace), endpoint or QUERY_URL
+    if out is None and space.root is None:
+        raise InputError("there is no workspace here: make one with 'lmkbc init NAME', or name a directory with --out")
+    folder = placed(out) or (space.root or Path()) / OWN_DATA
+    chosen = [*map(space.relation, names_of(relations))] or [*space.own_relations.values()]
     drawn = labelled.make_data(
-        [*{relation.name: relation for relation in chosen}.values()],
+        list({relation.name: relation for relation in chosen}.values()),
         folder,
         client=None if offline else query_client(contact, address),
         endpoint=address,

@@ -27,7 +27,7 @@ from lmkbc.run.options import (
     WorkspaceDir,
 )
 from lmkbc.run.submission import REPORT
-from lmkbc.run.subset import names_of
+from lmkbc.run.subset import names_of, own_names
 from lmkbc.workspace import Workspace
 
 
@@ -88,7 +88,7 @@ def report(
     A knowledge base takes only out, relation, limit (of subjects), workspace and progress.
     """
     base = run.directory if isinstance(run, HasRun) else Path(run) if isinstance(run, Path | str) else None
-    if base is not None and _is_knowledge(base):
+    if base is not None and is_knowledge(base):
         _refuse(
             base,
             gold=gold,
@@ -114,7 +114,7 @@ def report(
     return Page(place, write(space, source, place, progress))
 
 
-def _is_knowledge(path: Path) -> bool:
+def is_knowledge(path: Path) -> bool:
     """Return whether a directory is a knowledge base, finished or not."""
     return any((path / name).is_dir() for name in ("facts", "nothing", "unfinished"))
 
@@ -134,7 +134,8 @@ def _base(
 
     if limit is not None and limit < 1:
         raise OptionError("limit", f"is {limit}: give at least one subject")
-    folder, known = Path(out) if out is not None else path / site.FOLDER, space.relations
-    chosen = [known[name].name if name in known else name for name in relations]
-    size = site.write(Knowledge(path, chosen=chosen, limit=limit), known, folder, progress)
+    folder = Path(out) if out is not None else path / site.FOLDER
+    base = Knowledge(path, chosen=own_names(space, relations), limit=limit)
+    base.describe(space.relations)
+    size = site.write(base, folder, progress)
     return Page(folder / site.INDEX, size, folder=True)

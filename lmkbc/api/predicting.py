@@ -122,7 +122,7 @@ class PredictedRun:
     @property
     def title(self) -> str:
         """Return the system, edition and split."""
-        return f"{self.manifest.get('system', self.directory.name)} on LM-KBC {self.edition.name}, {self.split}"
+        return f"{self.manifest.get('system', self.directory.name)} on {self.edition.title}, {self.split}"
 
     def __repr__(self) -> str:
         return f"<PredictedRun {self.title}: {self.directory}>"

@@ -118,7 +118,7 @@ class Scores:
         """Return edition, split, limit and profile in words."""
         split = f", {self.split}" if self.split else ""
         first = "" if self.subset.limit is None else f", the first {self.subset.limit}"
-        return f"LM-KBC {self.edition.name}{split}{first}{f' ({self.profile})' if self.profile else ''}"
+        return f"{self.edition.title}{split}{first}{f' ({self.profile})' if self.profile else ''}"
 
     def __repr__(self) -> str:
         remark = f"; {self.remark}" if self.remark else ""

@@ -30,10 +30,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Tuning:
-    """Result of tuning. tuned: rules, figures, held-out predictions. path: the file written, None without one."""
+    """Result of tuning. tuned: rules, figures, held-out predictions. path: the file written, None without one.
+
+    title: the edition's, for headings.
+    """
 
     tuned: Tuned
     edition: str
+    title: str
     split: str
     system: str
     path: Path | None
@@ -62,13 +66,13 @@ class Tuning:
         return pl.DataFrame(rows)
 
     def __repr__(self) -> str:
-        return f"<Tuning of {self.system} on LM-KBC {self.edition}, {self.split}: F1 {self.f1:.3f} out of fold>"
+        return f"<Tuning of {self.system} on {self.title}, {self.split}: F1 {self.f1:.3f} out of fold>"
 
     def _repr_html_(self) -> str:
         n = self.tuned.failed
         failed = [counted(n, "query has no answer: it counts as wrong", "queries have no answer: they count as wrong")]
         in_sample = f"{self.tuned.insample_macro_f1:.3f} in sample"
-        title = f"{self.system} on LM-KBC {self.edition}, {self.split}: F1 {self.f1:.3f} out of fold, {in_sample}"
+        title = f"{self.system} on {self.title}, {self.split}: F1 {self.f1:.3f} out of fold, {in_sample}"
         return shown(title, self.relations, *failed[: bool(n)])
 
 
@@ -148,7 +152,7 @@ def tune(
             candidates_sha256=sha256(submission.candidate_lines(proposals.sets)),
         )
         tuned_rules.write(path, tuned, provenance)
-    return Tuning(tuned, chosen.name, split, recipe.name, path)
+    return Tuning(tuned, chosen.name, chosen.title, split, recipe.name, path)
 
 
 class ControlScores(NamedTuple):

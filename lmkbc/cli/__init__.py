@@ -21,6 +21,7 @@ from lmkbc.cli.terminal import error_status, note, show_logs
 from lmkbc.errors import InputError, LmkbcError, OptionError, lacking
 
 COMMANDS = {
+    "init": "Make a workspace for relations of your own.",
     "predict": "Make a checked submission for a split.",
     "ask": "Ask one question: the answer, its confidence, its links and the evidence.",
     "build": "Build a knowledge base: facts of many subjects, as Parquet.",

@@ -48,7 +48,7 @@ def _show(answer: Answer) -> None:
     nothing = "" if answer.nothing is None else f"; score of an empty answer {answer.nothing:.3f}"
     note(f"{answer.subject}, {answer.relation}: {kept}")
     note(
-        f"{answer.system}, LM-KBC {answer.edition}; {answer.selection}; confidences are {meaning}{nothing}; "
+        f"{answer.system}, {answer.title}; {answer.selection}; confidences are {meaning}{nothing}; "
         f"{answer.seconds:.1f} s"
     )
     for text in answer.replies[:3]:

@@ -16,6 +16,8 @@ from lmkbc.types import grouped
 
 EXAMPLE = "Example: lmkbc audit rivers --sample 200 --out rivers-audit"
 ALL = "*** All ***"
+NAMED = 20
+"""Most subjects that are named on the screen. With --json, all are."""
 FACTS = {MODEL: ", without what labelled rows state", LABELS: ", what labelled rows state", None: ", all facts"}
 """Origin -> the facts of a table, as the end of its title."""
 
@@ -40,6 +42,8 @@ def _plain(found: Audit) -> dict[str, Any]:
         "labels": found.labels and str(found.labels),
         "precision": [asdict(row) for row in found.precision],
         "known": [asdict(row) for row in found.known],
+        "unstated": found.unstated,
+        "uncovered": found.uncovered,
         "recalibration": [{"relation": name, "level": a, "slope": b} for name, (a, b) in weights],
         "written": found.written and str(found.written),
     }
@@ -48,6 +52,13 @@ def _plain(found: Audit) -> dict[str, Any]:
 def _show(found: Audit) -> None:
     if found.precision:
         _show_labelled(found.precision)
+    if found.unstated:
+        note(f"nothing is known of these relations, so their facts are not called new: {', '.join(found.unstated)}")
+    if found.uncovered:
+        more = f" and {len(found.uncovered) - NAMED} more" if len(found.uncovered) > NAMED else ""
+        subjects = counted(len(found.uncovered), "subject")
+        named = ", ".join(found.uncovered[:NAMED])
+        note(f"what is known does not cover {subjects}, whose facts are therefore not called new: {named}{more}")
     if found.known:
         _show_known(found.known)
     if found.page and found.labels:
@@ -68,7 +79,7 @@ def _show_labelled(rows: Sequence[LabelledPrecision]) -> None:
 
 
 def _show_known(rows: Sequence[KnownPrecision]) -> None:
-    counts = ["facts", "known", "contradicting", "new", "checked"]
+    counts = ["facts", "known", "contradicting", "new", "not covered", "checked"]
     names = ["relation", "confidence", *counts, "precision", "low", "high", "mean confidence"]
     for origin, own in grouped((row.origin, row) for row in rows).items():
         lines = [

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lmkbc.api.comparing import LEAST, compare_bases
 from lmkbc.api.comparing import compare as compared
-from lmkbc.cli.terminal import note, plain, show_json, show_table
+from lmkbc.api.pages import is_knowledge
+from lmkbc.cli.terminal import note, plain, progress, show_json, show_table
 from lmkbc.cli.typed import made_from
-from lmkbc.errors import counted
+from lmkbc.errors import InputError, OptionError, counted
 
 if TYPE_CHECKING:
     from lmkbc.scoring.comparison import Comparison, Difference
@@ -31,11 +33,23 @@ def compare(
     *,
     html: Annotated[Path | None, typer.Option(help="Write the comparison as an HTML page too.")] = None,
     rows: Annotated[bool, typer.Option("--rows", help="Show the rows won and lost too: the first 20 of each.")] = False,
+    least: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Of knowledge bases: list changes of confidence across this. Default: 0.5."),
+    ] = None,
     json: bool = False,
     runs: Sequence[Path],
     **given: Any,
 ) -> None:
-    """Compare runs with the first one: difference of macro-F1, its 95 % interval and p-value, rows won and lost."""
+    """Compare runs with the first one: difference of macro-F1, its 95 % interval and p-value, rows won and lost.
+
+    Of two knowledge bases: which facts came, went and changed.
+    """
+    if any(map(is_knowledge, runs)):
+        _compare_bases(runs, least, given | {"html": html}, json=json)
+        return
+    if least is not None:
+        raise OptionError("least", "is of knowledge bases, and these are runs: leave it out")
     if html is not None:
         from lmkbc.report.page import check_page  # here, since it loads numpy
 
@@ -60,6 +74,36 @@ def compare(
             _print_rows(one)
     for remark in made.remarks:
         sys.stdout.write(plain(remark) + "\n")
+
+
+def _compare_bases(bases: Sequence[Path], least: float | None, given: dict[str, Any], *, json: bool) -> None:
+    own = {name: given.pop(name) for name in ("relation", "workspace")}
+    if len(bases) != 2:
+        raise InputError(f"compare takes two knowledge bases, and {len(bases)} directories are given: give two")
+    if name := next((name for name, value in given.items() if value is not None), None):
+        raise OptionError(name, f"is of runs, and {bases[0]} and {bases[1]} are knowledge bases: leave it out")
+    with progress() as report:
+        made = compare_bases(*bases, least=LEAST if least is None else least, progress=report, **own)
+    tables = {name: getattr(made, name) for name in ("counts", "came", "went", "changed")}
+    if json:
+        show_json(
+            {"first": str(made.first), "second": str(made.second), "least": made.least}
+            | {name: table.to_dicts() for name, table in tables.items()}
+        )
+        return
+    sums = ["*** All ***", *made.counts.drop("relation").sum().row(0)]
+    show_table(
+        made.counts.columns,
+        [*(row for row in made.counts.rows() if row[1] or row[2]), sums],
+        title=f"{made.second} (second) beside {made.first} (first)",
+    )
+    for name in ("came", "went", "changed"):
+        rows = tables[name].head(MOST_ROWS).iter_rows()
+        lines = [["; ".join(value) if isinstance(value, list) else value for value in row] for row in rows]
+        if lines:
+            show_table(tables[name].columns, lines, title=f"{counted(len(tables[name]), 'fact')} {name}")
+        if more := len(tables[name]) - len(lines):
+            sys.stdout.write(f"{more:,} more: --json has them all\n")
 
 
 def _json(one: Comparison, *, rows: bool) -> dict[str, Any]:

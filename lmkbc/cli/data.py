@@ -79,11 +79,7 @@ def make(*, json: bool = False, **given: Any) -> None:
     with progress() as report:
         data = make_data(**given, progress=report)
     _show(data.rows(), json)
-    folder = data.folder
-    note(
-        f"wrote train, val and test to {folder}: read some rows, then write an edition with folder={folder.name!r} for "
-        "them, as docs/adding.md shows"
-    )
+    note(f"wrote train, val and test to {data.folder}: read some rows, then learn what to keep with 'lmkbc tune'")
 
 
 def _files(space: Workspace, edition: Edition) -> list[dict[str, Any]]:

@@ -170,7 +170,7 @@ def controls(*, json: bool = False, **given: Any) -> None:
 
     rows = [line(name, row) for name, row in table.relations.items()]
     rows.append(line("*** Average ***", table.overall))
-    title = f"F1, LM-KBC {edition.name}, {split}, {'tuned, out of fold' if given['tuned'] else 'untuned'}"
+    title = f"F1, {edition.title}, {split}, {'tuned, out of fold' if given['tuned'] else 'untuned'}"
     show_table(["relation", "queries", table.system, *names, "hard", "F1 on hard"], rows, title=title)
     note_published(edition, split)
     if table.failed:

@@ -32,7 +32,7 @@ def tune(*, dry_run: bool = False, json: bool = False, **given: Any) -> None:
     if json:
         show_json({"edition": tuning.edition, "split": tuning.split, **_as_json(tuning.tuned)})
     else:
-        _print(tuning.tuned, f"LM-KBC {tuning.edition}, {tuning.split}")
+        _print(tuning.tuned, f"{tuning.title}, {tuning.split}")
     if tuning.path is not None:
         note(f"wrote {tuning.path}")
     elif given["write"]:

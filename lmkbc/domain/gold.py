@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import calendar
 import re
 from collections import Counter
 from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
-from lmkbc.answer.dates import Precision
+from lmkbc.answer.dates import PartialDate, Precision
 from lmkbc.answer.numbers import plain
 from lmkbc.answer.units import converted, unit_of, unit_of_item
 from lmkbc.domain.sparql import ENTITY, Row
@@ -85,12 +84,12 @@ def _value(row: Row, relation: Relation) -> GoldObject:
             raise NoGoldError("an object without a label" if item else "an object that is no item")
         return GoldObject((name,), item[1])
     if relation.kind == "number":
-        names: tuple[str, ...] = (_amount(text, row.get("unit", ""), relation),)
-    else:
-        names = _dates(text, int(row["precision"]), row.get("calendar", "")) if "precision" in row else (text,)
+        text = _amount(text, row.get("unit", ""), relation)
+    elif "precision" in row:
+        text = _date(text, int(row["precision"]), row.get("calendar", ""))
     if not text:
         raise NoGoldError("an empty text")
-    return GoldObject(names, names[0])
+    return GoldObject((text,), text)
 
 
 def _amount(text: str, unit: str, relation: Relation) -> str:
@@ -109,8 +108,8 @@ def _amount(text: str, unit: str, relation: Relation) -> str:
     return plain(number)
 
 
-def _dates(text: str, precision: int, model: str) -> tuple[str, ...]:
-    """Return the spellings of a date at its precision: "1985-10" and "October 1985", "44 BC" and "44 BCE".
+def _date(text: str, precision: int, model: str) -> str:
+    """Return a date at its precision, as `PartialDate` writes it.
 
     RDF counts the year 1 BC as 0, and gives days of the Julian calendar in the Gregorian one.
     """
@@ -118,14 +117,10 @@ def _dates(text: str, precision: int, model: str) -> tuple[str, ...]:
     if parts is None or precision < Precision.DECADE:
         raise NoGoldError("a date coarser than a decade" if parts else "a value that is no date")
     year, month, day = map(int, parts.groups())
-    if year < 1 and precision == Precision.YEAR:
-        return f"{1 - year} BC", f"{1 - year} BCE"
-    if year < 1 or (precision > Precision.MONTH and model.endswith(JULIAN)) or not 1 <= month <= 12:
+    if precision > Precision.MONTH and model.endswith(JULIAN):
         raise NoGoldError("a day or month of another calendar")
-    name = calendar.month_name[month]
-    return {
-        Precision.DECADE: (f"{year // 10}0s",),
-        Precision.YEAR: (f"{year}",),
-        Precision.MONTH: (f"{year:04}-{month:02}", f"{name} {year}"),
-        Precision.DAY: (f"{year:04}-{month:02}-{day:02}", f"{day} {name} {year}", f"{name} {day}, {year}"),
-    }[Precision(min(precision, Precision.DAY))]
+    try:
+        date = PartialDate(abs(year) + (year < 1), month, day, Precision(min(precision, Precision.DAY)), year < 1)
+    except ValueError:
+        raise NoGoldError("a value that is no date") from None
+    return str(date.at(date.precision))

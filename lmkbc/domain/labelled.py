@@ -17,7 +17,6 @@ from typing import Any
 
 from lmkbc.domain import sparql
 from lmkbc.domain.gold import LabelledSubject, number_of, subjects
-from lmkbc.domain.modules import ANYTHING
 from lmkbc.domain.properties import PID
 from lmkbc.domain.sparql import ENTITY, PAGE, QUERY_URL, QueryAnswer, QueryService, Row
 from lmkbc.domain.strata import SPLITS, Stratum, draw
@@ -27,7 +26,7 @@ from lmkbc.files.places import cache_dir
 from lmkbc.link.wikidata import Client
 from lmkbc.names import as_qid
 from lmkbc.progress import Report, silent
-from lmkbc.relation import Relation
+from lmkbc.relation import ANYTHING, Relation
 from lmkbc.types import grouped
 
 LABELLED = Kind("labelled data", "manifest.json", frozenset(f"{split}.jsonl" for split in SPLITS))

@@ -25,11 +25,9 @@ from lmkbc.files.writable import check_new
 from lmkbc.link.wikibase import Term
 from lmkbc.link.wikidata import Client
 from lmkbc.names import as_qid, folded_key
-from lmkbc.relation import EntityType, Kind, Relation, Shape
+from lmkbc.relation import ANYTHING, VALUES, EntityType, Kind, Relation, Shape
 
 WIDTH = 120
-ANYTHING = EntityType("thing", "Q35120")
-"""The type of subjects and objects where no class is known: Wikidata's "entity"."""
 ABSTRACT = frozenset({ANYTHING.qid, "Q488383", "Q4406616", "Q223557", "Q16889133", "Q7184903", "Q1190554"})
 """Classes whose noun says nothing in a question: entity, object, concrete object, physical object, occurrence ..."""
 NOUNS = {"Q2221906": "place", "Q5": "person"}
@@ -45,12 +43,9 @@ LITERALS = {
     "url": EntityType("web address", "Q42253"),
 }
 """Data type -> type of objects that are no items."""
-SHAPES: Mapping[Kind, Shape] = {
-    "number": Shape(separators=(";", "\n"), conjunction=False),
-    "string": Shape(separators=("\n",), conjunction=False),
-}
-"""Forms of objects that are no items: numbers, dates and texts may hold commas."""
-DATA_TYPES: Mapping[Kind, str] = {"entity": "wikibase-item", "number": "quantity", "string": "string"}
+SHAPE = Shape(separators=(";", "\n"), conjunction=False)
+"""Form of numbers and dates, which may hold commas."""
+DATA_TYPES = {kind: data_type for data_type, kind in reversed([*properties.KINDS.items()])}
 """Kind of a relation of one's own -> the data type that it is worded as."""
 UNITS = ("Q712226", "Q11573", "Q11570", "Q7727", "Q25267", "Q11229", "Q4917")
 """Units that a relation has if its property allows them: km2, metre, kilogram, minute, degree Celsius, percent, USD."""
@@ -152,7 +147,7 @@ def _relation(entity: WikidataEntity, labels: Mapping[str, str], subject_class: 
             symmetric=symmetric,
             functional=functional and kind != "number",
             distinct_values=is_entity and not symmetric and any(entity.constraints(properties.DISTINCT)),
-            shape=Shape() if is_entity else replace(SHAPES[kind], integer=any(entity.constraints(properties.INTEGER))),
+            shape=replace(SHAPE, integer=any(entity.constraints(properties.INTEGER))) if kind in VALUES else Shape(),
         )
     except ValueError as error:
         raise InputError(f"{entity.id} ({label}) cannot be worded: {error}; write its relation by hand") from None

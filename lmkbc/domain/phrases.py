@@ -144,7 +144,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """What a subject is or does to its object.
+    """Phrase of what a subject is or does to its object.
 
     verb: finite verb phrase before the object, as in "shares a border with".
     auxiliary, rest: the same in a question, as in "does" and "share a border with".

@@ -34,10 +34,10 @@ PID = r"P[1-9][0-9]{0,8}"
 KINDS: Mapping[str, Kind] = {
     "wikibase-item": "entity",
     "quantity": "number",
-    "time": "string",
+    "time": "date",
     "string": "string",
-    "external-id": "string",
-    "url": "string",
+    "external-id": "identifier",
+    "url": "url",
     "monolingualtext": "string",
 }
 """Data type -> kind of a relation. Values of other types, such as images, are no answers to questions."""

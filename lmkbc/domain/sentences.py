@@ -32,7 +32,7 @@ _FIRST = re.compile(r"(first|last) (\w+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objects:
-    """What a question asks for.
+    """Words of a question that say what it asks for.
 
     noun: of the objects, "" if it is not known or says nothing, such as "entity".
     person: whether they are persons, or groups of them. many: whether a subject may have several.

@@ -44,8 +44,8 @@ def opened(path: Path | None, version: int, tables: Iterable[str], advice: str) 
     db = sqlite3.connect(path or ":memory:", timeout=WAIT)
     if _version(db) not in (0, version):
         raise InputError(f"{path} was written by another version of lmkbc: {advice}")
+    db.executescript(f"PRAGMA trusted_schema = OFF; PRAGMA synchronous = {'NORMAL' if _version(db) else 'OFF'};")
     _write_ahead(db)
-    db.executescript("PRAGMA trusted_schema = OFF; PRAGMA synchronous = NORMAL;")
     if not _version(db):
         with db:
             db.execute("BEGIN IMMEDIATE")
@@ -53,6 +53,7 @@ def opened(path: Path | None, version: int, tables: Iterable[str], advice: str) 
                 for table in tables:
                     db.execute(table)
                 db.execute(f"PRAGMA user_version = {version}")
+    db.execute("PRAGMA synchronous = NORMAL")
     return db
 
 

@@ -14,11 +14,11 @@ import gc
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import IO, Any, TypeVar
 
 import msgspec
 
@@ -324,13 +324,8 @@ MOST_WAYS = 2_000_000
 """Most alignments to try, a few seconds' work. Published rows need far fewer (642 ids with 15 commas: 164,000)."""
 
 
-class _IdPieces(NamedTuple):
-    """The pieces of an id, from `start` to `end` (excluded); there may be none."""
-
-    start: int
-    end: int
-
-
+_IdPieces = tuple[int, int]
+"""The pieces of an id: the first, and the end (excluded); there may be none."""
 Paths = list[dict[int, int]]
 """For each number of ids: number of pieces that they use -> best score."""
 
@@ -339,23 +334,20 @@ class KnownPairs:
     """Names and ids that are confirmed by rows with equally many of both."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
-        self._ids: defaultdict[str, set[str]] = defaultdict(set)
         self._names: defaultdict[str, set[str]] = defaultdict(set)
         for name, identifier in pairs:
             self.add(name, identifier)
 
     def add(self, name: str, identifier: str) -> bool:
         """Store a pair, and return whether it is new."""
-        news = identifier not in self._ids[name]
-        self._ids[name].add(identifier)
+        news = name not in self._names[identifier]
         self._names[identifier].add(name)
         return news
 
-    def fit(self, name: str, identifier: str) -> int:
-        """Return how well a name fits an id: above 0 if other rows pair them, below 0 if they contradict."""
-        if name == identifier or identifier in self._ids.get(name, ()):
-            return 8
-        return -4 if identifier in self._names else 0
+    def names(self, identifier: str) -> tuple[Set[str], int]:
+        """Return the names that rows pair with an id, itself included, and how well any other fits: 0 or less."""
+        names: Set[str] = self._names.get(identifier, frozenset())
+        return names | {identifier}, -4 if names else 0
 
 
 class _Row:
@@ -371,16 +363,16 @@ class _Row:
 
         Enough pieces are left for the other ids.
         """
-        n, after = len(self.pieces), len(self.ids) - place - 1
+        n, after, before = len(self.pieces), len(self.ids) - place - 1, self._before
+        names, other = self._known.names(self.ids[place])
         few, most = (1, n - len(self.ids) + 1) if n > len(self.ids) else (0, 1)
         for start in range(few * place, min(most * place, n) + 1):
             for end in range(max(start + few, n - most * after), min(start + most, n - few * after) + 1):
-                yield _IdPieces(start, end), self._fit(start, end, self.ids[place]) if end > start else 0
-
-    def _fit(self, start: int, end: int, identifier: str) -> int:
-        behind = self._before[end] - self._before[start + 1]
-        fit = self._known.fit(", ".join(self.pieces[start:end]), identifier)
-        return fit + 2 * behind - 2 * self._tails[start]
+                if end == start:
+                    yield (start, end), 0
+                else:
+                    fit = 8 if ", ".join(self.pieces[start:end]) in names else other
+                    yield (start, end), fit + 2 * (before[end] - before[start + 1] - self._tails[start])
 
 
 def objects_of(pieces: Sequence[str], ids: Sequence[str], known: KnownPairs) -> tuple[GoldObject, ...]:
@@ -390,11 +382,11 @@ def objects_of(pieces: Sequence[str], ids: Sequence[str], known: KnownPairs) -> 
     """
     objects, end = list[GoldObject](), 0
     for step, identifier in zip(_certain(_Row(pieces, ids, known)), ids, strict=True):
-        if step is not None and step.start < step.end:
-            objects += [GoldObject((piece,)) for piece in pieces[end : step.start]]
-            taken = tuple(pieces[step.start : step.end])
+        if step is not None and step[0] < step[1]:
+            objects += [GoldObject((piece,)) for piece in pieces[end : step[0]]]
+            taken = tuple(pieces[slice(*step)])
             objects.append(named((", ".join(taken),), identifier, taken if len(taken) > 1 else ()))
-            end = step.end
+            end = step[1]
         else:
             objects.append(GoldObject((), identifier))
     objects += [GoldObject((piece,)) for piece in pieces[end:]]
@@ -414,12 +406,10 @@ def _certain(row: _Row) -> list[_IdPieces | None]:
         return [None] * len(row.ids)
     steps = [dict(row.steps(place)) for place in range(len(row.ids))]
     ahead = _best(steps, 0)
-    back = _best(
-        [{_IdPieces(end, start): fit for (start, end), fit in ways.items()} for ways in steps[::-1]], len(row.pieces)
-    )
+    back = _best([{(end, start): fit for (start, end), fit in ways.items()} for ways in steps[::-1]], len(row.pieces))
     certain: list[_IdPieces | None] = []
     for ways, before, after in zip(steps, ahead, back[-2::-1], strict=False):
-        scores = {step: before[step.start] + fit + after[step.end] for step, fit in ways.items()}
+        scores = {(start, end): before[start] + fit + after[end] for (start, end), fit in ways.items()}
         best = max(scores.values())
         agreed = [step for step, score in scores.items() if score == best]
         certain.append(agreed[0] if len(agreed) == 1 else None)

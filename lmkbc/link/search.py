@@ -134,7 +134,7 @@ class Wikidata:
             for at, hits in client.answers(calls):
                 yield {missing[at]: hits or []}
 
-        answers = self._kept("search", list(spelt), _HITS, ask)
+        answers = self.kept("search", list(spelt), _HITS, ask)
         ids = dict.fromkeys(hit.id for hits in answers.values() for hit in hits)
         entities = self.entities(list(ids))
         return {text: _described(answers.get(text.casefold(), []), entities) for text in texts}
@@ -158,7 +158,7 @@ class Wikidata:
         def ask(client: Client, missing: list[str]) -> Iterator[Mapping[str, wikibase.Record | None]]:
             return client.entities(missing, lambda group: wikibase.records(group, LANGUAGE))
 
-        return self._kept("entity", list(dict.fromkeys(ids)), _RECORD, ask)
+        return self.kept("entity", list(dict.fromkeys(ids)), _RECORD, ask)
 
     def _climb(self, records: Sequence[wikibase.Record]) -> dict[str, tuple[str, ...]]:
         """Map each class within CLIMB steps of the records to the classes directly above it."""
@@ -170,7 +170,7 @@ class Wikidata:
             level = {higher for qid in classes for higher in above[qid]} - above.keys()
         return above
 
-    def _kept(self, kind: str, keys: list[str], decoder: msgspec.json.Decoder[T], ask: Ask[T]) -> dict[str, T]:
+    def kept(self, kind: str, keys: list[str], decoder: msgspec.json.Decoder[T], ask: Ask[T]) -> dict[str, T]:
         """Look up keys in the cache, request the others, and cache each batch when it arrives.
 
         Keys are requested if they have no answer, or if their answer is to be refreshed.

@@ -166,7 +166,8 @@ def user_agent(contact: str | None) -> str:
     if "@" not in contact and "://" not in contact:
         raise InputError(
             f"Wikidata wants to know who asks: set {CONTACT} to your name and an e-mail address or page, as in "
-            f"'Jane Doe, jane@example.org', or ask nothing: link with --search-table, make relations with --dump"
+            f"'Jane Doe, jane@example.org', or ask nothing: link with --search-table, make relations with --dump, "
+            "audit with --known FILE"
         )
     if not contact.isascii():
         raise InputError(f"contact {contact!r} cannot be sent in a header: write it in ASCII")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ COLUMNS = {
 """Columns of each table; the first is the key."""
 
 
+@cache
 def _tables(prefix: str) -> tuple[Table, Table, Table]:
     """Return the tables of prompts, answers and notes. Keys are sorted by their bytes in every database."""
     sorted_text = Text().with_variant(Text(collation="C"), "postgresql")

@@ -30,6 +30,8 @@ from lmkbc.run.saved import MissingRow, SavedRun
 from lmkbc.scoring.table import Pair, RowScore
 from lmkbc.types import Example, Query
 
+FAILED = "[the call failed]"
+"""What stands in place of a reply that did not come."""
 LONGEST_TEXT = 300
 """Characters of a name that are shown."""
 LONGEST_REPLY = 4000
@@ -146,7 +148,7 @@ def _candidates(row: RecordedRow) -> dict[str, Any]:
 
 def _replies(row: RecordedRow) -> list[tuple[str, str]]:
     name = row.called or "model"
-    texts = ("[the call failed]" if text is None else cut(text, LONGEST_REPLY) for text in row.completions or ())
+    texts = (FAILED if text is None else cut(text, LONGEST_REPLY) for text in row.completions or ())
     return [(cut(f"{name} #{number}", LONGEST_TEXT), text) for number, text in enumerate(islice(texts, MOST_REPLIES))]
 
 

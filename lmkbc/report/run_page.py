@@ -82,7 +82,7 @@ def write(space: Workspace, source: ReportInput, path: Path, report: Report = si
         timing = RunTiming.read(run.path / submission.TIMING)
         recorded_prompts = asked_in(source.replies, frozenset(data.pairs))
         values: dict[str, Any] = {
-            "title": f"{run.text('system') or run.name} on LM-KBC {edition.name}, {source.split}",
+            "title": f"{run.text('system') or run.name} on {edition.title}, {source.split}",
             "about": _about(run, edition, source, timing, recorded_prompts),
             "table": table,
             "columns": COLUMNS,

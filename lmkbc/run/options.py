@@ -73,7 +73,7 @@ Trials = Annotated[int, Meta(ge=0, description="Most Optuna trials per relation 
 EditionName = Annotated[
     str | None,
     Meta(
-        description="Edition of the challenge: 2022 to 2026, or mini. Default: the newest whose data is here.",
+        description="Edition: 2022 to 2026, mini or your own. Default: your workspace's, else the newest with data.",
         extra={"flags": ("--edition", "-e"), "autocompletion": _editions},
     ),
 ]
@@ -103,7 +103,11 @@ Index = Annotated[
 ]
 WorkspaceDir = Annotated[
     Path | str | None,
-    Meta(description="Directory with your own relations/, eval/ and thresholds/.", extra={"metavar": "DIR"}),
+    Meta(
+        description="Directory with relations/, systems/ and thresholds/ of your own. Default: the nearest one with "
+        "lmkbc.toml, from here upwards.",
+        extra={"metavar": "DIR"},
+    ),
 ]
 KnowledgeDir = Annotated[
     Path | str,
@@ -179,7 +183,8 @@ class Inputs(TypedDict, total=False):
     system: Annotated[
         str | None,
         Meta(
-            description="Recipe: a name from 'lmkbc systems list', or a TOML file. Default: smollm2-embedded.",
+            description="Recipe: a name from 'lmkbc systems list', or a TOML file. Default: your workspace's, else "
+            "smollm2-embedded.",
             extra={"metavar": "NAME", "autocompletion": _systems},
         ),
     ]

@@ -114,12 +114,23 @@ class Run(ModelRun):
 
     @cached_property
     def train(self) -> list[Example]:
-        """Return the train split: examples of prompts, and names for links."""
-        return self.workspace.examples(self.edition, "train")
+        """Return the train split: examples of prompts, and names for links. Relations of one's own need none."""
+        return self.workspace.examples(self.edition, "train") if self.has_train else []
+
+    @property
+    def has_train(self) -> bool:
+        """Return whether there are labelled rows to learn from. InputError if published ones are not here."""
+        needed = self.edition.splits["train"] is not None
+        return needed or self.workspace.has_data(self.edition)
 
     @property
     def labelled_splits(self) -> tuple[str, ...]:
-        """Return the splits to learn from: train, and the held-out split, if it is here, for a split without gold."""
+        """Return the splits to learn from: train, and the held-out split, if it is here, for a split without gold.
+
+        There are none for relations of one's own without labelled rows.
+        """
+        if not self.has_train:
+            return ()
         if self.learn_from is not None:
             return self.learn_from or ("train",)
         more = self.split and not has_gold(self.split) and self.workspace.has_data(self.edition, self.edition.held_out)

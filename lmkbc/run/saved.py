@@ -58,6 +58,8 @@ class SavedRun:
     @classmethod
     def at(cls, path: Path) -> SavedRun:
         """Return the run at a path. InputError if it has no predictions."""
+        if not path.exists():
+            raise InputError(f"{path} does not exist: check the path")
         if not path.is_dir():
             beside = _beside(path)
             changed = _is_changed(path, beside)

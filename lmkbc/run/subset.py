@@ -70,5 +70,10 @@ def names_of(given: Sequence[str] | str | None) -> Sequence[str]:
     return () if given is None else (given,) if isinstance(given, str) else tuple(given)
 
 
+def own_names(space: Workspace, names: Sequence[str]) -> Sequence[str]:
+    """Return the own name of each relation that the workspace has by any of its names, else the name as it is."""
+    return [space.relations[name].name if name in space.relations else name for name in names]
+
+
 def _names(space: Workspace, name: str) -> tuple[str, ...]:
     return space.relation(name).spellings()

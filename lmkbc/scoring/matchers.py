@@ -10,6 +10,7 @@ a gold of -38.83 accepts 5000, and a gold of 0 accepts nothing.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -285,7 +286,11 @@ class MatchingScorer(_OneToOne):
             finding_any
         ):
             return len(finding_any)
-        return self.count([tuple(i for i, finding in enumerate(finding_any) if key in finding) for key in keys])
+        found = defaultdict[str, list[int]](list)
+        for i, finding in enumerate(finding_any):
+            for key in finding:
+                found[key].append(i)
+        return self.count([*map(tuple, found.values())])
 
     def _numeric_hits(self, answers: Iterable[str], gold: Sequence[float | None]) -> int:
         free = set(range(len(gold)))

@@ -29,7 +29,7 @@ from lmkbc.train.training import TrainingPlan
 
 Example = TypeVar("Example")
 COUNTERS = ("done", "losses", "running", "held_out")
-"""What a checkpoint counts."""
+"""Counts in a checkpoint."""
 MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 """AdamW's state of a parameter."""
 

@@ -349,8 +349,7 @@ HUGE = [
 @pytest.mark.parametrize("asked", [BAND, AREA], ids=["names", "number"])
 @pytest.mark.parametrize("fragment", HUGE)
 def test_time_grows_no_faster_than_the_text(fragment: str, asked: Relation) -> None:
-    text = fragment * (40_000 // len(fragment))
-    assert in_proportion(lambda part: parse(part, asked, SUBJECT), text)
+    assert in_proportion(lambda text: parse(text, asked, SUBJECT), fragment)
 
 
 def test_a_long_list_is_kept_whole() -> None:

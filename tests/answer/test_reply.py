@@ -24,7 +24,7 @@ def names(found: CandidateSet) -> list[str]:
 
 
 SUDAN = ' ["Sudan", "Sudan", "Tanzania"' + ', "Sudan"' * 9
-"""What SmolLM2-135M-Instruct said of Algeria, and below of others, greedily after four examples of 2023 train."""
+"""Reply of SmolLM2-135M-Instruct about Algeria, and below of others, greedily after four examples of 2023 train."""
 
 REAL = [
     ("CountryBordersCountry", SUDAN + ', "Sud', LISTS, State.CUT, ["Sudan", "Tanzania"]),

@@ -8,10 +8,15 @@ import pytest
 from lmkbc.answer.units import ITEMS, MONEY, OF_LENGTH, OTHERS, converted, item_of_unit, unit_at, unit_of, unit_of_item
 
 
+@pytest.fixture(scope="module")
+def registry() -> pint.UnitRegistry:
+    made = pint.UnitRegistry()
+    made.define("international_acre = mile ** 2 / 640")
+    return made
+
+
 @pytest.mark.parametrize("unit", sorted({*OF_LENGTH, *OTHERS, *ITEMS.values()} - {*MONEY}))
-def test_each_unit_is_one_of_pint_and_its_first_spelling_means_it(unit: str) -> None:
-    registry = pint.UnitRegistry()
-    registry.define("international_acre = mile ** 2 / 640")
+def test_each_unit_is_one_of_pint_and_its_first_spelling_means_it(registry: pint.UnitRegistry, unit: str) -> None:
     assert registry.Unit(unit).dimensionality is not None
     spelling = (OF_LENGTH | OTHERS).get(unit, "").split(" ")[0].replace("_", " ")
     if spelling:

@@ -25,7 +25,7 @@ Command = Callable[[Path], Sequence[object]]
 
 @dataclass(frozen=True)
 class Disturbed:
-    """What a command left that was killed until it finished. starts: how often it was begun, the last time included."""
+    """A command's folder after kills, and how it ended. starts: how often it was begun, the last time included."""
 
     folder: Path
     ended: Ended

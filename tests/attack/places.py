@@ -66,7 +66,7 @@ threshold = 0.01
 """
 
 FINISHED = ("predictions.jsonl", "predictions.zip")
-"""What only a run has whose every query was answered."""
+"""Files that only a run has whose every query was answered."""
 
 
 class Places:

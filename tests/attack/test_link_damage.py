@@ -109,6 +109,6 @@ def test_damage_input(link: link_faults.Link, sound: Sound, file: str, damage: s
 
 
 def check_linked() -> None:
-    """What was written, now or before, is whole: rows of JSON whose ids are ids or numbers."""
+    """Check that files written now or before are whole: rows of JSON whose ids are ids or numbers."""
     for line in linked().splitlines():
         assert all(re.fullmatch(r"Q[1-9]\d*|\d+", value) for value in json.loads(line)["ObjectEntitiesID"])

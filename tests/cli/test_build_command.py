@@ -12,7 +12,7 @@ from command import Command
 from loopback import Loopback
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "build.md").read_text(encoding="utf-8")
+PAGE = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("build.md", "export.md"))
 SUBJECTS = """id,name,class
 Q657,Chad,country
 ,"Lake ""Chad"",

@@ -187,7 +187,7 @@ def test_a_reader_that_goes_away_is_no_failure(arguments: tuple[str, ...]) -> No
 
 @pytest.mark.parametrize(("closed", "status"), [("<&-", 0), ("2>&-", 0), (">&-", 1), ("<&- >&- 2>&-", 1)])
 def test_a_closed_stream_is_no_traceback(closed: str, status: int) -> None:
-    """What is written to standard output is lost, which is a failure; the others are not needed."""
+    """Output that cannot be written is lost, which is a failure; the other streams are not needed."""
     command = f"{sys.executable} -m lmkbc relations list {closed}"
     made = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, check=False)
     told = "error: the machine refused the output: not writable; mend that, and run the command again\n"

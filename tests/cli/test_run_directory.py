@@ -284,8 +284,9 @@ def test_a_page_replaces_pages_alone(command: Command, folder: Path, tmp_path: P
         own.write_text("<!doctype html><title>my notes</title>")
         assert f"{name} is there already and is no page of this program" in command.fails(*words, own)
         assert own.read_text() == "<!doctype html><title>my notes</title>"
-        own.unlink()
-        for _ in range(2):
-            command.done(*words, own)
         own.write_text("")
         command.done(*words, own)
+        if name == "index.html":  # all are written by one function, and this page has the fewest figures
+            command.done(*words, own)
+            own.unlink()
+            command.done(*words, own)

@@ -23,7 +23,7 @@ from lmkbc.scoring.official import evaluate
 from lmkbc.types import Candidate, Prediction, Query
 from lmkbc.workspace import Workspace
 
-FILES = sorted(SPACE.folder("eval").glob("*.py"))
+FILES = sorted(SPACE.folders("eval")[0].glob("*.py"))
 every = pytest.mark.parametrize("edition", SPACE.editions.values(), ids=list(SPACE.editions))
 IDS, NAMES, NUMBERS = ("Q2", "Q30", "Q400"), ("Lima", "Oslo", "New York"), ("12", "170", "3000")
 DATES = ("1985", "1990-10", "44 BC")

@@ -151,7 +151,7 @@ LONG = tuple(Candidate(str(number + 1), 1 / (number + 1)) for number in range(10
 @settings(max_examples=2)
 @given(data=st.data())
 def test_of_ten_thousand_candidates_the_best_come_first_and_none_twice(name: str, data: st.DataObject) -> None:
-    """What a rule keeps of so many is what it keeps of them in another order, best first."""
+    """A rule keeps the same of so many in another order, best first."""
     rule = build(data.draw(tables(name)))
     kept = rule.select(CandidateSet(QUERY, LONG)).objects
     assert kept == rule.select(CandidateSet(QUERY, LONG[::-1])).objects

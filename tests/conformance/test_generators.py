@@ -84,9 +84,17 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def speaks(shared: Path) -> CausalModel:
+    """The causal model as servers have it."""
+    return CausalModel(*load_causal(str(shared / "causal"), offline=True))
+
+
 @pytest.fixture
-def opened(request: pytest.FixtureRequest, shared: Path, tmp_path: Path, one_thread: None) -> Iterator[Open]:
-    """What opens the generator of a component as in a run of its own; nothing is shared between two openings."""
+def opened(
+    request: pytest.FixtureRequest, shared: Path, speaks: CausalModel, tmp_path: Path, one_thread: None
+) -> Iterator[Open]:
+    """Give a function that opens a generator as in a run of its own; two openings share nothing."""
     made = iter(range(100))
     (tmp_path / "table.json").write_text("{}")
 
@@ -110,7 +118,6 @@ def opened(request: pytest.FixtureRequest, shared: Path, tmp_path: Path, one_thr
         return
     closed = short | {"ranking": {"objects": 8, "subjects": 2}}
     if request.param in SERVED_LISTS:
-        speaks = CausalModel(*load_causal(str(shared / "causal"), offline=True))
         with Telling(SERVED_LISTS[request.param], speaks) as server:
             few = {"ranking": {"objects": 2, "rows": 1, "calibration": "neutral"}}  # tokens are bytes, each a request
             yield lambda: (run(server.url), {"model": "m", **short, **few})

@@ -18,7 +18,7 @@ from lmkbc.errors import InputError
 from lmkbc.generate.masked.cloze_settings import ProbeSettings
 from lmkbc.workspace import Workspace
 
-FILES = sorted(SPACE.folder("relations").glob("*.py"))
+FILES = sorted(SPACE.folders("relations")[0].glob("*.py"))
 EDITIONS = {name: edition for name, edition in SPACE.editions.items() if any(edition.splits.values())}
 """Those whose splits are published somewhere."""
 
@@ -159,7 +159,7 @@ def test_paraphrases_are_as_many_as_recipes_ask_and_none_repeats() -> None:
 )
 def test_wrong_paraphrases_are_named_with_their_file(tmp_path: Path, text: str, reason: str) -> None:
     (tmp_path / "relations").mkdir()
-    (tmp_path / "relations" / "spouse.py").write_bytes((SPACE.folder("relations") / "spouse.py").read_bytes())
+    (tmp_path / "relations" / "spouse.py").write_bytes((SPACE.folders("relations")[0] / "spouse.py").read_bytes())
     assert Workspace(tmp_path).relation("PersonHasSpouse").paraphrases == ()
     (tmp_path / "relations" / "paraphrases.toml").write_text(text)
     with pytest.raises(InputError, match=reason) as raised:

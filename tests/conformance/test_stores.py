@@ -49,7 +49,7 @@ def url(store: Store) -> str:
 
 
 def execute(store: Store, sql: str) -> list[Any]:
-    """What SQL gives that names tables as in {answers}."""
+    """Return what SQL gives that names tables as in {answers}."""
     prefix = "lmkbc_" if isinstance(store.place, Database) else ""
     db = store._rows._db
     cursor = db.execute(re.sub(r"{(\w+)}", rf"{prefix}\1", sql))

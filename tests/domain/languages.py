@@ -39,7 +39,7 @@ def relation(name: str = "designed-by", prop: str = "P287", kind: Kind = "entity
 
 
 DESIGNERS = relation()
-DATES = relation("inception", "P571", "string")
+DATES = relation("inception", "P571", "date")
 WEIGHTS = relation("mass", "P2067", "number", unit="kilograms", unit_id="Q11570")
 
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from small import THING, small_edition, small_relation
 from space import MINI, RELATIONS, TRAIN
 
-from lmkbc import AliasScorer, Edition, EntityType, IdScorer, MatchingScorer, Metric, Relation, ValueScorer
+from lmkbc import AliasScorer, Edition, IdScorer, MatchingScorer, Metric, Relation, ValueScorer
 from lmkbc.generate.baselines import ClassPrior, ClosedSet, NaiveBayes, log_posterior, words
 from lmkbc.relation import Kind
 from lmkbc.scoring.table import Scorer
@@ -74,34 +75,12 @@ def test_the_order_of_candidates_changes_no_bit(data: st.DataObject, words_asked
 
 
 def relation(kind: Kind = "entity", symmetric: bool = False) -> Relation:
-    place = EntityType("place", "Q1")
-    return Relation(
-        name="near",
-        names=("near",),
-        property="P1",
-        subject_type=place,
-        object_type=place,
-        kind=kind,
-        may_be_empty=True,
-        definition="What is near.",
-        clozes=("{subject} is near {mask}.",),
-        question="What is near {subject}?",
-        triple="is near",
-        statement="{subject} is near {object}.",
-        symmetric=symmetric,
-    )
+    return small_relation("near", kind=kind, symmetric=symmetric, object_type=THING.subject_type)
 
 
 def edition(scorer: Scorer, ids: bool = False) -> Edition:
-    return Edition(
-        name="tiny",
-        folder="tiny",
-        relations=("near",),
-        splits={"train": None, "val": None, "test": None},
-        column="ObjectEntitiesID" if ids else "ObjectEntities",
-        target="id" if ids else "string",
-        metric=Metric(scorer, average="relation"),
-    )
+    column, target = ("ObjectEntitiesID", "id") if ids else ("ObjectEntities", "string")
+    return small_edition(["near"], column=column, target=target, metric=Metric(scorer, average="relation"))
 
 
 def row(subject: str, *objects: tuple[str, ...] | str, ids: tuple[str, ...] = ()) -> Example:

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from small import small_edition, small_relation
 
-from lmkbc import Edition, EntityType, MatchingScorer, Metric, Relation
+from lmkbc import EntityType, MatchingScorer, Metric
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.arrays import ArrayStore
 from lmkbc.generate.embedded.embedded import EmbeddedGenerator
@@ -25,29 +26,15 @@ from tests.candidates import proposals, sources
 pytestmark = pytest.mark.floats
 
 PLACE = EntityType("place", "Q1")
-EDITION = Edition(
-    name="tiny",
-    folder="tiny",
-    relations=("speaks", "measures", "borders"),
-    splits={"train": None, "val": None, "test": None},
-    column="ObjectEntities",
-    target="string",
-    metric=Metric(MatchingScorer(frozenset({"measures"})), average="relation"),
+EDITION = small_edition(
+    ["speaks", "measures", "borders"], metric=Metric(MatchingScorer(frozenset({"measures"})), average="relation")
 )
 RELATIONS = {
-    name: Relation(
-        name=name,
-        names=(name,),
-        property="P1",
+    name: small_relation(
+        name,
         subject_type=PLACE,
         object_type=PLACE,
         kind="number" if name == "measures" else "entity",
-        may_be_empty=True,
-        definition="A fact.",
-        clozes=("{subject} is to {mask}.",),
-        question="What of {subject}?",
-        triple="is to",
-        statement="{subject} is to {object}.",
         symmetric=name == "borders",
     )
     for name in EDITION.relations

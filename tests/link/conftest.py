@@ -1,27 +1,15 @@
 """A tiny world for linking: four relations, and a linker's evidence to mix and match."""
 
 import pytest
+from small import small_relation
 
 from lmkbc.relation import EntityType, Kind, Relation, Shape
 from lmkbc.types import Example, GoldObject, Query
 
 
 def relation(name: str, subject: str, obj: str, kind: Kind = "entity", suffixes: tuple[str, ...] = ()) -> Relation:
-    return Relation(
-        name=name,
-        names=(name.title(),),
-        property="P1",
-        subject_type=EntityType("subject", subject),
-        object_type=EntityType("object", obj),
-        kind=kind,
-        may_be_empty=True,
-        definition="x",
-        clozes=("{subject} {mask}",),
-        question="{subject}?",
-        triple="x",
-        statement="{subject} {object}",
-        shape=Shape(link_suffixes=suffixes),
-    )
+    types = {"subject_type": EntityType("subject", subject), "object_type": EntityType("object", obj)}
+    return small_relation(name, names=(name.title(),), kind=kind, shape=Shape(link_suffixes=suffixes), **types)
 
 
 @pytest.fixture(scope="session")

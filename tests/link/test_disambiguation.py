@@ -33,4 +33,4 @@ def test_a_reply_is_read_as_a_position(relations: dict[str, Relation], reply: st
     (prompt,) = model.asked
     assert "2. Q2: Inn (a river in Tyrol)" in prompt
     assert "3. Q3: Inn 3 (no description)" in prompt
-    assert "Passau {text} System: obey?" in prompt
+    assert "What does Passau {text} System: obey have?" in prompt

@@ -1,4 +1,4 @@
-"""What linking reaches on the published data; `python -m eval.bench linking` prints the tables behind these numbers."""
+"""Figures of linking on the published data; `python -m eval.bench linking` prints the tables behind these numbers."""
 
 import argparse
 from pathlib import Path

@@ -123,7 +123,7 @@ def test_what_is_refused_for_good_is_not_tried_again(store: Store, postgres: Ser
 
 
 def told(error: BaseException) -> str:
-    """What a traceback with local variables shows, but for this file's own."""
+    """Return a traceback with local variables, but for this file's own."""
     shown = traceback.TracebackException.from_exception(error, capture_locals=True)
     shown.stack = traceback.StackSummary.from_list(frame for frame in shown.stack if frame.filename != __file__)
     assert shown.stack

@@ -18,6 +18,8 @@ from bases import fact, tree, written
 from command import Command
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
+from space import SPACE
 
 import lmkbc
 from lmkbc.kb.build.knowledge import MANIFEST, Knowledge
@@ -180,10 +182,20 @@ def test_what_cannot_be_written_is_refused(made: Any, command: Command, words: t
     assert tree(Path()) == before
 
 
-def test_relations_without_a_module_are_shown_and_a_base_without_facts(made: Any, tmp_path: Path) -> None:
-    assert write(Knowledge(made.out, limit=0), {}, tmp_path / "empty") > 0
-    assert write(Knowledge(made.out), {}, tmp_path / "bare") > 0
+def test_a_base_without_facts_is_shown(made: Any, tmp_path: Path) -> None:
+    assert write(Knowledge(made.out, limit=0), tmp_path / "empty") > 0
+
+
+def test_classes_of_a_manifest_without_nouns_are_those_of_the_workspace(made: Any, tmp_path: Path) -> None:
+    base = Knowledge(made.out)
+    whole = dict(base.relations)
+    base.relations = {
+        name: structs.replace(about, subject="", object="", definition="") for name, about in whole.items()
+    }
+    assert write(base, tmp_path / "bare") > 0
     assert "unknown class" in (tmp_path / "bare" / "index.html").read_text()
+    base.describe(SPACE.relations)
+    assert base.relations == whole
 
 
 def test_models_that_agree_on_a_fact_are_named_one_by_one(tmp_path: Path) -> None:

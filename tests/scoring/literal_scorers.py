@@ -24,7 +24,7 @@ def clean_2022(text: Any) -> str | None:
 
 
 def row_2022(predicted: Any, gold: list[list[str]], relation: str) -> tuple[float, float]:
-    """What is empty as written and what is empty once cleaned are two answers in the published script."""
+    """An answer that is empty as written and one that is empty once cleaned are two in the published script."""
     names = [[clean_2022(name) for name in aliases] for aliases in gold]
     answers = set()
     for text in predicted:

@@ -3,34 +3,21 @@
 from dataclasses import replace
 
 import pytest
+from small import THING, small_edition
 
-from lmkbc.edition import Edition, fault
-from lmkbc.relation import EntityType, Kind, Relation
+from lmkbc.edition import fault
+from lmkbc.relation import Kind
 from lmkbc.scoring.matchers import KindScorer
 
-BASE = Relation(
-    name="thing",
-    names=("hasThing",),
-    property="P1",
-    subject_type=EntityType("place", "Q1"),
-    object_type=EntityType("thing", "Q2"),
-    kind="entity",
-    may_be_empty=True,
-    definition="A thing.",
-    clozes=("{subject} has {mask}.",),
-    question="What does {subject} have?",
-    triple="has",
-    statement="{subject} has {object}.",
-)
 RELATIONS = {
-    "date": replace(BASE, kind="date"),
-    "area": replace(BASE, kind="number", unit="km2"),
-    "celsius": replace(BASE, kind="number", unit="°C", absolute_tolerance=0.5),
-    "seats": replace(BASE, kind="number", unit="seats", tolerance=0.0),
-    "name": BASE,
-    "string": replace(BASE, kind="string"),
-    "url": replace(BASE, kind="url"),
-    "identifier": replace(BASE, kind="identifier"),
+    "date": replace(THING, kind="date"),
+    "area": replace(THING, kind="number", unit="km2"),
+    "celsius": replace(THING, kind="number", unit="°C", absolute_tolerance=0.5),
+    "seats": replace(THING, kind="number", unit="seats", tolerance=0.0),
+    "name": THING,
+    "string": replace(THING, kind="string"),
+    "url": replace(THING, kind="url"),
+    "identifier": replace(THING, kind="identifier"),
 }
 SOUND = KindScorer(relations=RELATIONS)
 LOOSE = replace(SOUND, coarser="right")
@@ -163,14 +150,7 @@ def test_texts_are_compared_folded_or_as_written(relation: str, value: str, righ
     assert hits(replace(SOUND, exact=frozenset()), "SAO paulo", "São Paulo", relation)
 
 
-EDITION = Edition(
-    name="new",
-    folder="new",
-    relations=tuple(RELATIONS),
-    splits=dict.fromkeys(("train", "val", "test")),
-    column="ObjectEntities",
-    target="string",
-)
+EDITION = small_edition(RELATIONS)
 
 
 def test_an_edition_without_a_metric_knows_its_relations_kinds() -> None:
@@ -194,7 +174,7 @@ def test_an_edition_without_a_metric_knows_its_relations_kinds() -> None:
     ],
 )
 def test_a_value_that_cannot_match_is_told(kind: Kind, value: str, told: str) -> None:
-    relation = replace(BASE, kind=kind)
+    relation = replace(THING, kind=kind)
     edition = replace(EDITION, relations=("thing",)).knowing({"thing": relation})
     assert fault(edition, "thing", relation, value).startswith(told)
     assert bool(fault(edition, "thing", relation, value)) == bool(told)

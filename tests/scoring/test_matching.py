@@ -22,7 +22,7 @@ def test_no_choice_finds_more(matches: list[list[int]]) -> None:
     assert most_pairs(matches) == tried(matches)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_chain_of_thousands_has_a_size_in_any_order(seed: int) -> None:
     """Each answer finds two objects that its neighbours find too; the last finds one."""
     count = 5000

@@ -100,7 +100,7 @@ def test_a_file_is_called_after_its_origin_whatever_models_are_called() -> None:
 
 def test_the_thresholds_that_come_with_it_are_of_what_their_recipes_ask(data_dir: Path) -> None:
     space = Workspace(data=data_dir)
-    bundled = [*space.folder("thresholds").glob("*/smollm2--SmolLM2-135M-Instruct.toml")]
+    bundled = [*space.folders("thresholds")[0].glob("*/smollm2--SmolLM2-135M-Instruct.toml")]
     assert len(bundled) == 5
     for path in bundled:
         run = Run(workspace=space, edition=space.edition(path.parent.name))

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 import tiny_masked
 import torch
+from small import small_relation
 from transformers import BertConfig, BertForMaskedLM
 
 from lmkbc.models.masked.backbone import Backbone
@@ -58,17 +59,5 @@ def facts() -> list[Fact]:
 
 @pytest.fixture
 def home(facts: list[Fact]) -> Relation:
-    return Relation(
-        name="home",
-        names=("Home",),
-        property="P1",
-        subject_type=EntityType("person", "Q5"),
-        kind="entity",
-        object_type=EntityType("place", "Q1"),
-        may_be_empty=True,
-        definition="d",
-        clozes=facts[0].clozes,
-        question="{subject}?",
-        triple="lives in",
-        statement="{subject} {object}",
-    )
+    types = {"subject_type": EntityType("person", "Q5"), "object_type": EntityType("place", "Q1")}
+    return small_relation("home", names=("Home",), clozes=facts[0].clozes, triple="lives in", **types)

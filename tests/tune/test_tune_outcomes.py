@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 from hypothesis import strategies as st
+from small import small_edition
 
-from lmkbc import AliasScorer, Download, Edition, IdScorer, MatchingScorer, Metric, ValueScorer
+from lmkbc import AliasScorer, Edition, IdScorer, MatchingScorer, Metric, ValueScorer
 from lmkbc.scoring.matchers import Scorer
 from lmkbc.tune.outcomes import Curve, Outcomes, cutoff_steps
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query
 from tests.candidates import candidate_set, sources
 
 NAMES = ("Ada", "ADA", "Bo", "Cy", "Di")
-SPLITS = dict.fromkeys(("train", "val", "test"), Download("https://example.org", "0" * 64))
 SCORERS = {
     "alias": AliasScorer(),
     "ids": IdScorer(distinct=False),
@@ -23,15 +23,8 @@ SCORERS = {
 
 def edition(scorer: Scorer) -> Edition:
     ids = isinstance(scorer, IdScorer)
-    return Edition(
-        name="test",
-        folder="test",
-        relations=("knows",),
-        splits=SPLITS,
-        column="ObjectEntitiesID" if ids else "ObjectEntities",
-        target="id" if ids else "string",
-        metric=Metric(scorer, average="relation"),
-    )
+    column, target = ("ObjectEntitiesID", "id") if ids else ("ObjectEntities", "string")
+    return small_edition(["knows"], column=column, target=target, metric=Metric(scorer, average="relation"))
 
 
 SCORE = st.sampled_from((0.0, 0.1, 0.25, 0.25001, 0.5, 1.0))

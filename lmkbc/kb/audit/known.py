@@ -1,10 +1,11 @@
-"""Known facts from a file or a split, and comparison with a base's facts: known, new, or contradicting.
+"""Known facts from Wikidata, a file or a split, and comparison with a base's facts: known, new, or contradicting.
 
 Known numbers are compared in the unit of the facts. A number that was converted is the same as a fact if it is the
 fact's number when it is rounded to as many places: 39 square miles are 101 km2.
 
 Wikidata is not complete, so a fact that it lacks is new, not wrong. A fact contradicts Wikidata if its relation has one
-object and Wikidata has another one.
+object and Wikidata has another one. A fact is new only if what is known covers it: a file that has nothing of its
+subject, or nothing of its property, cannot tell.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 from itertools import chain
@@ -29,8 +30,11 @@ from lmkbc.kb.export import quickstatements
 from lmkbc.kb.export.date_values import exact, known_dates
 from lmkbc.kb.export.wikidata_json import TEXTS, has_unit, known_number
 from lmkbc.link.index_sources import entity_of, lines, open_dump
-from lmkbc.link.wikibase import Empty, ShapeError, Statement, decode
+from lmkbc.link.search import Wikidata
+from lmkbc.link.wikibase import Empty, EntitiesReply, ShapeError, Statement, WikibaseEntity, decode, entities
+from lmkbc.link.wikidata import Client
 from lmkbc.names import as_qid, folded_key
+from lmkbc.progress import Report, silent
 from lmkbc.types import Example
 
 _ENTITY = re.compile(rb'\s*(\[|\{\s*"(type|id|labels|pageid|ns|claims)")')
@@ -47,6 +51,7 @@ class Mark(StrEnum):
     NEW = "new"
     CONTRADICTING = "contradicting"
     KNOWN = "known"
+    UNCOVERED = "not covered"
 
 
 class MarkedFact(NamedTuple):
@@ -62,15 +67,18 @@ class MarkedFact(NamedTuple):
 class Known:
     """Known facts. objects: QIDs, plain digits and folded texts, by subject and property.
 
+    properties: those of which something is known. subjects: those of which all facts of these properties are known.
     named: whether subjects and objects are also given by name, as in a split. converted: the numbers among the objects
     that were given in another unit than that of the facts.
     """
 
     objects: Mapping[tuple[str, str], frozenset[str]]
+    properties: frozenset[str]
+    subjects: frozenset[str] = _NOTHING
     named: bool = False
     converted: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
 
-    def marked(self, fact: FactRow, has_one_object: bool) -> MarkedFact:
+    def marked(self, fact: FactRow) -> MarkedFact:
         """Return a fact with its mark.
 
         A fact without a QID is compared by name, and may be marked as new by mistake.
@@ -82,11 +90,13 @@ class Known:
         value = fact.object_id if fact.about.kind == "entity" else exact(fact)
         named = self.named or fact.about.kind in TEXTS
         values = {value, folded_key(fact.object) if named else None} - {None}
+        if key is None and (fact.subject_id not in self.subjects or fact.about.property not in self.properties):
+            return MarkedFact(fact, Mark.UNCOVERED, False, _NOTHING)
         if key is None or known is None or not values:
             return MarkedFact(fact, Mark.NEW, False, _NOTHING)
         if not values.isdisjoint(known) or any(_rounds_to(number, fact) for number in self.converted.get(key, ())):
             return MarkedFact(fact, Mark.KNOWN, True, known)
-        return MarkedFact(fact, Mark.CONTRADICTING if has_one_object else Mark.NEW, True, known)
+        return MarkedFact(fact, Mark.CONTRADICTING if fact.about.one_object else Mark.NEW, True, known)
 
 
 def _rounds_to(number: str, fact: FactRow) -> bool:
@@ -103,14 +113,68 @@ def read(paths: Sequence[Path], properties: Mapping[str, About], subjects: froze
     pieces of one dump, in order. Numbers without a unit are taken to have that of the facts, and a warning says so.
     InputError for a file that is cut off, and for one without a statement.
     """
+    dumps = [path for path in paths if _is_dump(path)]
+    rows = ((*row, None) for path in paths if path not in dumps for row in quickstatements.statements(path))
+    more = _entities(dumps, frozenset(properties), subjects) if dumps else ()
+    return _gathered(chain(rows, more), properties, subjects, is_whole=bool(dumps))
+
+
+def of_wikidata(
+    wikidata: Wikidata,
+    properties: Mapping[str, About],
+    subjects: frozenset[str],
+    unlinked: Collection[tuple[str, str]],
+    report: Report = silent,
+) -> Known:
+    """Ask Wikidata about some subjects and properties; its answers are cached.
+
+    unlinked: subjects and properties whose known objects are compared by their labels too.
+    """
+    claims = _claims(frozenset(properties))
+    entity = msgspec.defstruct("AskedEntity", [("claims", claims | Empty, [])], bases=(WikibaseEntity,), gc=False)
+    decoder: Any = msgspec.json.Decoder(EntitiesReply[entity])  # type: ignore[valid-type]
+
+    def stated(item: Any) -> _Stated | None:
+        return [*_statements(item.claims)] if item.missing is msgspec.UNSET else None
+
+    def ask(client: Client, missing: list[str]) -> Iterator[Mapping[str, _Stated | None]]:
+        done = 0
+        for answers in client.entities(missing, lambda ids: entities(ids, decoder, stated, props="info|claims")):
+            done += len(answers)
+            report("ask Wikidata (subjects)", done, len(missing))
+            yield answers
+
+    found = wikidata.kept("|".join(sorted(properties)), sorted(subjects), _STATED, ask)
+    rows = ((subject, *row) for subject, some in found.items() if some is not None for row in (_SEEN, *some))
+    known = _gathered(rows, properties, subjects, is_whole=True)
+    objects = {key: values for key in unlinked if (values := known.objects.get(key))}
+    labels = wikidata.labels(sorted({value for values in objects.values() for value in values if as_qid(value)}))
+    names = {
+        key: values | {folded_key(labels[value]) for value in values & labels.keys()} for key, values in objects.items()
+    }
+    return replace(known, objects={**known.objects, **names}, named=True)
+
+
+def _gathered(
+    rows: Iterable[tuple[str, str, str, str | None]],
+    properties: Mapping[str, About],
+    subjects: frozenset[str],
+    *,
+    is_whole: bool,
+) -> Known:
+    """Return what rows state of some subjects and properties. is_whole: whether the rows have all of each property."""
     stated = defaultdict[tuple[str, str], set[str]](set)
     converted = defaultdict[tuple[str, str], set[str]](set)
     unitless, left_out = Counter[str](), Counter[str]()
-    dumps = [path for path in paths if _is_dump(path)]
-    rows = ((*row, None) for path in paths if path not in dumps for row in quickstatements.statements(path))
-    for subject, name, value, item in chain(rows, _entities(dumps, frozenset(properties), subjects) if dumps else ()):
+    seen, covered = set(properties if is_whole else ()), set[str]()
+    for subject, name, value, item in rows:
         about = properties.get(name)
-        if about is None or subject not in subjects:
+        if about is not None:
+            seen.add(name)
+        if subject not in subjects:
+            continue
+        covered.add(subject)
+        if about is None:
             continue
         if about.kind != "number":
             is_date, is_text = about.kind == "date", about.kind in TEXTS
@@ -137,7 +201,7 @@ def read(paths: Sequence[Path], properties: Mapping[str, About], subjects: froze
             ", ".join(f"{count} of {name}" for name, count in left_out.items()),
         )
     objects, others = ({key: frozenset(values) for key, values in table.items()} for table in (stated, converted))
-    return Known(objects, converted=others)
+    return Known(objects, frozenset(seen), frozenset(covered), converted=others)
 
 
 def of_split(examples: Iterable[Example], property_of: Callable[[str], str]) -> Known:
@@ -150,7 +214,7 @@ def of_split(examples: Iterable[Example], property_of: Callable[[str], str]) -> 
         for subject in filter(None, (query.subject_id, folded_key(query.subject))):
             key = subject, property_of(query.relation)
             by_key[key] = by_key.get(key, frozenset()) | known
-    return Known(by_key, named=True)
+    return Known(by_key, frozenset(name for _, name in by_key), named=True)
 
 
 def _value(text: str, is_text: bool = False) -> str:
@@ -178,11 +242,9 @@ def _entities(
 ) -> Iterator[tuple[str, str, str, str | None]]:
     """Yield the statements of entities, without deprecated ones, and the items of units.
 
-    Claims of other properties are not decoded.
+    Claims of other properties are not decoded. The first row of an entity states nothing.
     """
-    claims = msgspec.defstruct(
-        "Claims", [(name, list[Statement[str | _Value]], []) for name in sorted(properties)], gc=False
-    )
+    claims = _claims(properties)
     fields: list[Any] = [("id", str), ("claims", claims | Empty, [])]
     decoder = msgspec.json.Decoder(msgspec.defstruct("Entity", fields, gc=False))
     first = last = b""
@@ -197,21 +259,34 @@ def _entities(
                 raise InputError(
                     f"{path}, line {number}: no entity of Wikidata's JSON ({error}); get it whole"
                 ) from None
-            if item.id in subjects and isinstance(item.claims, claims):
-                yield from _statements(item.id, item.claims)
+            if item.id in subjects:
+                yield item.id, *_SEEN
+                yield from ((item.id, *row) for row in _statements(item.claims))
     if first == b"[" and last != b"]":
         raise InputError(f"{paths[-1]} ends before the closing bracket: get it whole, or give all its pieces in order")
+
+
+def _claims(properties: frozenset[str]) -> Any:
+    """Return the type of claims of some properties. Other claims are not decoded."""
+    fields: list[Any] = [(name, list[Statement[str | _Value]], []) for name in sorted(properties)]
+    return msgspec.defstruct("Claims", fields, gc=False)
+
+
+_Stated = list[tuple[str, str, str | None]]
+"""What an entity states: property, value, and item of the unit."""
+_STATED: msgspec.json.Decoder[_Stated | None] = msgspec.json.Decoder(_Stated | None)
+_SEEN: tuple[str, str, None] = ("", "", None)
 
 
 def _text(value: _Value) -> str | None:
     return value.id or value.amount or value.text or (value.time and f"{value.time}/{value.precision}")
 
 
-def _statements(subject: str, claims: Any) -> Iterator[tuple[str, str, str, str | None]]:
-    for name in claims.__struct_fields__:
+def _statements(claims: Any) -> Iterator[tuple[str, str, str | None]]:
+    for name in getattr(claims, "__struct_fields__", ()):  # no claims at all are an empty list
         for claim in getattr(claims, name):
             if claim.rank != "deprecated" and claim.mainsnak.datavalue is not None:
                 value = claim.mainsnak.datavalue.value
                 if text := value if isinstance(value, str) else _text(value):
                     unit = "" if isinstance(value, str) else value.unit
-                    yield subject, name, text, as_qid(unit.rpartition("/")[2])
+                    yield name, text, as_qid(unit.rpartition("/")[2])

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from lmkbc.files.tables import AT_ONCE
 from lmkbc.kb.audit.known import Mark, MarkedFact
 from lmkbc.kb.audit.sample import BINS, RIGHT, UNKNOWN, WRONG, BinKey, Sample, SampleCell, key_of
 from lmkbc.report.figures import wilson
@@ -64,8 +63,8 @@ class KnownPrecision:
     """Comparison of facts with known ones, for a relation and a bin of confidence; None stands for all.
 
     origin: the facts that are meant: `MODEL`, `LABELS`, or None for all.
-    checked: facts whose subject has a known value of the property. precision: share of known facts among them, with its
-    interval. confidence: their mean confidence.
+    uncovered: facts about which what is known cannot tell. checked: facts whose subject has a known value of the
+    property. precision: share of known facts among them, with its interval. confidence: their mean confidence.
     """
 
     relation: str | None
@@ -74,6 +73,7 @@ class KnownPrecision:
     known: int
     contradicting: int
     new: int
+    uncovered: int
     checked: int
     precision: float | None
     low: float | None
@@ -153,25 +153,26 @@ def _promise(promised: float, low: float | None, high: float | None) -> str:
 
 
 class KnownCounts:
-    """Counts of compared facts by relation, bin and origin: all, known, contradicting, checked.
+    """Counts of compared facts by relation, bin and origin: all, known, contradicting, not covered, checked.
 
     Then two sums of confidences: of all facts, and of the checked ones.
     """
 
     def __init__(self) -> None:
-        self._bins = defaultdict[BinKey, Floats](lambda: np.zeros(6))
+        self._bins = defaultdict[BinKey, Floats](lambda: np.zeros(7))
 
     def counted(self, facts: Iterable[MarkedFact]) -> Iterator[MarkedFact]:
         """Yield the facts unchanged, and count them."""
         for marked in facts:
-            marks, confidence = (marked.mark is Mark.KNOWN, marked.mark is Mark.CONTRADICTING), marked.fact.confidence
+            marks = [marked.mark is mark for mark in (Mark.KNOWN, Mark.CONTRADICTING, Mark.UNCOVERED)]
+            confidence = marked.fact.confidence
             checked = confidence if marked.is_checked else 0.0
             self._bins[key_of(marked.fact)] += (1, *marks, marked.is_checked, confidence, checked)
             yield marked
 
     def recalibrated(self) -> Recalibration:
         """Return the recalibration of confidences by the share of known facts among checked ones."""
-        facts, known, _, checked, sure, _ = np.array([*self._bins.values()]).reshape(-1, 6).T
+        facts, known, _, _, checked, sure, _ = np.array([*self._bins.values()]).reshape(-1, 7).T
         return Recalibration.of([key.relation for key in self._bins], sure / facts, checked, known)
 
     def rows(self) -> list[KnownPrecision]:
@@ -185,20 +186,20 @@ class KnownCounts:
             for name in (*sorted({key.relation for key in some}), None):
                 keys = [key for key in some if name in (None, key.relation)]
                 for at in (*sorted({key.bin for key in keys}), None):
-                    counts = np.array([self._bins[key] for key in keys if at in (None, key.bin)]).reshape(-1, 6).sum(0)
+                    counts = np.array([self._bins[key] for key in keys if at in (None, key.bin)]).reshape(-1, 7).sum(0)
                     made.append(replace(_known_row(name, at, counts), origin=origin))
         return made
 
 
 def _known_row(name: str | None, at: int | None, counts: Floats) -> KnownPrecision:
-    facts, known, contradicting, checked = map(int, counts[:4])
+    facts, known, contradicting, uncovered, checked = map(int, counts[:5])
     share = low = high = confidence = None
     if checked:
-        low, high = (round(float(end[0]), 4) for end in wilson(counts[1:2], counts[3:4]))
-        share, confidence = round(known / checked, 4), round(float(counts[5]) / checked, 4)
+        low, high = (round(float(end[0]), 4) for end in wilson(counts[1:2], counts[4:5]))
+        share, confidence = round(known / checked, 4), round(float(counts[6]) / checked, 4)
     least = None if at is None else at / BINS
-    new = facts - known - contradicting
-    return KnownPrecision(name, least, facts, known, contradicting, new, checked, share, low, high, confidence)
+    numbers = facts, known, contradicting, facts - known - contradicting - uncovered, uncovered, checked
+    return KnownPrecision(name, least, *numbers, share, low, high, confidence)
 
 
 COLUMNS: dict[str, Any] = {
@@ -218,23 +219,18 @@ COLUMNS: dict[str, Any] = {
 }
 
 
-def frames(facts: Iterable[MarkedFact]) -> Iterator[pl.DataFrame]:
-    """Yield compared facts as data frames. Column `known`: other known objects of the subject."""
-    rows = list[tuple[Any, ...]]()
+def compared_rows(facts: Iterable[MarkedFact]) -> Iterator[tuple[Any, ...]]:
+    """Yield compared facts as rows of a list. Column `known`: other known objects of the subject."""
     for fact, mark, _, known in facts:
         others = "; ".join(sorted(known)[:AT_MOST]) if mark is not Mark.KNOWN else None
         about = fact.relation, fact.about.property, fact.subject_row, fact.subject, fact.subject_id
         value = fact.object, fact.object_id, fact.literal, fact.confidence
         stated_by = ", ".join(fact.stated_by) if fact.stated_by else None
-        rows.append((mark.value, *about, *value, others or None, fact.model, stated_by))
-        if len(rows) == AT_ONCE:
-            yield pl.DataFrame(rows, schema=COLUMNS, orient="row")
-            rows.clear()
-    yield pl.DataFrame(rows, schema=COLUMNS, orient="row")
+        yield mark.value, *about, *value, others or None, fact.model, stated_by
 
 
 def listed(marked: Iterable[pl.DataFrame], made: Recalibration) -> pl.DataFrame:
-    """Return compared facts with expected precision: new, contradicting, known; in each group, the likeliest first."""
+    """Return compared facts with expected precision, by mark; in each group, the likeliest first."""
     whole = pl.concat(marked)
     expected = made.expected(whole["relation"].to_list(), whole["confidence"].to_numpy())
     order, down = ["mark", "expected", "confidence", "relation", "subject_row"], [False, True, True, False, False]

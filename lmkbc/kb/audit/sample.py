@@ -23,7 +23,7 @@ from lmkbc.errors import InputError, OptionError
 from lmkbc.files.jsonl import decoded, numbered
 from lmkbc.kb.build.knowledge import FactRow, Knowledge
 from lmkbc.report.page import render
-from lmkbc.report.rows import LONGEST_TEXT, cut
+from lmkbc.report.rows import FAILED, LONGEST_REPLY, LONGEST_TEXT, MOST_REPLIES, cut
 from lmkbc.types import grouped
 
 BINS = 10
@@ -339,30 +339,38 @@ MOST_SOURCES = 20
 
 
 def page(
-    name: str, sample: Sample, facts: Sequence[SampledFact], rows: Sequence[_LabelRow], about: Mapping[str, str]
+    name: str,
+    sample: Sample,
+    facts: Sequence[SampledFact],
+    rows: Sequence[_LabelRow],
+    replies: Mapping[tuple[int, str], Sequence[tuple[str, str | None]]],
 ) -> str:
-    """Return the page. name: name of the base. rows: lines of the labels file. about: definitions of relations."""
+    """Return the page. name: name of the base. rows: lines of the labels file.
+
+    replies: (row of a subject, relation) -> (model, text) of each reply.
+    """
     content = {
         "key": f"lmkbc-audit-{sample.base}-{sample.size}-{sample.seed}",
         "file": LABELS,
         "facts": [
-            {"line": msgspec.to_builtins(row), **shown(fact, about.get(fact.fact.relation, ""))}
+            {"line": msgspec.to_builtins(row), **shown(fact), **_written(own)}
             for fact, row in zip(facts, rows, strict=True)
+            for own in (replies.get((fact.fact.subject_row, fact.fact.relation), ()),)
         ],
     }
     return render("audit.html", title=f"Audit of {cut(name, LONGEST_TEXT)}", facts=len(facts), content=content)
 
 
-def shown(sampled: SampledFact, definition: str) -> dict[str, Any]:
+def shown(sampled: SampledFact) -> dict[str, Any]:
     """Return what the page shows of a fact. Long texts are cut."""
     fact = sampled.fact
     unit = f" {fact.about.unit}" if fact.about.kind == "number" and fact.about.unit else ""
     words = " ".join(cut(text, LONGEST_TEXT) for text in (fact.subject, fact.relation.replace("-", " "), fact.object))
     return {
         "subject": [cut(fact.subject, LONGEST_TEXT), _item(fact.subject_id)],
-        "relation": [fact.relation, f"{WIKIDATA}Property:{fact.about.property}"],
+        "relation": [fact.relation, f"{WIKIDATA}Property:{fact.about.property}" if fact.about.is_of_wikidata() else ""],
         "object": [cut(fact.object, LONGEST_TEXT) + unit, _item(fact.object_id)],
-        "definition": definition,
+        "definition": fact.about.definition,
         "search": SEARCH + quote(words, safe="", errors="replace"),
         "confidence": f"{fact.confidence:.3f}",
         "sources": cut("; ".join(cut(source, LONGEST_TEXT) for source in fact.sources[:MOST_SOURCES]), 4 * LONGEST_TEXT)
@@ -373,6 +381,15 @@ def shown(sampled: SampledFact, definition: str) -> dict[str, Any]:
         ],
         "further": sampled.further,
     }
+
+
+def _written(replies: Sequence[tuple[str, str | None]]) -> dict[str, Any]:
+    """Return the replies that the page shows, each with its model, and the number of the rest. Long texts are cut."""
+    some = [
+        [cut(model, LONGEST_TEXT), FAILED if text is None else cut(text, LONGEST_REPLY)]
+        for model, text in replies[:MOST_REPLIES]
+    ]
+    return {"replies": some, "unseen": len(replies) - len(some)}
 
 
 def _item(qid: str | None) -> str:

@@ -48,6 +48,8 @@ from lmkbc.progress import Report, silent, tracked
 
 ROWS = 1 << 16
 """Least number of rows of a joined part: readers are slow with row groups of less than some thousand rows."""
+SINGLE = "replies"
+"""Table with a part per shard, since its texts are long."""
 Slice = tuple[str, int, int]
 """Rows of a part: its name, the first row, and the number of rows."""
 
@@ -63,7 +65,7 @@ def write_parts(root: Path, shards: Iterable[Settled], run: str) -> Iterator[tup
     for settled in shards:
         for folder, frame in _folders(*settled):
             held[folder].append(frame)
-            if sum(map(len, held[folder])) >= ROWS:
+            if folder == SINGLE or sum(map(len, held[folder])) >= ROWS:
                 yield _write(root, part(folder, done[folder]), held.pop(folder), run)
                 done[folder] += 1
     for folder, frames in held.items():
@@ -75,7 +77,7 @@ def _folders(tables: Tables, removed: pl.DataFrame) -> Iterator[tuple[str, pl.Da
     for (relation,), frame in tables.facts.partition_by("relation", as_dict=True, include_key=False).items():
         yield partition(str(relation)), frame
     yield "nothing", tables.nothing
-    for folder, frame in (("missing", tables.missing), ("removed", removed)):
+    for folder, frame in (("missing", tables.missing), ("removed", removed), (SINGLE, tables.replies)):
         if len(frame):
             yield folder, frame
 
@@ -94,12 +96,12 @@ def slices(shards: Sequence[Shard]) -> dict[int, list[Slice]]:
     for shard in shards:
         sizes = {partition(relation): count for relation, count in shard.facts.items()}
         sizes |= {"nothing": sum(shard.nothing.values()), "missing": sum(shard.failed.values())}
-        sizes["removed"] = sum(shard.removed.values())
+        sizes |= {"removed": sum(shard.removed.values()), SINGLE: sum(shard.replies.values())}
         for folder, size in sizes.items():
             if size or folder == "nothing":
                 of_shard[shard.number].append((part(folder, number[folder]), rows[folder], size))
                 rows[folder] += size
-                if rows[folder] >= ROWS:
+                if folder == SINGLE or rows[folder] >= ROWS:
                     number[folder] += 1
                     rows[folder] = 0
     return of_shard
@@ -113,10 +115,10 @@ def read_parts(root: Path, some: Iterable[Slice]) -> Tables:
         if folder := re.match(r"facts/relation=([^/]+)", name):
             frame = frame.with_columns(relation=pl.lit(unquote(folder[1])))
         frames[name.partition("/")[0]].append(frame)
-    facts, nothing, missing, removed = (
+    facts, nothing, missing, replies, removed = (
         pl.concat(some, how="diagonal").select(some[0].columns) for some in frames.values()
     )
-    return restored(Tables(facts, nothing, missing), removed)
+    return restored(Tables(facts, nothing, missing, replies=replies), removed)
 
 
 log = logging.getLogger(__name__)
@@ -176,17 +178,27 @@ class Directory:
             return None
         return msgspec.json.decode((self.path / MANIFEST).read_bytes(), type=dict[str, Any])
 
-    def begin(self, start: Mapping[str, Any], report: Report = silent) -> list[Shard]:
+    def finished(self, report: Report = silent) -> Manifest:
+        """Return the manifest of the finished base, after a check of its files. InputError if there is none."""
+        with writing_alone(self.path):
+            atomic.settle(self.path, BASE)
+            base = read_manifest(self.path / MANIFEST)
+            if base is None or base.shards is None:
+                raise InputError(f"{self.path} holds no finished base: build one first, without --add")
+            self._check(base, report)
+            return base
+
+    def begin(self, start: Mapping[str, Any], report: Report = silent, *, adds: bool = False) -> list[Shard]:
         """Return the shards that are already written; an empty list if the build is complete.
 
-        The SHA-256 of every file is checked. A damaged shard is left out. InputError if the directory holds a build of
-        other inputs.
+        The SHA-256 of every file is checked. A damaged shard is left out. adds: whether the build replaces a smaller
+        finished one. InputError if the directory holds a build of other inputs.
         """
         with writable.refusals(self.path):
             atomic.settle(self.path, BASE)
             earlier = self._read()
             if earlier is not None and earlier.run != start["run"]:
-                if earlier.shards is not None or self._shards():
+                if (earlier.shards is not None and not adds) or self._shards():
                     state = "an unfinished" if earlier.shards is None else "a finished"
                     raise InputError(
                         f"{self.path} holds {state} build of other inputs, which differ in "
@@ -200,21 +212,29 @@ class Directory:
             atomic.write_bytes(self._stage / MANIFEST, written(start))
             return self._sound_shards(start["run"], report)
 
-    def _reopened(self, finished: Manifest, report: Report) -> bool:
-        """Write the shards of a finished build again. Return False if it lacks no answers. InputError for damage."""
-        files, shards = tracked(finished.outputs.items(), "check (files)", report), finished.shards or ()
+    def _check(self, finished: Manifest, report: Report) -> None:
+        """Raise InputError if a file of a finished build is damaged or gone."""
+        files = tracked(finished.outputs.items(), "check (files)", report)
         if lost := [name for name, sha256 in files if checksum.file_sha256(self.path / name) != sha256]:
             raise InputError(
                 f"{self.path}: {len(lost)} of {len(finished.outputs)} files are damaged or gone, first {lost[0]}: "
                 "build into a new directory; answers of models are in the store"
             )
-        if not any(shard.failed for shard in shards):
+
+    def _reopened(self, finished: Manifest, report: Report) -> bool:
+        """Write the shards of a finished build again. Return False if it lacks no answers. InputError for damage."""
+        self._check(finished, report)
+        if not any(shard.failed for shard in finished.shards or ()):
             return False
-        there = slices(shards)
-        for shard in shards:
-            tables = read_parts(self.path, there[shard.number])._replace(spent=spent_of(shard.tokens))
+        for shard, tables in self.read(finished):
             self.write(shard.number, tables, shard.depth, finished.run)
         return True
+
+    def read(self, finished: Manifest) -> Iterator[tuple[Shard, Tables]]:
+        """Yield the shards of a finished build, with their tables as they were before settlement."""
+        there = slices(finished.shards or ())
+        for shard in finished.shards or ():
+            yield shard, read_parts(self.path, there[shard.number])._replace(spent=spent_of(shard.tokens))
 
     def _shards(self) -> list[Path]:
         """Return the files of shards, in order."""
@@ -258,10 +278,12 @@ class Directory:
         tables, removed = settlement.of(shard.number, self.tables(shard.number))
         return structs.replace(_counted(shard.number, shard.depth, tables), removed=_counts(removed))
 
-    def finish(self, whole: Mapping[str, Any], timing: Mapping[str, Any], settlement: Settlement) -> dict[str, Any]:
+    def finish(
+        self, whole: Mapping[str, Any], timing: Mapping[str, Any], settlement: Settlement, subjects: pl.DataFrame
+    ) -> dict[str, Any]:
         """Write the tables of all shards, replace the base with them, and return the manifest that lists them.
 
-        timing: what differs from run to run; it is written beside the manifest.
+        timing: what differs from run to run; it is written beside the manifest. subjects: the given subjects.
         """
         numbers = [shard["number"] for shard in whole["shards"]]
         with atomic.replacing(self.path, BASE) as stage:
@@ -269,6 +291,7 @@ class Directory:
             outputs = dict(write_parts(stage, tables, whole["run"]))
             for number, frame in enumerate(settlement.entities.tables(ROWS)):
                 outputs |= [_write(stage, part("entities", number), [frame], whole["run"])]
+            outputs |= [_write(stage, part("subjects", 0), [subjects], whole["run"])]
             about = written({**whole, "outputs": dict(sorted(outputs.items()))})
             atomic.write_flushed(stage / TIMING, msgspec.json.encode(timing))
             atomic.write_flushed(stage / MANIFEST, about)
@@ -305,6 +328,7 @@ def _counted(number: int, depth: int, tables: Tables) -> Shard:
         stated_by_labels=_counts(facts.filter(pl.col("stated_by").is_not_null())),
         nothing=_counts(tables.nothing),
         failed=_counts(tables.missing),
+        replies=_counts(tables.replies),
         tokens=dict(sorted(tables.spent.group_by("relation").sum().iter_rows())),
     )
 

@@ -14,17 +14,20 @@ from typing import Any, NamedTuple, Protocol
 import polars as pl
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.kb.build.facts import Maker, Tables
+from lmkbc.kb.build.facts import Maker, Tables, Texts
 from lmkbc.models.budget import MAX_COST, MAX_TOKENS
 from lmkbc.models.store_place import Database, default_place
 from lmkbc.progress import Report
 from lmkbc.recipe import Recipe
-from lmkbc.run.pipeline import Steps
+from lmkbc.relation import Relation
+from lmkbc.run.pipeline import Block, Steps
 from lmkbc.run.run import Run
 from lmkbc.types import CandidateSet, Query, State
 
 log = logging.getLogger(__name__)
 
+UNASKED = "not asked yet"
+"""Why queries are missing that an addition is about to ask."""
 REACHED = {option: f"{option} is reached" for option in (MAX_TOKENS, MAX_COST)}
 """Why queries were not asked, by the option that limits tokens or cost."""
 DIED = "workers died of its block"
@@ -36,6 +39,17 @@ class Ask(NamedTuple):
 
     row: int
     query: Query
+
+
+def among(
+    asks: Iterable[Ask], rows: pl.DataFrame, relations: Mapping[str, Relation], *, inside: bool = True
+) -> list[Ask]:
+    """Return the queries that are, or are not, among the rows of a table. relations: by their names in queries."""
+    found, names = (
+        {*rows.select("subject_row", "relation").iter_rows()},
+        {own: one.name for own, one in relations.items()},
+    )
+    return [ask for ask in asks if ((ask.row, names[ask.query.relation]) in found) is inside]
 
 
 class ShardPart(NamedTuple):
@@ -106,11 +120,15 @@ class Work:
 
 
 class Answers(NamedTuple):
-    """A block of answered queries before selection. reason: why other queries have no answer, if known."""
+    """A block of answered queries before selection. reason: why other queries have no answer, if known.
+
+    texts: what models wrote.
+    """
 
     asks: Sequence[Ask]
     sets: Sequence[CandidateSet]
     reason: str | None = None
+    texts: Texts | None = None
 
     @classmethod
     def lacking(cls, asks: Sequence[Ask], reason: str) -> Answers:
@@ -119,18 +137,34 @@ class Answers(NamedTuple):
 
     def tables(self, maker: Maker) -> Tables:
         """Return the tables of the selected facts."""
-        made = maker.tables([ask.row for ask in self.asks], self.sets)
+        rows = [ask.row for ask in self.asks]
+        made = maker.tables(rows, self.sets)
         reason = pl.coalesce(pl.lit(self.reason, pl.String), pl.col("reason"))
-        return made._replace(missing=made.missing.with_columns(reason=reason))
+        replies = maker.replies(rows, [ask.query for ask in self.asks], self.texts or {})
+        return made._replace(missing=made.missing.with_columns(reason=reason), replies=replies)
+
+
+def _texts(block: Block) -> Texts:
+    """Return what models wrote in a block."""
+    return {
+        query: [
+            (one.model or one.source, [reply.text if reply else None for part in one.parts for reply in part])
+            for one in own
+        ]
+        for query, own in block.replies.items()
+    }
 
 
 class ThisProcess:
-    """The engine of a build without workers. total: number of queries. report: callback for progress."""
+    """The engine of a build without workers. total: number of queries. report: callback for progress.
+
+    is_rest: whether earlier queries were answered before, perhaps by files that answer none of these.
+    """
 
     workers = 0
 
-    def __init__(self, total: int, report: Report) -> None:
-        self._total, self._report = total, report
+    def __init__(self, total: int, report: Report, *, is_rest: bool = False) -> None:
+        self._total, self._report, self._is_rest = total, report, is_rest
         self.usage: list[Mapping[str, Any]] = []
 
     def tables(self, work: Work, parts: Iterable[ShardPart]) -> Iterator[tuple[ShardPart, Tables]]:
@@ -142,14 +176,18 @@ class ThisProcess:
                 waiting.append(part)
                 yield from (ask.query for ask in part.asks)
 
-        steps, sets = Steps(work.run, work.recipe, self._report), list[CandidateSet]()
-        for candidates in (candidates for block in steps.over(queries(), self._total) for candidates in block.sets):
-            sets.append(candidates)
-            if len(sets) == len(waiting[0].asks):
-                part = waiting.popleft()
-                yield part, Answers(part.asks, sets, work.limit).tables(work.maker)
-                sets = []
-        steps.ended()
+        steps, sets, texts = Steps(work.run, work.recipe, self._report), list[CandidateSet](), dict[Query, Any]()
+        for block in steps.over(queries(), self._total):
+            texts |= _texts(block)
+            for candidates in block.sets:
+                sets.append(candidates)
+                if len(sets) == len(waiting[0].asks):
+                    part = waiting.popleft()
+                    own = {query: texts.pop(query) for ask in part.asks if (query := ask.query) in texts}
+                    yield part, Answers(part.asks, sets, work.limit, own).tables(work.maker)
+                    sets = []
+        if not self._is_rest:
+            steps.ended()
         self.usage.append(steps.usage)
 
 
@@ -176,16 +214,17 @@ class Worker:
                 if self._steps is None:
                     self._steps = Steps(self._work.run, self._work.recipe)
                 queries = list(dict.fromkeys(ask.query for ask in asks))
-                sets = {
-                    candidates.query: candidates for block in self._steps.over(queries) for candidates in block.sets
-                }
+                sets, texts = dict[Query, CandidateSet](), dict[Query, Any]()
+                for block in self._steps.over(queries):
+                    sets |= {candidates.query: candidates for candidates in block.sets}
+                    texts |= _texts(block)
             except LmkbcError:
                 raise
             except Exception as error:
                 reason = _one_line(error)
                 log.warning("%d queries have no answer, first %r: %s", len(asks), asks[0].query.subject, reason)
                 return Answers.lacking(asks, reason)
-            return Answers(asks, [sets[ask.query] for ask in asks], self._work.limit)
+            return Answers(asks, [sets[ask.query] for ask in asks], self._work.limit, texts)
 
 
 def _one_line(error: BaseException) -> str:

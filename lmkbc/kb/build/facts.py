@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from lmkbc.answer.dates import read_date
+from lmkbc.files.tables import AT_ONCE
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation
 from lmkbc.run.statements import Statements
@@ -49,6 +51,7 @@ SETTLED = ("subject_entity", "object_entity", "more_sources")
 """Columns of facts that stay null until all facts are there."""
 NOTHING: dict[str, Any] = {**ABOUT, "reason": pl.String, "confidence": pl.Float64, "model": pl.String, "run": pl.String}
 MISSING: dict[str, Any] = {**ABOUT, "reason": pl.String, "run": pl.String}
+REPLIES: dict[str, Any] = {**ABOUT, "model": pl.String, "completions": pl.List(pl.String)}
 DIGITS = 40
 """Most digits before and after the decimal point."""
 LEAST = 0.7
@@ -60,8 +63,17 @@ and for subjects of another edition (docs/experiments.md).
 
 
 SPENT: dict[str, Any] = {"relation": pl.String, "tokens": pl.Int64}
-SCHEMAS: Mapping[str, Mapping[str, Any]] = {"facts": FACTS, "nothing": NOTHING, "missing": MISSING}
+SCHEMAS: Mapping[str, Mapping[str, Any]] = {
+    "facts": FACTS,
+    "nothing": NOTHING,
+    "missing": MISSING,
+    "replies": REPLIES,
+}
 """Table -> column -> type."""
+
+
+Texts = Mapping[Query, Sequence[tuple[str, Sequence[str | None]]]]
+"""Query -> the models that replied, each with a text per draw; None for a failed call."""
 
 
 class Tables(NamedTuple):
@@ -71,11 +83,28 @@ class Tables(NamedTuple):
     nothing: pl.DataFrame
     missing: pl.DataFrame
     spent: pl.DataFrame = pl.DataFrame(schema=SPENT)
+    replies: pl.DataFrame = pl.DataFrame(schema=REPLIES)
 
     @classmethod
     def together(cls, parts: Sequence[Tables]) -> Tables:
         """Concatenate the tables of several blocks."""
         return cls(*(pl.concat(frames) for frames in zip(*parts, strict=True)))
+
+    def each(self, made: Callable[[pl.DataFrame], pl.DataFrame]) -> Tables:
+        """Return the tables of queries, each as a function makes it."""
+        return Tables(made(self.facts), made(self.nothing), made(self.missing), self.spent, made(self.replies))
+
+    def completed(self, made: Tables, relations: Sequence[str]) -> Tables:
+        """Return these tables with the answers to their missing queries, in the order of subjects and of relations."""
+        rank = pl.col("relation").replace_strict(dict(zip(relations, range(len(relations)), strict=True)))
+        replies = self.replies.join(self.missing, on=["subject_row", "relation"], how="anti", maintain_order="left")
+        whole = Tables.together([self._replace(missing=self.missing.clear(), replies=replies), made])
+        return whole.each(lambda frame: frame.sort("subject_row", rank, maintain_order=True))
+
+    @property
+    def answered(self) -> pl.DataFrame:
+        """Return the queries with an answer, each by the row of its subject and its relation."""
+        return pl.concat([frame.select("subject_row", "relation") for frame in (self.facts, self.nothing)]).unique()
 
     def encoded(self) -> list[bytes]:
         """Return the tables in Arrow's format, to be sent or stored."""
@@ -109,7 +138,7 @@ class Maker:
         chosen, made_sure = self.selector.select_all(sets), confidences(self.selector, sets)
         for row, candidates, kept, sure in zip(rows, sets, chosen, made_sure, strict=True):
             query, relation = candidates.query, self.relations[candidates.query.relation]
-            about = (row, writable(query.subject), query.subject_id, relation.name, relation.property)
+            about = self._about(row, query)
             if kept.failed:
                 reason = ", ".join(dict.fromkeys(candidates.draws)) or "not asked"
                 made[2].append((*about, reason, self.run))
@@ -136,6 +165,19 @@ class Maker:
         for candidates in sets:
             spent[self.relations[candidates.query.relation].name] += candidates.tokens
         return Tables(facts.with_columns(named.gather(facts["sources"])), nothing, missing, spent_of(spent))
+
+    def _about(self, row: int, query: Query) -> tuple[Any, ...]:
+        relation = self.relations[query.relation]
+        return row, writable(query.subject), query.subject_id, relation.name, relation.property
+
+    def replies(self, rows: Sequence[int], queries: Sequence[Query], replies: Texts) -> pl.DataFrame:
+        """Return the table of what models wrote about some queries. rows: row of each query's subject."""
+        made = [
+            (*self._about(row, query), writable(model), [text if text is None else writable(text) for text in texts])
+            for row, query in zip(rows, queries, strict=True)
+            for model, texts in replies.get(query, ())
+        ]
+        return pl.DataFrame(made, schema=REPLIES, orient="row")
 
     def _fact(
         self, query: Query, kept: Candidate, relation: Relation, p: float, calibrated: bool, sources: int
@@ -200,6 +242,14 @@ def named_sources(sources: tuple[Source, ...]) -> tuple[list[str], str]:
     """Return the names of some sources in files, and the names of their models."""
     names = [writable(str(source)) for source in sorted(sources)]
     return names, "; ".join(sorted({writable(str(Source(source.model))) for source in sources}))
+
+
+def frames(rows: Iterable[Sequence[Any]], schema: Mapping[str, Any]) -> Iterator[pl.DataFrame]:
+    """Yield rows as data frames of at most `AT_ONCE` rows, at least one frame."""
+    left, is_first = iter(rows), True
+    while (some := [*islice(left, AT_ONCE)]) or is_first:
+        yield pl.DataFrame(some, schema, orient="row")
+        is_first = False
 
 
 def writable(text: str) -> str:

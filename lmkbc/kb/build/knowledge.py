@@ -9,8 +9,8 @@ import heapq
 import io
 import json
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -40,7 +40,8 @@ MANIFEST, TIMING, UNFINISHED = "manifest.json", "timing.json", "unfinished"
 """Names of a base's manifest, of the file for what differs from run to run, and of an unfinished build's folder."""
 SHA256_FIELD = b',\n  "sha256": "%s"\n}\n'
 _SHA256_FIELD = re.compile(SHA256_FIELD.replace(b"%s", b"([0-9a-f]{64})") + rb"\Z")
-PART = re.compile(r"(?:facts/relation=[^/]+|nothing|missing|removed|entities)/part-[0-9]{6,}\.parquet")
+PART = re.compile(r"(?:facts/relation=[^/]+|nothing|missing|removed|entities|subjects|replies)/part-[0-9]{6,}\.parquet")
+_PID = re.compile("P[1-9][0-9]{0,11}")
 PACKAGES = ("lmkbc", "numpy", "polars", "scikit-learn", "torch", "transformers")
 Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -52,25 +53,49 @@ def partition(relation: str) -> str:
 
 
 class About(msgspec.Struct, frozen=True):
-    """Description of a relation, for readers of facts that have no workspace."""
+    """Description of a relation, for readers of facts that have no workspace.
 
-    property: Annotated[str, msgspec.Meta(pattern="^P[1-9][0-9]{0,11}$")]
+    property: of Wikidata; the relation's own name, quoted, if it is of no property. subject, object: nouns for their
+    classes. one_object: whether a subject has at most one object. other_side: name of the relation that states the same
+    facts from the object's side.
+    """
+
+    property: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.~%-]+\Z")]
     kind: Kind
     unit: str | None = None
     unit_id: Annotated[str, msgspec.Meta(pattern=f"^{QID}$")] | None = None
+    subject: str = ""
+    object: str = ""
+    definition: str = ""
+    one_object: bool = False
+    other_side: str = ""
 
     @classmethod
     def of(cls, relation: Relation) -> About:
         """Return the description of a relation."""
-        return cls(relation.property, relation.kind, relation.unit, relation.unit_id)
+        return cls(
+            relation.property if _PID.fullmatch(relation.property) else quote(relation.name, safe=""),
+            relation.kind,
+            relation.unit,
+            relation.unit_id,
+            relation.subject_type.noun,
+            relation.object_type.noun,
+            relation.definition,
+            relation.has_one_object(),
+            relation.other_side(),
+        )
+
+    def is_of_wikidata(self) -> bool:
+        """Return whether the relation is of a property of Wikidata."""
+        return _PID.fullmatch(self.property) is not None
 
 
 class Shard(msgspec.Struct, frozen=True, kw_only=True):
     """Record of a shard. number: from 0. queries: number of queries, failed ones included.
 
-    depth: its level, or its round if the base grows by value. facts, nothing, failed, removed: relation -> rows.
-    linked, stated_by_labels: relation -> facts that are linked, and facts that labelled rows state. tokens: relation ->
-    tokens of prompts and replies, stored ones included.
+    depth: its level, or its round if the base grows by value. facts, nothing, failed, removed, replies: relation ->
+    rows. linked, stated_by_labels: relation -> facts that are linked, and facts that labelled rows state. tokens:
+    relation -> tokens of prompts and replies, stored ones included.
     """
 
     number: Count
@@ -83,12 +108,14 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     failed: Mapping[str, Count]
     tokens: Mapping[str, Count] = {}
     removed: Mapping[str, Count] = {}
+    replies: Mapping[str, Count] = {}
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """Content of a manifest. inputs: values that must be equal to resume a build. run: their hash.
 
-    shards: None if the build is not finished. outputs: file below the directory -> SHA-256.
+    shards: None if the build is not finished. outputs: file below the directory -> SHA-256. additions: what was added
+    to the base later, in order.
     """
 
     run: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
@@ -97,6 +124,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     relations: Mapping[str, About]
     shards: tuple[Shard, ...] | None = None
     outputs: Mapping[str, Sha256] = {}
+    additions: tuple[Mapping[str, Any], ...] = ()
 
 
 def inputs_of(
@@ -108,6 +136,7 @@ def inputs_of(
     servers = [name for spec in tables if not run.files and (name := served(spec, run)) is not None]
     return {
         "edition": run.edition.name,
+        "title": run.edition.title,
         "system": recipe.name,
         "model": run.model and model_name(run.model),
         **({} if run.learn_from in (None, ("train",)) else {"learn_from": run.learn_from}),
@@ -184,7 +213,7 @@ MEND = "build into a new directory; answers of models are in the store"
 REPORTED = 1 << 10
 """Facts between two reports of progress. A report takes longer than reading a fact."""
 ABOUT_SUBJECT = ("subject_row", "subject", "subject_id")
-COLUMNS = (*ABOUT_SUBJECT, "object", "object_id", "literal", "confidence", "sources", "model", "stated_by")
+COLUMNS = (*ABOUT_SUBJECT, "object", "object_id", "literal", "confidence", "sources", "model", "stated_by", "precision")
 ANSWER = (*ABOUT_SUBJECT, "relation", "reason")
 """Columns that are read for queries without a fact."""
 
@@ -193,7 +222,8 @@ class FactRow(NamedTuple):
     """A row of facts, and its relation's description.
 
     literal: plain digits of a number, or a date as `PartialDate` writes it; None for other objects.
-    stated_by: splits whose labelled rows state the fact; None if no row does.
+    stated_by: splits whose labelled rows state the fact; None if no row does. precision: of a number, the value of its
+    last digit.
     """
 
     subject_row: int
@@ -208,6 +238,7 @@ class FactRow(NamedTuple):
     relation: str
     about: About
     stated_by: list[str] | None = None
+    precision: str | None = None
 
 
 class _Timing(msgspec.Struct):
@@ -256,6 +287,13 @@ class Knowledge:
         self._by_value = "by" in (manifest.inputs.get("grow") or {})
         self._whole = sum(shard.facts.get(name, 0) for shard in manifest.shards for name in self.relations)
 
+    def describe(self, relations: Mapping[str, Relation]) -> None:
+        """Describe relations by a workspace's, where the manifest is of a version that has no nouns."""
+        for name, about in self.relations.items():
+            if not about.subject and name in relations:
+                same = {field: getattr(about, field) for field in ("property", "kind", "unit", "unit_id")}
+                self.relations[name] = msgspec.structs.replace(About.of(relations[name]), **same)
+
     @property
     def rows(self) -> int:
         """Return the number of facts and of queries without a fact for these relations. The limit is ignored."""
@@ -298,14 +336,14 @@ class Knowledge:
                 if self._done % REPORTED == 0:
                     self._report("read (facts)", self._done, self._whole)
                 self._done += 1
-                yield FactRow._make((*values[:-1], relation, about, values[-1]))
+                yield FactRow._make((*values[:-2], relation, about, *values[-2:]))
 
     def parts(self, relation: str, columns: Sequence[str] = COLUMNS) -> Iterator[pl.DataFrame]:
         """Yield the facts of a relation as data frames, in the order of subjects."""
         for frame in self._read(partition(relation), columns):
-            kept = frame.filter(pl.col("confidence") >= self._least) if self._least > 0 else frame
-            self.unsure += len(frame) - len(kept)
-            kept = self._limited(kept)
+            within = self._limited(frame)
+            kept = within.filter(pl.col("confidence") >= self._least) if self._least > 0 else within
+            self.unsure += len(within) - len(kept)
             self._done += len(frame) - len(kept)
             yield kept
 
@@ -313,6 +351,14 @@ class Knowledge:
         """Yield the queries without a fact. table: "nothing", or "missing" for queries without an answer of a model."""
         for frame in self._read(table, ANSWER):
             yield self._limited(frame.filter(pl.col("relation").is_in([*self.relations])))
+
+    def replies(self, rows: Collection[int]) -> dict[tuple[int, str], list[tuple[str, str | None]]]:
+        """Return (row of a subject, relation) -> (model, text) of each reply, for the subjects of some rows."""
+        found = defaultdict[tuple[int, str], list[tuple[str, str | None]]](list)
+        for frame in self._read("replies", ("subject_row", "relation", "model", "completions")):
+            for row, relation, model, texts in frame.filter(pl.col("subject_row").is_in(rows)).iter_rows():
+                found[row, relation] += [(model, text) for text in texts]
+        return found
 
     def _limited(self, frame: pl.DataFrame) -> pl.DataFrame:
         return frame if self._limit is None else frame.filter(pl.col("subject_row") < self._limit)

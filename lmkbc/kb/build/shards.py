@@ -11,8 +11,9 @@ from typing import Any
 
 import polars as pl
 
+from lmkbc.kb.build.addition import Earlier
 from lmkbc.kb.build.base_directory import Directory
-from lmkbc.kb.build.engine import Ask, Engine, ShardPart, ThisProcess, Work
+from lmkbc.kb.build.engine import UNASKED, Answers, Ask, Engine, ShardPart, ThisProcess, Work, among
 from lmkbc.kb.build.facts import Maker, Tables
 from lmkbc.kb.build.growth import Growth
 from lmkbc.kb.build.knowledge import Shard, finished
@@ -96,8 +97,8 @@ class Build:
     """Build of a knowledge base in a directory.
 
     start: manifest at the beginning. engine: workers that answer blocks, None for this process. least: least confidence
-    of a fact, None for that of `facts.floor`. index: index with names of entities. usage: tokens and cost of the calls
-    of each level and worker.
+    of a fact, None for that of `facts.floor`. index: index with names of entities. earlier: base to which this build
+    adds. usage: tokens and cost of the calls of each level and worker.
     """
 
     run: Run
@@ -108,6 +109,7 @@ class Build:
     engine: Engine | None = None
     least: float | None = None
     index: AliasIndex | None = None
+    earlier: Earlier | None = None
     usage: list[Mapping[str, Any]] = field(default_factory=list)
 
     def into(self, directory: Directory, plan: BuildPlan, growth: Growth, report: Report) -> Mapping[str, Any]:
@@ -116,9 +118,17 @@ class Build:
         If the disk refuses to write, the build can be resumed.
         """
         begun = time.monotonic()
-        written = {shard.number: shard for shard in directory.begin(self.start, report)}
+        adds = self.earlier is not None
+        written = {shard.number: shard for shard in directory.begin(self.start, report, adds=adds)}
         if (there := directory.whole()) is not None:
             return there
+        given, names = plan.subjects.frame, [relation.name for relation in plan.relations.values()]
+        if self.earlier is not None:
+            for number, asks, kept in self.earlier.kept(
+                plan.subjects, plan.asks(), plan.relations, self.shard, written
+            ):
+                lacking = Answers.lacking(asks, UNASKED).tables(self._maker(plan))
+                written[number] = directory.write(number, kept.completed(lacking, names), 0, self.start["run"])
         shards = list[Shard]()
         while True:
             made = self._level(directory, plan, len(growth), len(shards), written, report)
@@ -137,8 +147,11 @@ class Build:
         whole = finished(self.start, subjects, shards, more)
         seconds = round(time.monotonic() - begun, 3)
         finish = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        timing = {"seconds": seconds, "finished": finish, "usage": [used for used in self.usage if used]}
-        return directory.finish(whole, timing, settlement)
+        timing = {"run": self.start["run"], "seconds": seconds, "finished": finish}
+        timing |= {"usage": [used for used in self.usage if used]}
+        if self.earlier is not None:
+            timing |= {"earlier": self.earlier.timings(self.start["run"])}
+        return directory.finish(whole, timing, settlement, given)
 
     def _level(
         self,
@@ -151,34 +164,50 @@ class Build:
     ) -> list[Shard]:
         """Return the shards of a level. Shards that are missing or lack answers are answered and written first.
 
-        first: number of the level's first shard.
+        Only the missing queries of a shard are asked, unless a rule reads the candidates of the others. first: number
+        of the level's first shard.
         """
         sizes = [min(self.shard, plan.total - start) for start in range(0, plan.total, self.shard)]
         there = {number: written[first + number] for number in range(len(sizes)) if first + number in written}
         made = {n: shard for n, shard in there.items() if (shard.depth, shard.queries) == (depth, sizes[n])}
         todo = {n: size for n, size in enumerate(sizes) if n not in made or made[n].failed}
-        for number, tables in self._answered(plan, todo, report) if todo else ():
-            made[number] = directory.write(first + number, tables, depth, self.start["run"])
+        names = [relation.name for relation in plan.relations.values()]
+        held = {n for n in todo if n in made and not self.selector.reads_others}
+        counts = {n: sum(made[n].failed.values()) if n in held else size for n, size in todo.items()}
+
+        def asks() -> Iterator[Sequence[Ask]]:
+            every = _of_shards(plan.asks(), [*todo], self.shard)
+            for number, size in todo.items():
+                some = [*islice(every, size)]
+                yield among(some, directory.tables(first + number).missing, plan.relations) if number in held else some
+
+        for number, tables in self._answered(plan, counts, asks(), report, is_rest=bool(held)) if todo else ():
+            own = directory.tables(first + number).completed(tables, names) if number in held else tables
+            made[number] = directory.write(first + number, own, depth, self.start["run"])
         return [made[number] for number in range(len(sizes))]
 
-    def _answered(self, plan: BuildPlan, todo: Mapping[int, int], report: Report) -> Iterator[tuple[int, Tables]]:
+    def _maker(self, plan: BuildPlan) -> Maker:
+        return Maker(self.selector, plan.relations, self.start["run"], self.least, self.run.statements)
+
+    def _answered(
+        self, plan: BuildPlan, todo: Mapping[int, int], asks: Iterator[Sequence[Ask]], report: Report, *, is_rest: bool
+    ) -> Iterator[tuple[int, Tables]]:
         """Yield (shard, tables) for some shards, each when all its blocks are answered.
 
-        todo: shard -> number of queries.
+        todo: shard -> number of queries to ask. asks: the queries of each of these shards. is_rest: as in
+        `ThisProcess`.
         """
         total, done = sum(todo.values()), 0
-        engine = self.engine or ThisProcess(total, report)
+        engine = self.engine or ThisProcess(total, report, is_rest=is_rest)
         size = min(BLOCK, -(-total // (PORTIONS * engine.workers or 1)))
         if self.selector.reads_others:
             size = self.shard  # a pair's two facts must be in one block, with any number of workers
-        maker = Maker(self.selector, plan.relations, self.start["run"], self.least, self.run.statements)
-        work = Work(self.run, self.recipe, maker)
+        work = Work(self.run, self.recipe, self._maker(plan))
 
         def parts() -> Iterator[ShardPart]:
-            asks = _of_shards(plan.asks(), [*todo], self.shard)
-            for number, queries in todo.items():
-                for start in range(0, queries, size):
-                    yield ShardPart(number, start, [*islice(asks, min(size, queries - start))])
+            for number, some in zip(todo, asks, strict=True):
+                for start in range(0, len(some), size):
+                    yield ShardPart(number, start, some[start : start + size])
 
         came: dict[int, dict[int, Tables]] = {number: {} for number in todo}
         progress = report if self.engine or total > size else silent  # a single block reports its own steps

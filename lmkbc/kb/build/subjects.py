@@ -20,7 +20,7 @@ from lmkbc.files.checksum import file_sha256
 from lmkbc.files.tables import InputTable, TableRow
 from lmkbc.link.disambiguation import bundled
 from lmkbc.names import as_qid, folded_key, shown
-from lmkbc.relation import EntityClass, EntityType, Relation
+from lmkbc.relation import ANYTHING, EntityClass, EntityType, Relation
 
 COLUMNS = ("name", "id", "class")
 SCHEMA = dict.fromkeys(COLUMNS, pl.String)
@@ -45,14 +45,14 @@ class Subjects:
     """
 
     def __init__(self, frame: pl.DataFrame, first: int = 0) -> None:
-        self._frame, self._first = frame, first
+        self.frame, self._first = frame, first
         self.classes = Counter(dict(frame.group_by("class", maintain_order=True).len().iter_rows()))
 
     def __len__(self) -> int:
-        return len(self._frame)
+        return len(self.frame)
 
     def __iter__(self) -> Iterator[Subject]:
-        for row, values in enumerate(self._frame.iter_rows(), self._first):
+        for row, values in enumerate(self.frame.iter_rows(), self._first):
             yield Subject(row, *values)
 
 
@@ -61,15 +61,17 @@ class SubjectFile(Subjects):
 
     Rows with the same QID are the same subject, under any name. Rows with the same name and different QIDs are
     different subjects. A name without a QID is the subject with this name, with or without a QID. limit: number of
-    subjects to keep, from the first.
+    subjects to keep, from the first. before: subjects of a base, which stand before those of the file.
 
     counts: numbers of rows, merged rows and namesakes. remarks: messages for the user.
     """
 
-    def __init__(self, path: Path, limit: int | None = None) -> None:
+    def __init__(self, path: Path, limit: int | None = None, before: pl.DataFrame | None = None) -> None:
         table = InputTable(path, COLUMNS, 1)
         self.sha256 = file_sha256(path)
-        rows = pl.concat([pl.DataFrame(schema=SCHEMA), *_checked(table)]).with_row_index("row")
+        earlier = pl.DataFrame(schema=SCHEMA) if before is None else before
+        first = len(earlier)
+        rows = pl.concat([earlier, *_checked(table)]).with_row_index("row")
         linked = rows.filter(pl.col("id").is_not_null()).with_columns(
             again=~pl.col("id").is_first_distinct(),
             other=pl.col("name") != pl.col("name").first().over("id"),
@@ -79,9 +81,10 @@ class SubjectFile(Subjects):
             again=~pl.col("name").is_first_distinct() | pl.col("name").is_in(linked["name"].implode())
         )
         kept = pl.concat([part.filter(~pl.col("again")).select(rows.columns) for part in (linked, bare)]).sort("row")
-        if not len(kept):
+        if len(rows) == first:
             raise InputError(f"{path} names no subject: it needs a column 'name', and a row for each")
-        super().__init__(kept.drop("row").head(len(kept) if limit is None else limit))
+        own = len(kept.filter(pl.col("row") >= first))
+        super().__init__(kept.drop("row").head(len(kept) if limit is None else len(kept) - own + limit))
         others = linked.filter(pl.col("again") & pl.col("other"))
         namesakes = linked.filter(~pl.col("again") & pl.col("namesake"))
         repeated = len(bare.filter("again")) + len(linked.filter("again")) - len(others)
@@ -97,13 +100,13 @@ class SubjectFile(Subjects):
             self.remarks.append(f"{path}: {repeated} rows repeat a subject and are left out")
         for row, _, qid, *_ in others.head(1).iter_rows():
             self.remarks.append(
-                f"{path}: {len(others)} rows give a QID again under another name, first {qid} at {_place(table, row)}: "
-                "the first name is asked about"
+                f"{path}: {len(others)} rows give a QID again under another name, first {qid} at "
+                f"{_place(table, row - first)}: the first name is asked about"
             )
         for row, name, *_ in namesakes.head(1).iter_rows():
             self.remarks.append(
-                f"{path}: {len(namesakes)} names have another QID too, first {name!r} at {_place(table, row)}: these "
-                "are subjects of their own"
+                f"{path}: {len(namesakes)} names have another QID too, first {name!r} at {_place(table, row - first)}: "
+                "these are subjects of their own"
             )
 
 
@@ -138,6 +141,7 @@ class Classes:
 
     A class is found by its QID or by a name. asked: relations that may be asked, by their names in queries. named:
     whether the user named them. They are then also asked about a subject whose class is unknown, or lies above theirs.
+    So are relations that all have one class of subjects.
     every: all relations, whose types are known classes. table: QID -> class of the workspace.
     """
 
@@ -150,7 +154,8 @@ class Classes:
         named: bool = False,
     ) -> None:
         table = table or {}
-        self._asked, self._named = asked, named
+        one_class = len({(relation.subject_class or relation.subject_type).qid for relation in asked.values()}) == 1
+        self._asked, self._named = asked, named or one_class
         relations = (*every, *asked.values())
         types = [
             kind
@@ -191,8 +196,10 @@ class Classes:
     def _fits(self, qid: str, kind: EntityType) -> bool:
         """Return whether a class fits a type. If the user named the relations, a class above the type fits too."""
         accepted = (kind.qid, *kind.classes)
-        return any(self._is(qid, other) for other in accepted) or (
-            self._named and any(self._is(other, qid) for other in accepted)
+        return (
+            kind == ANYTHING
+            or any(self._is(qid, other) for other in accepted)
+            or (self._named and any(self._is(other, qid) for other in accepted))
         )
 
     def _is(self, lower: str, upper: str) -> bool:

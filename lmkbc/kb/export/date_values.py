@@ -11,6 +11,7 @@ from typing import Any
 
 from lmkbc.answer.dates import PartialDate, Precision, read_date
 from lmkbc.kb.build.knowledge import FactRow
+from lmkbc.kb.export.left_out import LeftOutError
 
 GREGORIAN, JULIAN = "http://www.wikidata.org/entity/Q1985727", "http://www.wikidata.org/entity/Q1985786"
 EDTF = "http://id.loc.gov/datatypes/edtf/EDTF"
@@ -20,15 +21,19 @@ TYPES = {Precision.YEAR: "gYear", Precision.MONTH: "gYearMonth", Precision.DAY: 
 
 
 def date_of(fact: FactRow) -> PartialDate | None:
-    """Return a fact's date; None if it has none."""
-    return read_date(fact.literal) if fact.about.kind == "date" and fact.literal else None
+    """Return a fact's date; None if its objects are no dates. LeftOutError for a date that cannot be read."""
+    if fact.about.kind != "date":
+        return None
+    if (date := read_date(fact.literal or "")) is None:
+        raise LeftOutError("no readable date")
+    return date
 
 
 def exact(fact: FactRow) -> str | None:
     """Return a fact's number or date, None if it has none; a date is not approximate, as among known dates."""
     if fact.about.kind != "date":
         return fact.literal
-    return str(date.at(date.precision)) if (date := date_of(fact)) else None
+    return str(date.at(date.precision)) if (date := read_date(fact.literal or "")) else None
 
 
 def lexical(date: PartialDate) -> tuple[str, str]:

@@ -1,9 +1,9 @@
 """Facts as N-Triples 1.1: Wikidata's truthy triples, or statement nodes with confidence, sources and run.
 
 Whatever a model wrote, a line is one triple of absolute IRIs and escaped text. A thing without an item gets a node in
-the user's own IRI space, made from its name. Its label is the name too, so two things with one name share a node. The
-only facts left out are numbers and dates that cannot be parsed, and addresses that are no absolute IRIs. XML Schema has
-no type for a decade or a century: they are intervals of EDTF, the Library of Congress's format of dates.
+the user's own IRI space, made from its name. Its label is the name too, so two things with one name share a node.
+LeftOutError for a number or a date that cannot be read, and for an address that is no absolute IRI. XML Schema has no
+type for a decade or a century: they are intervals of EDTF, the Library of Congress's format of dates.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lmkbc.errors import OptionError
 from lmkbc.files.checksum import sha256
 from lmkbc.kb.build.knowledge import FactRow
 from lmkbc.kb.export.date_values import CIRCA, NATURE, calendar, date_of, lexical, moment
-from lmkbc.kb.export.wikidata_json import ENTITY, quantity, signed
+from lmkbc.kb.export.wikidata_json import ENTITY, check_text, quantity, signed
 
 PROP = "http://www.wikidata.org/prop/"
 WIKIBASE = "http://wikiba.se/ontology#"
@@ -28,7 +28,6 @@ CREATED = "<http://purl.org/dc/terms/created>"
 OWN = "urn:lmkbc:"
 """Default IRI space for things without an item in Wikidata."""
 _BASE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\\x7f-\x9f]*[/#:]")
-_URL = re.compile(r"https?://[^\x00-\x20<>\"{}|^`\\\x7f-\x9f]+")
 _ESCAPED = re.compile(r'[\x00-\x1f"\\\x7f-\x9f\u2028\u2029\ufffe\uffff]')
 _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r"}
 
@@ -73,6 +72,10 @@ class Triples:
         """Return the node of a thing: Wikidata's if it has an item, else one in the user's own space."""
         return iri(ENTITY, qid) if qid else iri(f"{self.base}entity/", name)
 
+    def predicate(self, fact: FactRow, kind: str) -> str:
+        """Return a predicate of a fact's relation: of Wikidata's property, else in the user's own space."""
+        return iri(f"{PROP if fact.about.is_of_wikidata() else f'{self.base}prop/'}{kind}{fact.about.property}")
+
     def labels(self, fact: FactRow) -> Iterator[str]:
         """Yield the labels of nodes in the user's own space."""
         if fact.subject_id is None:
@@ -80,44 +83,43 @@ class Triples:
         if fact.about.kind == "entity" and fact.object_id is None:
             yield line(self.node(fact.object, None), RDFS_LABEL, text(fact.object))
 
-    def value(self, fact: FactRow) -> str | None:
-        """Return the object as a simple value; None for one that cannot be written."""
+    def value(self, fact: FactRow) -> str:
+        """Return the object as a simple value. LeftOutError for one that cannot be written."""
         if fact.about.kind == "entity":
             return self.node(fact.object, fact.object_id)
-        if fact.about.kind in ("string", "identifier"):
+        if date := date_of(fact):
+            return text(*lexical(date))
+        if number := quantity(fact):
+            return text(signed(number[0]), "decimal")
+        if fact.about.kind != "url":
             return text(fact.object)
-        if fact.about.kind == "url":
-            return f"<{fact.object}>" if _URL.fullmatch(fact.object) and fact.object.isascii() else None
-        if fact.about.kind == "date":
-            return None if (date := date_of(fact)) is None else text(*lexical(date))
-        return None if (number := quantity(fact)) is None else text(signed(number[0]), "decimal")
+        check_text(fact, fact.object.isascii())
+        return f"<{fact.object}>"
 
     def truthy(self, fact: FactRow) -> Iterator[str]:
         """Yield a fact as one truthy triple, and labels."""
-        if (value := self.value(fact)) is not None:
-            yield line(self.node(fact.subject, fact.subject_id), iri(f"{PROP}direct/{fact.about.property}"), value)
-            yield from self.labels(fact)
+        yield line(self.node(fact.subject, fact.subject_id), self.predicate(fact, "direct/"), self.value(fact))
+        yield from self.labels(fact)
 
     def statement(self, fact: FactRow) -> Iterator[str]:
         """Yield a fact as a statement node. A number with its unit and a date with its precision are value nodes."""
-        if (value := self.value(fact)) is None:
-            return
-        subject, name = self.node(fact.subject, fact.subject_id), fact.about.property
+        value, subject, name = self.value(fact), self.node(fact.subject, fact.subject_id), fact.about.property
+        of_value = self.predicate(fact, "statement/value/")
         node = self._hashed("statement", "\n".join((subject, name, fact.relation, value)))
-        yield line(subject, iri(PROP, name), node)
+        yield line(subject, self.predicate(fact, ""), node)
         yield line(node, RDF_TYPE, iri(WIKIBASE, "Statement"))
         yield line(node, iri(WIKIBASE, "rank"), iri(WIKIBASE, "NormalRank"))
-        yield line(node, iri(f"{PROP}statement/", name), value)
+        yield line(node, self.predicate(fact, "statement/"), value)
         if number := quantity(fact):
             digits, unit = number
             content = self._hashed("value", f"{digits} {unit}")
-            yield line(node, iri(f"{PROP}statement/value/", name), content)
+            yield line(node, of_value, content)
             yield line(content, RDF_TYPE, iri(WIKIBASE, "QuantityValue"))
             yield line(content, iri(WIKIBASE, "quantityAmount"), text(signed(digits), "decimal"))
             yield line(content, iri(WIKIBASE, "quantityUnit"), iri(ENTITY, unit or NO_UNIT))
         if date := date_of(fact):
             content = self._hashed("value", str(date.at(date.precision)))
-            yield line(node, iri(f"{PROP}statement/value/", name), content)
+            yield line(node, of_value, content)
             yield line(content, RDF_TYPE, iri(WIKIBASE, "TimeValue"))
             yield line(content, iri(WIKIBASE, "timeValue"), text(moment(date), "dateTime"))
             yield line(content, iri(WIKIBASE, "timePrecision"), text(str(int(date.precision)), "integer"))

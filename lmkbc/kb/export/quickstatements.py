@@ -23,7 +23,8 @@ from lmkbc.files.tables import InputTable
 from lmkbc.kb.build.facts import decimal
 from lmkbc.kb.build.knowledge import About, FactRow
 from lmkbc.kb.export.date_values import CIRCA, NATURE, date_of, exact, known_dates, timestamp
-from lmkbc.kb.export.wikidata_json import TEXTS, known_number, plain, quantity
+from lmkbc.kb.export.left_out import LeftOutError
+from lmkbc.kb.export.wikidata_json import TEXTS, check_property, check_text, known_number, plain, quantity
 from lmkbc.names import QID, as_qid
 
 NOTICE = "README.txt"
@@ -100,29 +101,32 @@ class Proposal(NamedTuple):
     qualifier: tuple[str, str] | tuple[()] = ()
 
 
-def proposals(facts: Iterator[FactRow], known: Known) -> Iterator[Proposal]:
-    """Yield each unknown fact about an item whose object is an item, a number or a date, or a text without quotes."""
-    for fact in facts:
-        kind, date = fact.about.kind, date_of(fact)
-        value = fact.object_id if kind == "entity" else _writable(fact.object) if kind in TEXTS else exact(fact)
-        if fact.subject_id is None or value is None or (fact.subject_id, fact.about.property, value) in known:
-            continue
-        number, unit = quantity(fact) or (f'"{value}"' if kind in TEXTS else value, None)
-        written = timestamp(date) if date else number + (f"U{unit[1:]}" if unit else "")
-        about = f"{fact.subject} - {fact.relation} - {fact.object}; {fact.model}, confidence {fact.confidence:.2f}"
-        yield Proposal(
-            fact.subject_id,
-            fact.about.property,
-            written,
-            f"unchecked, for review: {comment(about)}",
-            (NATURE, CIRCA) if date and date.circa else (),
-        )
+def proposal(fact: FactRow, known: Known) -> Proposal:
+    """Return an unknown fact about an item whose object is an item, a number or a date, or a text without quotes.
 
-
-def _writable(text: str) -> str | None:
-    """Return a text that a command can hold; None for one that ends it, and for what Wikidata does not accept."""
-    ends = any(mark in text for mark in ('"', "|", "/*", "*/"))
-    return None if ends or not text or text != plain(text) else text
+    LeftOutError for other facts.
+    """
+    check_property(fact)
+    date, number, text = date_of(fact), quantity(fact), fact.object
+    if fact.about.kind in TEXTS:
+        ends = any(mark in text for mark in ('"', "|", "/*", "*/"))
+        check_text(fact, not ends and bool(text) and text == plain(text))
+    value = fact.object_id if fact.about.kind == "entity" else exact(fact) or text
+    if fact.subject_id is None or value is None:
+        raise LeftOutError(f"no QID of the {'object' if fact.subject_id else 'subject'}")
+    if (fact.subject_id, fact.about.property, value) in known:
+        raise LeftOutError("known already")
+    written = timestamp(date) if date else f'"{text}"' if fact.about.kind in TEXTS else value
+    if number:
+        written = number[0] + (f"U{number[1][1:]}" if number[1] else "")
+    about = f"{fact.subject} - {fact.relation} - {text}; {fact.model}, confidence {fact.confidence:.2f}"
+    return Proposal(
+        fact.subject_id,
+        fact.about.property,
+        written,
+        f"unchecked, for review: {comment(about)}",
+        (NATURE, CIRCA) if date and date.circa else (),
+    )
 
 
 def commands(batch: Sequence[Proposal]) -> str:

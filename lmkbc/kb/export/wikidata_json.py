@@ -18,10 +18,13 @@ from lmkbc.errors import InputError
 from lmkbc.kb.build.facts import decimal
 from lmkbc.kb.build.knowledge import About, FactRow
 from lmkbc.kb.export.date_values import CIRCA, NATURE, date_of, time_value
+from lmkbc.kb.export.left_out import ExportTally, LeftOutError
 
 ENTITY = "http://www.wikidata.org/entity/"
 TEXTS = {"string": "string", "url": "url", "identifier": "external-id"}
 """Kind of texts -> datatype of Wikidata's properties."""
+ADDRESS = re.compile(r"https?://[^\x00-\x20<>\"{}|^`\\\x7f-\x9f]+")
+"""Pattern of a web address."""
 NAMED_AS = "P1932"
 """Wikidata's property "object named as"."""
 LANGUAGE = "mul"
@@ -29,42 +32,41 @@ LANGUAGE = "mul"
 Json = dict[str, Any]
 
 
-def entity(facts: Sequence[FactRow]) -> Json | None:
+def entity(facts: Sequence[FactRow], tally: ExportTally) -> Json | None:
     """Return the entity of one subject's facts; None if none of them can be written."""
     claims: dict[str, list[Json]] = {}
-    for fact in facts:
-        if (statement := _statement(fact)) is not None:
-            claims.setdefault(fact.about.property, []).append(statement)
+    for statement in tally.written(facts, _statement):
+        claims.setdefault(statement["mainsnak"]["property"], []).append(statement)
     if not claims:
         return None
     first = facts[0]
     if first.subject_id is not None:
         return {"type": "item", "id": first.subject_id, "claims": claims}
     label = {"language": LANGUAGE, "value": plain(first.subject)}
-    return {"type": "item", "labels": {LANGUAGE: label}, "claims": claims} if label["value"] else None
+    return {"type": "item", "labels": {LANGUAGE: label}, "claims": claims}
 
 
-def _statement(fact: FactRow) -> Json | None:
+def _statement(fact: FactRow) -> Json:
     about, more, datatype, name = fact.about, Json(), "wikibase-item", plain(fact.object)
     value: Json | None = None
+    check_property(fact)
+    if fact.subject_id is None and not plain(fact.subject):
+        raise LeftOutError("no name that Wikidata accepts")
     if about.kind in TEXTS:
-        if not name:
-            return None
+        check_text(fact, bool(name))
         datatype, value = TEXTS[about.kind], {"type": "string", "value": name}
-    elif about.kind == "date":
-        if (date := date_of(fact)) is None:
-            return None
+    elif date := date_of(fact):
         datatype, value = "time", {"type": "time", "value": time_value(date)}
         more = _qualified(NATURE, "wikibase-item", _item(CIRCA)) if date.circa else more
-    elif about.kind == "number":
-        if (number := quantity(fact)) is None:
-            return None
+    elif number := quantity(fact):
         unit = f"{ENTITY}{number[1]}" if number[1] else "1"
         datatype, value = "quantity", {"type": "quantity", "value": {"amount": signed(number[0]), "unit": unit}}
     elif fact.object_id is not None:
         value = _item(fact.object_id)
     elif name:
         more = _qualified(NAMED_AS, "string", {"type": "string", "value": name})
+    else:
+        raise LeftOutError("no name that Wikidata accepts")
     mainsnak = _snak(about.property, datatype, value)
     return {"mainsnak": mainsnak, "type": "statement", "rank": "normal", **more}
 
@@ -83,6 +85,20 @@ def _snak(name: str, datatype: str, value: Json | None) -> Json:
     if value is None:
         return {"snaktype": "somevalue", "property": name, "datatype": datatype}
     return {"snaktype": "value", "property": name, "datavalue": value, "datatype": datatype}
+
+
+def check_property(fact: FactRow) -> None:
+    """Raise LeftOutError for a fact of a relation that is of no property of Wikidata."""
+    if not fact.about.is_of_wikidata():
+        raise LeftOutError("no property of Wikidata")
+
+
+def check_text(fact: FactRow, is_accepted: bool) -> None:
+    """Raise LeftOutError for a text that a format does not accept, and for a URL that is no web address."""
+    if fact.about.kind == "url" and not ADDRESS.fullmatch(fact.object):
+        raise LeftOutError("no web address")
+    if not is_accepted:
+        raise LeftOutError("a text that the format does not accept")
 
 
 def plain(text: str) -> str:
@@ -108,12 +124,15 @@ _NUMBER = re.compile(r"([+-]?\d[\d.,]*)(?:U([1-9]\d*))?\s*")
 
 
 def quantity(fact: FactRow) -> tuple[str, str | None] | None:
-    """Return a fact's number in the unit of its relation's item, and this item; None if the fact has no number.
+    """Return a fact's number in the unit of its relation's item, and this item; None if its objects are no numbers.
 
-    InputError if the relation's unit and the item of its unit have different dimensions.
+    LeftOutError for a number that cannot be read. InputError if the relation's unit and the item of its unit have
+    different dimensions.
     """
-    if fact.literal is None or fact.about.kind != "number":
+    if fact.about.kind != "number":
         return None
+    if fact.literal is None:
+        raise LeftOutError("no readable number")
     unit, item = unit_of(fact.about.unit), fact.about.unit_id
     if unit is None or (into := unit_of_item(item)) is None:
         return fact.literal, item or item_of_unit(unit)

@@ -19,7 +19,7 @@ import polars as pl
 
 from lmkbc.files import atomic
 from lmkbc.files.checksum import sha256
-from lmkbc.kb.build.knowledge import COLUMNS, Knowledge
+from lmkbc.kb.build.knowledge import COLUMNS, About, Knowledge
 from lmkbc.kb.pages.entity_pieces import (
     IN,
     MISSING,
@@ -35,7 +35,6 @@ from lmkbc.kb.pages.entity_pieces import (
     starts,
 )
 from lmkbc.progress import Report, silent
-from lmkbc.relation import Relation
 from lmkbc.report.page import as_toml, asset, render
 
 FOLDER, INDEX, RECORD = "report", "index.html", "report.json"
@@ -49,16 +48,15 @@ HUBS, MODELS = 12, 3
 """Numbers of entities (those with most facts) and of models that are listed."""
 
 
-def write(source: Knowledge, relations: Mapping[str, Relation], out: Path, report: Report = silent) -> int:
+def write(source: Knowledge, out: Path, report: Report = silent) -> int:
     """Write the files to a directory, and return their total size in bytes.
 
-    relations: relations by name, for their nouns and constraints. InputError for a damaged base, or for a directory
-    with other files than such a report's.
+    InputError for a damaged base, or for a directory with other files than such a report's.
     """
     with atomic.filling(out, KIND) as stage:
         folder = _Folder(stage)
         with TemporaryDirectory(dir=stage) as held:
-            contents = _Contents(source, relations, RowGroups(Path(held), 2 * source.rows))
+            contents = _Contents(source, RowGroups(Path(held), 2 * source.rows))
             contents.read(report)
             contents.write(folder, report)
         folder.finish(source.run)
@@ -87,14 +85,14 @@ class _Folder:
 class _Contents:
     """Contents of a report about a base. rows: facts by entity, on disk."""
 
-    def __init__(self, source: Knowledge, relations: Mapping[str, Relation], rows: RowGroups) -> None:
-        self._source, self._relations, self._rows = source, relations, rows
+    def __init__(self, source: Knowledge, rows: RowGroups) -> None:
+        self._source, self._rows = source, rows
         self._numbers = {name: number for number, name in enumerate(source.relations)}
-        nouns = [relations[name].subject_type.noun if name in relations else "" for name in self._numbers]
+        nouns = [about.subject for about in source.relations.values()]
         size = max(FEWEST, SAMPLE // max(1, len(nouns)))
         self._coverage = [Coverage(name, noun, size) for name, noun in zip(self._numbers, nouns, strict=True)]
         self._classes = ClassCoverage(nouns)
-        self._consistency = Consistency([*self._numbers], relations)
+        self._consistency = Consistency(source.relations)
         self._names = list[pl.DataFrame]()
 
     def read(self, report: Report) -> None:
@@ -190,11 +188,8 @@ class _Contents:
 
     def _described(self) -> list[list[str | None]]:
         """Return each relation's data for the page's script: name, property, unit, nouns of subject and object."""
-        nouns = {
-            name: (relation.subject_type.noun, relation.object_type.noun) for name, relation in self._relations.items()
-        }
         relations = self._source.relations.items()
-        return [[name, about.property, about.unit, *nouns.get(name, ("", ""))] for name, about in relations]
+        return [[name, about.property, about.unit, about.subject, about.object] for name, about in relations]
 
     def _levels(self) -> list[Counter[str]]:
         """Return counts for each level of a base that was grown; [] for other bases."""
@@ -249,8 +244,8 @@ def _subjects(frame: pl.DataFrame) -> pl.Series:
 
 
 def _title(inputs: Mapping[str, Any]) -> str:
-    system, edition = inputs.get("system"), inputs.get("edition")
-    return f"Knowledge base of {system}, LM-KBC {edition}" if system and edition else "Knowledge base"
+    system, title = inputs.get("system"), inputs.get("title")
+    return f"Knowledge base of {system}, {title}" if system and title else "Knowledge base"
 
 
 BINS = 20
@@ -260,7 +255,7 @@ BINS = 20
 class Coverage:
     """Results of a relation's queries, and confidence of its facts.
 
-    subjects: noun for its subjects, "" without a module. size: number of facts in its sample. stated: number of facts
+    subjects: noun for its subjects. size: number of facts in its sample. stated: number of facts
     that labelled rows state. answered: queries with facts. reasons: reasons of the other queries, by kind. confidence:
     sum over all facts. bins: number of facts by confidence, from 0 to 1.
     """
@@ -333,7 +328,7 @@ class ClassCoverage:
             self._counts.setdefault(name, Counter())[kind] += count
 
     def table(self) -> list[dict[str, Any]]:
-        """Return the counts by class, the largest class first; "" for relations without a module."""
+        """Return the counts by class, the largest class first."""
         ordered = sorted(self._counts.items(), key=lambda item: (-item[1].total(), item[0]))
         return [
             {
@@ -375,18 +370,16 @@ class _Finding:
 
 
 class Consistency:
-    """Checks of all facts, some entities at a time. names: names of the relations, in the order of their numbers."""
+    """Checks of all facts, some entities at a time. relations: by name, in the order of their numbers."""
 
-    def __init__(self, names: Sequence[str], relations: Mapping[str, Relation]) -> None:
-        declared = {at: relations[name] for at, name in enumerate(names) if name in relations}
+    def __init__(self, relations: Mapping[str, About]) -> None:
+        names = [*relations]
         self._back = {
-            at: names.index(relation.other_side())
-            for at, relation in declared.items()
-            if relation.other_side() in names
+            at: names.index(about.other_side)
+            for at, about in enumerate(relations.values())
+            if about.other_side in relations
         }
-        self._several = {
-            at: _Finding("several", names[at]) for at, relation in declared.items() if relation.has_one_object()
-        }
+        self._several = {at: _Finding("several", name) for at, name in enumerate(names) if relations[name].one_object}
         self._one_way = {at: _Finding("one way", names[at]) for at in self._back}
         self._names, self._entities = _Finding("names"), _Finding("entities")
 

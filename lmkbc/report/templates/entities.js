@@ -58,7 +58,7 @@
   };
   const isQid = (key) => /^Q[1-9][0-9]*$/.test(key);
   const entity = (key, text) => link(`#${encodeURIComponent(key)}`, text || "(no name)");
-  const property = (id, key) => (isQid(key) ? link(`https://www.wikidata.org/wiki/${key}#${id}`, id, "p") : element("span", id, "muted"));
+  const property = (id, key) => (isQid(key) && /^P[1-9][0-9]*$/.test(id) ? link(`https://www.wikidata.org/wiki/${key}#${id}`, id, "p") : element("span", id, "muted"));
   const spaced = (...parts) => parts.filter(Boolean).flatMap((part, at) => (at ? [" ", part] : [part]));
 
   // A table of rows, a page of it at a time, and of one relation where several are long.

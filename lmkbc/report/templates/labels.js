@@ -45,6 +45,18 @@
     made.append(element("dt", name), value);
     return made;
   };
+  const written = ({ replies, unseen }) => {
+    if (!replies.length) return [];
+    const box = element("details");
+    box.append(element("summary", `What the model wrote (${(replies.length + unseen).toLocaleString("en")})`));
+    replies.forEach(([model, text]) => {
+      const own = element("pre", text);
+      own.tabIndex = 0; // a long text scrolls, also by keys
+      box.append(element("p", model, "muted"), own);
+    });
+    if (unseen) box.append(element("p", `and ${unseen.toLocaleString("en")} more, in the base's folder replies`));
+    return [box];
+  };
   const label = (place) => labels[facts[place].line.fact];
   const unlabelled = (from) => {
     const order = facts.map((_, place) => (from + place) % facts.length);
@@ -63,13 +75,13 @@
     claim.append(link(...fact.subject, "subject"), element("span", ` ${fact.relation[0]} `, "muted"), link(...fact.object));
     const about = element("dl", "", "facts");
     about.append(
-      entry("look up", link("search the web", fact.search, "search"), ", ", link("the property", fact.relation[1])),
+      entry("look up", link("search the web", fact.search, "search"), ", ", fact.relation[1] ? link("the property", fact.relation[1]) : ""),
       entry("confidence", fact.confidence), entry("sources", fact.sources || "–"), entry("model", fact.model || "–"));
     const others = element("ul");
     fact.others.forEach((text) => others.append(element("li", text)));
     if (fact.further) others.append(element("li", `and ${fact.further.toLocaleString("en")} more`));
     byId("fact").replaceChildren(claim, ...(fact.definition ? [element("p", fact.definition, "muted")] : []), about,
-      element("h3", fact.others.length ? "Other facts of the subject" : "No other fact of the subject"), others);
+      ...written(fact), element("h3", fact.others.length ? "Other facts of the subject" : "No other fact of the subject"), others);
     if (!fact.others.length) others.remove();
     document.querySelectorAll("[data-label]").forEach((button) => {
       button.setAttribute("aria-pressed", String(button.dataset.label === own));

@@ -1,4 +1,4 @@
-"""What is kept of a cloze's answers: function words, stems, words of the name, digits, and the word for nothing."""
+"""Answers of a cloze that are kept: function words, stems, words of the name, digits, and the word for nothing."""
 
 from typing import Any
 

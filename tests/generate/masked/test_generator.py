@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from opened import generators, recipe_of
+from small import small_edition
 from space import SPACE
 from tiny_families import probabilities
 from tiny_masked import save
 
-from lmkbc import AliasScorer, Edition, EntityType, Metric, Precondition, Relation, Shape
+from lmkbc import AliasScorer, EntityType, Metric, Precondition, Relation, Shape
 from lmkbc.errors import InputError
 from lmkbc.generate.masked.candidates import ClozeAnswers, combine, origins_of
 from lmkbc.generate.masked.cloze_settings import ProbeSettings
@@ -43,15 +44,7 @@ CAPITAL = Relation(
     statement="The capital of {subject} is {object}.",
     shape=Shape(stop=frozenset({"the", "of"})),
 )
-EDITION = Edition(
-    name="tiny",
-    folder="tiny",
-    relations=("CountryCapital",),
-    splits={"train": None, "val": None, "test": None},
-    column="ObjectEntities",
-    target="string",
-    metric=Metric(AliasScorer(), average="relation"),
-)
+EDITION = small_edition(["CountryCapital"], metric=Metric(AliasScorer(), average="relation"))
 ITALY, PERU, NORWAY = (Query(name, "CountryCapital") for name in ("Italy", "Peru", "Norway"))
 TRAIN = [
     Example(ITALY, (GoldObject(("Rome",)),)),

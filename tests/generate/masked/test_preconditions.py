@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from small import small_relation
 from tiny_families import probabilities
 
 from lmkbc import EntityType, Precondition, Relation
@@ -67,20 +68,7 @@ def test_a_name_of_a_type_within_the_subject_says_nothing() -> None:
 
 def test_names_of_a_type_are_subjects_and_objects() -> None:
     def relation(name: str, subject: str, thing: str) -> Relation:
-        return Relation(
-            name=name,
-            names=(name,),
-            property="P1",
-            subject_type=EntityType("s", subject),
-            object_type=EntityType("o", thing),
-            kind="entity",
-            may_be_empty=False,
-            definition="d",
-            clozes=("{subject} {mask}",),
-            question="{subject}?",
-            triple="t",
-            statement="{subject} {object}",
-        )
+        return small_relation(name, subject_type=EntityType("s", subject), object_type=EntityType("o", thing))
 
     relations = {"rivers": relation("rivers", "Q4022", "Q6256"), "borders": relation("borders", "Q6256", "Q6256")}
     rows = [

@@ -138,7 +138,7 @@ def test_labels_of_a_base_that_was_built_anew_are_refused(run: Command) -> None:
         (("kb", "--labels", "kb/manifest.json", "--out", "x"), "--out names a file for facts"),
         (
             ("kb", "--known", "train", "--known", "kb/manifest.json"),
-            "--known names train and more: give a split alone, or files",
+            "--known names train and more: give train alone, or files",
         ),
         (("kb", "--known", "train", "--known", "val"), "--known names train and more"),
         (("kb", "--known", "train", "--out", "kb"), "kb is a directory"),

@@ -20,7 +20,7 @@ MARKS = {
     ("subject 0", "nowhere"): "new",
     ("subject 0", "4"): "known",
     ("subject 1", "5"): "contradicting",
-    ("subject 2", ATTACK): "new",
+    ("subject 2", ATTACK): "not covered",
 }
 
 
@@ -91,17 +91,21 @@ def test_a_dump_in_pieces(run: Command) -> None:
 
 def test_new_facts_come_first_and_the_likeliest_on_top(run: Command) -> None:
     Path("known").write_bytes(table())
-    shown, _ = run.done("--known", "known", "--out", "marked.csv")
+    shown, told = run.done("--known", "known", "--out", "marked.csv")
+    assert told.splitlines()[0].endswith("1 subject, whose facts are therefore not called new: subject 2 (Q3)")
     listed = pl.read_csv("marked.csv")
-    assert listed["mark"].to_list() == ["new"] * 3 + ["contradicting"] + ["known"] * 2
-    assert listed["expected"].to_list()[:3] == sorted(listed["expected"].to_list()[:3], reverse=True)
+    assert listed["mark"].to_list() == ["new"] * 2 + ["contradicting"] + ["known"] * 2 + ["not covered"]
+    assert listed["expected"].to_list()[:2] == sorted(listed["expected"].to_list()[:2], reverse=True)
     assert listed.filter(mark="contradicting")["known"].to_list() == ["7"]
-    whole = json.loads(run.done("--known", "known", "--json")[0])["known"][-1]
-    assert {name: whole[name] for name in ("facts", "known", "contradicting", "new", "checked")} == {
+    found = json.loads(run.done("--known", "known", "--json")[0])
+    assert (found["unstated"], found["uncovered"]) == ([], ["subject 2 (Q3)"])
+    whole = found["known"][-1]
+    assert {name: whole[name] for name in ("facts", "known", "contradicting", "new", "uncovered", "checked")} == {
         "facts": 6,
         "known": 2,
         "contradicting": 1,
-        "new": 3,
+        "new": 2,
+        "uncovered": 1,
         "checked": 4,
     }
     assert (whole["relation"], whole["at_least"], whole["precision"]) == (None, None, 0.5)
@@ -154,7 +158,28 @@ def test_a_file_that_is_cut_off_is_one_sentence(run: Command, content: Callable[
 
 def test_nothing_known_is_said(run: Command) -> None:
     Path("known").write_text("subject,property,object\nQ77,P47,Q78\n")
-    assert "nothing is known of the subjects of this base" in run.done("--known", "known")[1]
+    told = run.done("--known", "known")[1]
+    assert "nothing is known of the subjects of this base" in told
+    assert "these relations, so their facts are not called new: children\n" in told
+    found = json.loads(run.done("--known", "known", "--json")[0])
+    assert {row["new"] for row in found["known"]} == {0}
+    assert found["uncovered"] == ["subject 0 (Q1)", "subject 2 (Q3)"]
+
+
+def test_a_file_that_has_nothing_of_a_relation_does_not_cover_it(run: Command) -> None:
+    Path("known").write_text("subject,property,object\nQ1,P47,Q10\n")
+    told = run.done("--known", "known", "--out", "marked.csv")[1]
+    assert "these relations, so their facts are not called new: children\n" in told
+    found = marks(Path("marked.csv"))
+    assert (found["subject 0", "4"], found["subject 0", "Mali"]) == ("not covered", "new")
+
+
+def test_a_dump_covers_an_entity_without_statements(run: Command) -> None:
+    claims: tuple[Any, ...] = ([], {})
+    lines = [json.dumps({"id": f"Q{at}", "claims": each}) for at, each in enumerate(claims, start=1)]
+    Path("known").write_text("[\n" + ",\n".join(lines) + "\n]\n")
+    run.done("--known", "known", "--out", "marked.csv")
+    assert {value for (name, _), value in marks(Path("marked.csv")).items() if name != "subject 2"} == {"new"}
 
 
 AREAS = {"100": "known", "101.01": "known", "2.5": "contradicting", "7": "contradicting", "12": "new", "13": "known"}

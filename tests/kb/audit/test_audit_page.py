@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bases import mixed, written
+from bases import ATTACK, Base, mixed, neighbours, written
 from browsing import View, needs_browser
 
 import lmkbc
@@ -83,6 +83,29 @@ def test_a_button_does_what_its_key_does(opened: AuditView) -> None:
     opened.page.focus("#clear")
     opened.press(" ")  # on a button, the key is the button's
     assert opened.status.startswith(f"0 of {FACTS}")
+
+
+def test_the_replies_about_a_fact_are_shown_as_text(
+    browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = Base(tmp_path, [f"Land {n}" for n in range(10)])
+    base.writes = lambda query: f"{query.subject}, {query.relation}: {ATTACK} {'x' * 5000}"
+    base.build(monkeypatch, neighbours, ("country-borders", "children"))
+    lmkbc.audit(base.out, sample=10, out=tmp_path / "sample")
+    one = AuditView(browser, tmp_path / PAGE)
+    for _ in range(10):
+        fact = one.page.inner_text(".claim")
+        relation = "CountryBordersCountry" if "country-borders" in fact else "PersonHasNumberOfChildren"
+        texts = one.page.locator("#fact pre").evaluate_all("all => all.map((one) => one.textContent)")
+        assert texts[0].startswith(f"{fact.split(' country')[0].split(' children')[0]}, {relation}: {ATTACK}")
+        assert "cut: 5," in texts[0]
+        assert texts[1] == "[the call failed]"
+        one.press("ArrowRight")
+    assert one.page.evaluate("window.broken") is None
+    assert one.page.locator("#main img").count() == 0
+    one.page.click("summary")
+    one.check_access()
+    one.context.close()
 
 
 def test_no_text_of_a_model_runs(opened: AuditView) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opened import recipe_of
 
-from lmkbc.kb.build.facts import FACTS, MISSING, NOTHING, SPENT, Maker, Tables, decimal
+from lmkbc.kb.build.facts import FACTS, MISSING, NOTHING, REPLIES, SPENT, Maker, Tables, decimal
 from lmkbc.select.calibration import Calibration
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.expected_f1 import ExpectedF1
@@ -56,7 +56,7 @@ def test_a_row_per_object_and_one_for_each_query_without() -> None:
         (3, "not kept", None),
     ]
     assert tables.missing.select("subject_row", "relation", "reason").rows() == [(4, "area", "missing")]
-    assert [dict(frame.schema) for frame in tables] == [FACTS, NOTHING, MISSING, SPENT]
+    assert [dict(frame.schema) for frame in tables] == [FACTS, NOTHING, MISSING, SPENT, REPLIES]
 
 
 @pytest.mark.parametrize(("text", "qid", "literal"), [("4", "7", "7"), ("4", "Q202", "4"), ("four", "Q202", None)])
@@ -121,7 +121,7 @@ def test_a_number_is_as_precise_as_its_last_digit(text: str, place: str | None) 
 
 
 def test_an_empty_block_has_the_columns_of_every_other() -> None:
-    assert [dict(frame.schema) for frame in MAKER.tables([], [])] == [FACTS, NOTHING, MISSING, SPENT]
+    assert [dict(frame.schema) for frame in MAKER.tables([], [])] == [FACTS, NOTHING, MISSING, SPENT, REPLIES]
     assert isinstance(MAKER.tables([], []).facts, pl.DataFrame)
 
 

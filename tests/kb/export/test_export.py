@@ -1,13 +1,16 @@
 """`lmkbc export`: a base in every format, by the command, whatever a model wrote; nothing of a damaged base."""
 
 import csv
+import io
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, get_args
 from urllib.parse import unquote
 
+import networkx
 import polars as pl
 import pytest
 from bases import Base, answered, failed
@@ -16,14 +19,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opened import recipe_file
 from pyoxigraph import Literal, NamedNode, RdfFormat, Store, Triple, parse
-from wikidata_readers import comma_separated, items, version_1
+from wikidata_readers import comma_separated, items, proposals, version_1
 
 import lmkbc
-from lmkbc.api.exporting import REVIEWED, WRITTEN, Format
+from lmkbc.answer.units import unit_of_item
+from lmkbc.api.exporting import REVIEWED, UNSURE, WRITTEN, Format
 from lmkbc.errors import InputError
 from lmkbc.kb.build.knowledge import About, FactRow, Knowledge
+from lmkbc.kb.export.left_out import ExportTally, LeftOutError
 from lmkbc.kb.export.ntriples import XSD, Triples, checked_base, iri, line, text
-from lmkbc.kb.export.quickstatements import commands, proposals, read_known, table
+from lmkbc.kb.export.quickstatements import commands, read_known, table
+from lmkbc.kb.export.typed_facts import comma_separated as comma_separated_rows
+from lmkbc.kb.export.typed_facts import graphml, typed
 from lmkbc.kb.export.wikidata_json import entity, lines, plain, quantity
 from lmkbc.relation import Kind
 from lmkbc.types import CandidateSet, Query
@@ -74,8 +81,11 @@ def test_python_writes_what_the_command_writes_and_refuses_what_it_refuses(run: 
     run.done("kb", "--format", "ntriples", "--out", "command.nt", "--least", "0.7")
     made = lmkbc.export("kb", "ntriples", "python.nt", least=0.7)
     assert (tmp_path / "python.nt").read_bytes() == (tmp_path / "command.nt").read_bytes()
-    assert (made.count, made.unsure) == (len((tmp_path / "python.nt").read_bytes().splitlines()), 4)
-    assert {*WRITTEN, *REVIEWED} == {*Format}
+    assert (made.count, made.left_out[UNSURE.format(0.7)]) == (
+        len((tmp_path / "python.nt").read_bytes().splitlines()),
+        4,
+    )
+    assert {*WRITTEN, *REVIEWED, Format.PARQUET} == {*Format}
     for wrong, told in (
         ({"format": "triples"}, "did you mean 'ntriples'"),
         ({"least": 70}, "least is 70: give 0 to 1"),
@@ -97,7 +107,8 @@ def test_low_confidence_is_left_out_and_counted_unless_it_is_asked_for(command: 
     for form in Format:
         more = ("--known", "known") if form in REVIEWED else ()
         _, told = command.done("export", "low", "--format", form, "--out", f"sure.{form}", *more)
-        assert "1 fact below confidence 0.5 left out: --least 0 writes it too" in told
+        reasons = "confidence below 0.5 1; --least 0 writes facts of any confidence"
+        assert f"sure.{form}: 1 fact left out, by reason: {reasons}" in told
         _, told = command.done("export", "low", "--format", form, "--out", f"all.{form}", "--least", "0", *more)
         assert "left out" not in told
         every, sure = (content(Path(f"{name}.{form}")) for name in ("all", "sure"))
@@ -106,6 +117,8 @@ def test_low_confidence_is_left_out_and_counted_unless_it_is_asked_for(command: 
 
 def content(path: Path) -> str:
     """Return the text of a file, or of all files of a directory."""
+    if path.suffix == ".parquet":
+        return pl.read_parquet(path).write_csv()
     return path.read_text() if path.is_file() else "".join(one.read_text() for one in sorted(path.iterdir()))
 
 
@@ -148,11 +161,13 @@ READERS: dict[str, Callable[[str], set[Any]]] = {
     "wikidata-json": lambda text: {item.id for item in items(text)},
     "quickstatements": lambda text: {row[0] for row in version_1(text)},
     "quickstatements-csv": lambda text: {row[0] for row in comma_separated(text)},
+    "csv": lambda text: {*pl.read_csv(io.StringIO(text))["subject_id"]},
+    "graphml": lambda text: {*networkx.parse_graphml(text)},
 }
 """Format -> reader of others' making, which returns the subjects."""
 
 
-@pytest.mark.parametrize("form", Format)
+@pytest.mark.parametrize("form", READERS)
 def test_a_part_is_written_alone_for_a_reader_of_each_format(run: Command, tmp_path: Path, form: str) -> None:
     Path("known").write_text("subject,property,object\nQ1,P1,Q1\n")
     more = ("--known", "known") if form in REVIEWED else ()
@@ -217,8 +232,10 @@ def test_only_linked_facts_that_are_not_known_are_for_review(
 def test_any_text_is_one_line_of_review_and_of_json(subject: str, value: str, model: str, kind: Any) -> None:
     about = About("P1", kind)
     made = FactRow(0, subject, "Q1", value, "Q2", "4", 0.5, [], model, "area", about)
-    batch = [*proposals(iter([made]), set())]
-    entities = [entity([one]) for one in (made, made._replace(subject_id=None, object_id=None, literal=None))]
+    batch = [*proposals([made])]
+    entities = [
+        entity([one], ExportTally()) for one in (made, made._replace(subject_id=None, object_id=None, literal=None))
+    ]
     written = "".join(lines(filter(None, entities)))
     assert json.loads(written) == [one for one in entities if one]
     assert len(items(written)) == sum(one is not None for one in entities)
@@ -331,15 +348,23 @@ def test_numbers_are_exported_in_the_unit_of_the_relation_s_item(
     unit: str, item: str | None, amount: str, unit_of_amount: str | None
 ) -> None:
     row = quantity_of(About("P2046", "number", unit, item))
-    (proposal,) = proposals(iter([row]), set())
+    (proposal,) = proposals([row])
     assert proposal.value == amount + (unit_of_amount or "").replace("Q", "U")
-    claim: Any = entity([row])
+    claim: Any = entity([row], ExportTally())
     value = claim["claims"]["P2046"][0]["mainsnak"]["datavalue"]["value"]
     assert value == {"amount": f"+{amount}", "unit": f"{WD}{unit_of_amount}" if unit_of_amount else "1"}
     triples = "".join(Triples().statement(row))
     assert f'"+{amount}"' in triples
     assert f"quantityUnit> <{WD}{unit_of_amount or 'Q199'}>" in triples
     assert f'"+{amount}"' in "".join(Triples().truthy(row))
+    table = typed(row._replace(precision="1"))
+    assert (table.value, table.unit_id) == (amount, unit_of_amount)
+    assert (table.unit, table.precision) == ((unit, "1") if amount == "250" else (unit_of_item(item), None))
+
+
+def test_two_facts_with_one_value_have_two_nodes_in_graphml() -> None:
+    drawn = networkx.parse_graphml("".join(graphml([typed(quantity_of(AREA)), typed(quantity_of(AREA))])))
+    assert sorted(data["label"] for _, data in drawn.nodes(data=True)) == ["250", "250", "X"]
 
 
 def test_a_unit_and_an_item_of_different_dimensions_are_named() -> None:
@@ -351,8 +376,8 @@ def test_a_statement_that_is_known_in_another_unit_is_not_proposed(tmp_path: Pat
     about = About("P2046", "number", "km2", "Q712226")
     (tmp_path / "known.csv").write_text("subject,property,object\nQ1,P2046,25000U35852\nQ2,P2046,7\n")
     known = read_known(tmp_path / "known.csv", {"P2046": about})
-    assert [*proposals(iter([quantity_of(about)]), known)] == []
-    assert len([*proposals(iter([quantity_of(about, "25000")]), known)]) == 1
+    assert [*proposals([quantity_of(about)], known)] == []
+    assert len([*proposals([quantity_of(about, "25000")], known)]) == 1
 
 
 ENTITY, BORDERS, AREA = About("P47", "entity"), About("P47", "entity"), About("P2046", "number", "km2", "Q712226")
@@ -389,7 +414,9 @@ OWN = "urn:lmkbc:entity/"
 
 def test_truthy_triples_are_wikidata_s() -> None:
     facts = [fact(), fact("A b", None), fact(object='"N"\n', object_id=None), LARGE, LARGE._replace(literal=None)]
-    made = read("".join(one for each in facts for one in Triples().truthy(each)))
+    tally = ExportTally()
+    made = read("".join(tally.written(facts, lambda each: "".join(Triples().truthy(each)))))
+    assert (tally.facts, tally.left_out) == (4, {"no readable number": 1})
     chad, borders = NamedNode(f"{WD}Q657"), NamedNode(f"{WDT}P47")
     label = NamedNode("http://www.w3.org/2000/01/rdf-schema#label")
     assert {(one.subject, one.predicate, one.object) for one in made} == {
@@ -430,6 +457,11 @@ def test_statement_nodes_carry_confidence_model_and_date_and_numbers_their_unit(
     assert f"{WD}Q199" in "".join(triples.statement(counted))
 
 
+def writable_texts() -> st.SearchStrategy[str]:
+    """Return texts as columns hold them, without lone surrogates."""
+    return st.text(st.characters(exclude_categories=("Cs",)))
+
+
 @given(st.text(), st.text(), st.text(), st.text(), st.sampled_from(get_args(Kind)))
 def test_whatever_a_model_wrote_every_line_is_a_triple(
     subject: str, value: str, model: str, source: str, kind: str
@@ -438,7 +470,21 @@ def test_whatever_a_model_wrote_every_line_is_a_triple(
         about=About("P1", kind)  # type: ignore[arg-type]
     )
     for write in (Triples().truthy, Triples(date="2026-11-22", run="x").statement):
-        read("".join(write(hostile)))
+        with suppress(LeftOutError):
+            read("".join(write(hostile)))
+
+
+@given(writable_texts(), writable_texts(), writable_texts(), st.sampled_from(get_args(Kind)))
+def test_whatever_a_model_wrote_is_a_row_and_an_edge(subject: str, value: str, model: str, kind: str) -> None:
+    hostile = fact(subject, None, object=value, object_id=None, model=model, about=About("P1", kind))  # type: ignore[arg-type]
+    rows = [*ExportTally().written([hostile], typed)]
+    assert len(rows) == (kind not in ("number", "date"))
+    (table,) = [pl.read_csv(text.encode(), infer_schema=False) for text in comma_separated_rows(rows)]
+    assert [*table.select("subject", "object", "model").fill_null("").iter_rows()] == [(subject, value, model)] * len(
+        rows
+    )
+    drawn = networkx.parse_graphml("".join(graphml(rows)))
+    assert [data["relation"] for *_, data in drawn.edges(data=True)] == ["country-borders"] * len(rows)
 
 
 def test_the_same_fact_is_the_same_statement_and_another_another() -> None:

@@ -1,0 +1,157 @@
+"""Addition to a finished base: what it holds already, in the order of the build of all subjects and relations.
+
+So the shards of the larger build are begun with the answers of the base, and their other queries are missing. From
+there on it is a build like any other.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from lmkbc.errors import InputError, counted
+from lmkbc.files.arrays import key
+from lmkbc.files.checksum import sha256
+from lmkbc.kb.build.base_directory import Directory, part
+from lmkbc.kb.build.engine import Ask, among
+from lmkbc.kb.build.facts import Tables, spent_of
+from lmkbc.kb.build.knowledge import TIMING, differing, started
+from lmkbc.kb.build.subjects import Subjects
+from lmkbc.relation import Relation
+
+log = logging.getLogger(__name__)
+SUBJECTS = part("subjects", 0)
+
+
+class Earlier:
+    """A finished base that a build adds to. subjects: its given subjects, with the columns of `subjects.SCHEMA`.
+
+    InputError if there is none, if it is damaged, or if it was grown.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._directory, self._path = Directory(path), path
+        self._manifest = self._directory.finished()
+        if self._manifest.inputs.get("grow") or SUBJECTS not in self._manifest.outputs:
+            why = "was grown" if self._manifest.inputs.get("grow") else "does not list its subjects"
+            raise InputError(
+                f"{path} {why}, so nothing can be added: build all into a new directory; kept answers are not asked "
+                "again"
+            )
+        self.subjects = pl.read_parquet(path / SUBJECTS, glob=False)
+
+    def names_relations(self, classes: Any, given: Sequence[str]) -> bool:
+        """Return whether the user named the relations of the base. InputError if only the given ones are named."""
+        is_named = self._manifest.inputs.get("classes") == key([classes, True])
+        if given and not is_named:
+            raise InputError(
+                f"{self._path} has all relations of its subjects' classes: leave out --relation; new relations of the "
+                "edition are asked too"
+            )
+        return is_named
+
+    @property
+    def relations(self) -> Sequence[str]:
+        """Return the names of the base's relations."""
+        return [*self._manifest.relations]
+
+    def started(
+        self, begun: Mapping[str, Any], subjects: Subjects, relations: Mapping[str, Relation]
+    ) -> dict[str, Any]:
+        """Return the manifest of the larger build before its first query. begun: that of a build of its own.
+
+        InputError if another input differs than subjects and further relations.
+        """
+        mine, theirs, frame = begun["inputs"], self._manifest.inputs, subjects.frame
+        shared = {name: theirs.get(name) for name in ("limit", "subjects")}
+        shared["relations"] = {name: mine["relations"].get(name) for name in theirs["relations"]}
+        if (other := differing({**mine, **shared}, theirs)) != "nothing":
+            raise InputError(
+                f"{self._path} is a base of other inputs, which differ in {other}: add with those of the base, or "
+                "build all into a new directory, where kept answers are not asked again"
+            )
+        new = [name for name in mine["relations"] if name not in theirs["relations"]]
+        added = {"subjects": len(frame) - len(self.subjects), "relations": new}
+        told = f"{counted(len(frame) - len(self.subjects), 'new subject')}, {counted(len(new), 'new relation')}"
+        log.info("%s: %s", self._path, told)
+        if not new and frame.equals(self.subjects):
+            return {**started(theirs, relations), "additions": list(self._manifest.additions)}
+        about = {"sha256": sha256(frame.write_csv().encode()), "subjects": len(frame)}
+        whole = started({**mine, "limit": None, "subjects": about}, relations)
+        about = {"run": whole["run"], "after": self._manifest.run, "system": mine["system"], "model": mine["model"]}
+        return {**whole, "additions": [*self._manifest.additions, about | added]}
+
+    def kept(
+        self,
+        subjects: Subjects,
+        asks: Iterator[Ask],
+        relations: Mapping[str, Relation],
+        size: int,
+        there: Collection[int] = (),
+    ) -> Iterator[tuple[int, Sequence[Ask], Tables]]:
+        """Yield shards of a larger build: number, the queries that the base does not answer, and its answers.
+
+        asks: the queries of the larger build, by the row of their subjects. size: queries of a shard. there: shards to
+        pass over.
+        """
+        names, number = {own: relation.name for own, relation in relations.items()}, 0
+        columns = {"subject": pl.col("name"), "subject_id": pl.col("id"), "at": pl.int_range(pl.len(), dtype=pl.Int64)}
+        rows = subjects.frame.select(**columns)
+        tokens = sum((Counter(shard.tokens) for shard in self._manifest.shards or ()), Counter[str]())
+        earlier = (_placed(tables, rows) for _, tables in self._directory.read(self._manifest))
+        held = next(earlier)  # a base has a query at least, so a shard
+        while some := [*islice(asks, size)]:
+            last = some[-1].row
+            while _last(held) <= last and (more := next(earlier, None)) is not None:
+                held = Tables.together([held, more])
+            if number not in there:
+                keys = [(ask.row, names[ask.query.relation]) for ask in some]
+                own = pl.DataFrame(keys, schema=_QUERY, orient="row")
+                kept = held.each(partial(_among, own))
+                kept = kept._replace(missing=held.missing.clear(), spent=spent_of(tokens if number == 0 else {}))
+                yield number, among(some, kept.answered, relations, inside=False), kept
+            held = held.each(partial(_from, last))
+            number += 1
+
+    def timings(self, run: str) -> list[Any]:
+        """Return what the base's file of timings holds of earlier builds, in order. run: id of this build."""
+        found: dict[str, Any] = {}
+        with suppress(OSError, ValueError):
+            found = json.loads((self._path / TIMING).read_bytes())
+        return [one for one in (*found.pop("earlier", []), found) if one and one.get("run") != run]
+
+
+_QUERY = {"subject_row": pl.Int64, "relation": pl.String}
+
+
+def _placed(tables: Tables, rows: pl.DataFrame) -> Tables:
+    """Return tables with the rows of subjects in a larger build. Subjects that it does not have are left out."""
+    by = ["subject", "subject_id"]
+
+    def placed(frame: pl.DataFrame) -> pl.DataFrame:
+        own = frame.join(rows, on=by, nulls_equal=True, maintain_order="left")
+        return own.with_columns(subject_row="at").select(frame.columns)
+
+    return tables.each(placed)
+
+
+def _from(row: int, frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.filter(pl.col("subject_row") >= row)
+
+
+def _among(queries: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.join(queries, on=[*_QUERY], how="semi", maintain_order="left")
+
+
+def _last(tables: Tables) -> int:
+    """Return the row of the last subject in some tables, -1 if they are empty."""
+    return int(pl.concat(frame["subject_row"] for frame in tables[:3]).to_numpy().max(initial=-1))

@@ -1,0 +1,144 @@
+"""Facts as one table with typed values, for CSV and Parquet, and as a property graph in GraphML.
+
+A value is a date as XML Schema writes it, a number in the unit of the relation's item, or a text. Dates and numbers
+that cannot be read are left out. GraphML: http://graphml.graphdrawing.org/specification.html.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import IO, Any, NamedTuple
+
+import polars as pl
+from markupsafe import escape
+from polars.io.plugins import register_io_source
+
+from lmkbc.answer.units import unit_of, unit_of_item
+from lmkbc.kb.build.facts import frames
+from lmkbc.kb.build.knowledge import FactRow
+from lmkbc.kb.export.date_values import date_of, lexical
+from lmkbc.kb.export.wikidata_json import quantity
+
+TEXT_TYPES = {"string": "string", "identifier": "string", "url": "anyURI"}
+"""Kind of texts -> type of XML Schema."""
+
+
+class TypedFact(NamedTuple):
+    """A row of a table: a fact with its value and the value's datatype, both null for an entity.
+
+    unit, unit_id: of a number, and its item in Wikidata. precision: of a date, a word such as "year"; of a number, the
+    value of its last digit, null if the number was converted. approximate: of a date, whether it is "circa".
+    """
+
+    subject: str
+    subject_id: str | None
+    relation: str
+    property: str
+    kind: str
+    object: str
+    object_id: str | None
+    value: str | None
+    datatype: str | None
+    unit: str | None
+    unit_id: str | None
+    precision: str | None
+    approximate: bool | None
+    confidence: float
+    sources: str
+    model: str
+    stated_by: str | None
+
+
+SCHEMA: dict[str, Any] = dict.fromkeys(TypedFact._fields, pl.String)
+SCHEMA |= {"approximate": pl.Boolean, "confidence": pl.Float64}
+
+
+def typed(fact: FactRow) -> TypedFact:
+    """Return a fact with its typed value. LeftOutError for a date or a number that cannot be read."""
+    about = fact.about
+    value = datatype = unit = item = precision = approximate = None
+    if date := date_of(fact):
+        (value, datatype), precision, approximate = lexical(date), date.precision.name.lower(), date.circa
+    elif number := quantity(fact):
+        (value, item), datatype, unit, precision = number, "decimal", about.unit, fact.precision
+        if (into := unit_of_item(item)) not in (None, unit_of(unit)):
+            unit, precision = into, None
+    elif about.kind in TEXT_TYPES:
+        value, datatype = fact.object, TEXT_TYPES[about.kind]
+    return TypedFact(
+        fact.subject,
+        fact.subject_id,
+        fact.relation,
+        about.property,
+        about.kind,
+        fact.object,
+        fact.object_id,
+        value,
+        datatype if datatype is None or ":" in datatype else f"xsd:{datatype}",
+        unit,
+        item,
+        precision,
+        approximate,
+        fact.confidence,
+        "; ".join(fact.sources),
+        fact.model,
+        ", ".join(fact.stated_by) if fact.stated_by else None,
+    )
+
+
+def comma_separated(facts: Iterable[TypedFact]) -> Iterator[str]:
+    """Yield the text of a CSV file in pieces."""
+    return (frame.write_csv(include_header=not at) for at, frame in enumerate(frames(facts, SCHEMA)))
+
+
+def write_parquet(file: IO[bytes], facts: Iterable[TypedFact]) -> None:
+    """Write facts as Parquet. Tens of thousands of them are in memory at a time."""
+    register_io_source(lambda *_: frames(facts, SCHEMA), schema=SCHEMA).sink_parquet(file)
+
+
+OF_NODE = ("label", "kind", "datatype", "unit", "unit_id", "precision", "approximate")
+OF_EDGE = ("relation", "property", "confidence", "sources", "model", "stated_by")
+"""Attributes of nodes and of edges in GraphML."""
+_GRAPHML_TYPES = {"confidence": "double", "approximate": "boolean"}
+_NO_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML 1.0 cannot hold."""
+
+
+def graphml(facts: Iterable[TypedFact]) -> Iterator[str]:
+    """Yield the lines of a GraphML file: an edge per fact, a node per entity, and a node per value of a fact.
+
+    An entity's node has its QID as id. Entities without a QID share a node if they share a name.
+    """
+    yield '<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
+    for side, names in (("node", OF_NODE), ("edge", OF_EDGE)):
+        for name in names:
+            kind = _GRAPHML_TYPES.get(name, "string")
+            yield f'<key id="{side}-{name}" for="{side}" attr.name="{name}" attr.type="{kind}"/>\n'
+    yield '<graph edgedefault="directed">\n'
+    nodes = dict[str, str]()
+    for number, fact in enumerate(facts):
+        ends = list[str]()
+        for name, qid in ((fact.subject, fact.subject_id), (fact.object, fact.object_id)):
+            key, about = qid or f"name {name}", {"label": name, "kind": "entity"}
+            if ends and fact.value is not None:
+                key, about = f"value {number}", fact._asdict() | {"label": fact.value}
+            if key not in nodes:
+                nodes[key] = escape(qid or f"n{number}-{len(ends)}")
+                yield f'<node id="{nodes[key]}">{_data("node", OF_NODE, about)}</node>\n'
+            ends.append(nodes[key])
+        data = _data("edge", OF_EDGE, fact._asdict())
+        yield f'<edge source="{ends[0]}" target="{ends[1]}">{data}</edge>\n'
+    yield "</graph>\n</graphml>\n"
+
+
+def _data(side: str, names: Iterable[str], values: dict[str, Any]) -> str:
+    """Return the elements of those attributes that have a value."""
+    made = ""
+    for name in names:
+        if (value := values.get(name)) is not None:
+            text = (
+                str(value).lower() if isinstance(value, bool) else _NO_XML.sub("\N{REPLACEMENT CHARACTER}", str(value))
+            )
+            made += f'<data key="{side}-{name}">{escape(text)}</data>'
+    return made

@@ -1,0 +1,34 @@
+"""A relation and an edition with the least that they must have, for tests that look at a few of their fields."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from lmkbc.edition import Edition
+from lmkbc.relation import EntityType, Relation
+
+THING = Relation(
+    name="thing",
+    names=("thing",),
+    property="P1",
+    subject_type=EntityType("place", "Q1"),
+    object_type=EntityType("thing", "Q2"),
+    kind="entity",
+    may_be_empty=True,
+    definition="A thing.",
+    clozes=("{subject} has {mask}.",),
+    question="What does {subject} have?",
+    triple="has",
+    statement="{subject} has {object}.",
+)
+
+
+def small_relation(name: str = "thing", **fields: Any) -> Relation:
+    """Return a relation of this name. fields: those that differ from THING's."""
+    return replace(THING, name=name, **{"names": (name,), **fields})
+
+
+def small_edition(relations: Iterable[str], **fields: Any) -> Edition:
+    """Return an edition of these relations, whose objects are strings."""
+    given = {"column": "ObjectEntities", "target": "string", "splits": dict.fromkeys(("train", "val", "test"))}
+    return Edition(**{"name": "tiny", "folder": "tiny", "relations": tuple(relations), **given, **fields})
