@@ -17,7 +17,9 @@ PREPOSITIONS = frozenset(
 _LINKS = frozenset("or and next".split())
 """Words that join two prepositions, as in "located in or next to body of water"."""
 PARTICIPLES = {
-    word: word for word in "made led built held found won set shot sold taught bound spun met broadcast".split()
+    word: word
+    for word in "made led built held found won set shot sold taught bound spun met broadcast kept lost sent paid "
+    "bought brought caught".split()
 } | {
     "written": "wrote",
     "known": "knew",
@@ -97,11 +99,18 @@ VERBS = {
     "manages": "manage",
     "controls": "control",
     "teaches": "teach",
+    "commemorates": "commemorate",
+    "underlies": "underlie",
+    "overlies": "overlie",
+    "computes": "compute",
+    "appears": "appear",
+    "mentions": "mention",
+    "provides": "provide",
 }
 """Verbs in the third person, and their infinitives."""
 PRESENT = frozenset(
     "owned operated governed studied practiced worshipped used represented inhabited maintained sponsored distributed "
-    "caused encoded regulated managed controlled powered".split()
+    "caused encoded regulated managed controlled powered depicted described supported".split()
 )
 """Participles before "by" of something that lasts: it is owned by, but was founded by."""
 _EVENTS = frozenset(
@@ -137,6 +146,8 @@ _PLURALS = {word: word for word in ("series", "species", "sheep", "aircraft", "s
     "gas": "gases",
     "atlas": "atlases",
     "canvas": "canvases",
+    "editor-in-chief": "editors-in-chief",
+    "commander-in-chief": "commanders-in-chief",
 }
 _SINGLE_PLURALS = frozenset(plural for single, plural in _PLURALS.items() if single != plural)
 _AN_EXCEPTIONS = re.compile(r"(?i:uni(?!m|n)|use|one\b|eu|ut[ei])|U[A-Z]")

@@ -142,7 +142,7 @@ def _done_at(first: str, verb: str) -> Wording:
     return Wording(
         question=f"When {auxiliary} {{subject}} {first}{asked}?",
         statement=f"The date when {{subject}} {stated}{first}{verb} is {{object}}.",
-        triple=f"{stated}{first}{verb} at the date",
+        triple=f"{stated}{first}{verb} in",
         clozes=(f"{{subject}} {stated}{first}{verb} in {{mask}}.",),
     )
 
