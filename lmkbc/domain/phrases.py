@@ -1,6 +1,6 @@
 """Phrases: the grammatical form of a property's label, from its words.
 
-"date of birth" is a noun phrase, "influenced by" a participle and its preposition, and "has part" a verb. "member of
+"date of birth" is a noun phrase, "influenced by" a participle and its preposition, and "crosses" a verb. "member of
 political party" is a role with the noun of its objects. A label of any other form is read as a noun phrase.
 """
 
@@ -16,7 +16,11 @@ PREPOSITIONS = frozenset(
 )
 _LINKS = frozenset("or and next".split())
 """Words that join two prepositions, as in "located in or next to body of water"."""
-PARTICIPLES = {word: word for word in "made led built held found won set shot sold taught bound spun met".split()} | {
+PARTICIPLES = {
+    word: word
+    for word in "made led built held found won set shot sold taught bound spun met broadcast kept lost sent paid "
+    "bought brought caught".split()
+} | {
     "written": "wrote",
     "known": "knew",
     "born": "bore",
@@ -54,7 +58,6 @@ PAST = {
 }
 """Past forms of verbs without an object, and their infinitives: "participated in" is something that subjects did."""
 VERBS = {
-    "has": "have",
     "does": "do",
     "follows": "follow",
     "replaces": "replace",
@@ -87,21 +90,44 @@ VERBS = {
     "carries": "carry",
     "afflicts": "afflict",
     "wears": "wear",
+    "develops": "develop",
+    "offers": "offer",
+    "emulates": "emulate",
+    "causes": "cause",
+    "prevents": "prevent",
+    "operates": "operate",
+    "manages": "manage",
+    "controls": "control",
+    "teaches": "teach",
+    "commemorates": "commemorate",
+    "underlies": "underlie",
+    "overlies": "overlie",
+    "computes": "compute",
+    "appears": "appear",
+    "mentions": "mention",
+    "provides": "provide",
 }
 """Verbs in the third person, and their infinitives."""
 PRESENT = frozenset(
     "owned operated governed studied practiced worshipped used represented inhabited maintained sponsored distributed "
-    "caused encoded regulated managed controlled powered".split()
+    "caused encoded regulated managed controlled powered depicted described supported".split()
 )
 """Participles before "by" of something that lasts: it is owned by, but was founded by."""
 _EVENTS = frozenset(
     "educated convicted killed born buried created discovered produced filmed released built founded awarded charged "
-    "launched introduced published derived".split()
+    "launched introduced published derived nominated".split()
 )
 """Participles before other prepositions of something that happened."""
-_ROLES = frozenset("member participant student part present candidate contributor supporter opponent native".split())
+_ROLES = frozenset(
+    "member participant student part present candidate contributor supporter opponent native coach".split()
+)
 """Nouns whose preposition is followed by the noun of objects: "member of political party"."""
-_BARE = frozenset("part present different endemic native adjacent similar next subject equivalent indigenous".split())
+_PAST_ROLES = frozenset("member participant candidate contributor coach".split())
+"""Roles that end: their former objects count as well."""
+_BARE = frozenset(
+    "coextensive coincident dual part present different endemic native adjacent similar next subject equivalent "
+    "indigenous".split()
+)
 """Words that have no article before their preposition."""
 _DEFINITE = frozenset("capital opposite cause center centre seat namesake source mouth name owner".split())
 _UNCOUNTED = frozenset(
@@ -120,6 +146,8 @@ _PLURALS = {word: word for word in ("series", "species", "sheep", "aircraft", "s
     "gas": "gases",
     "atlas": "atlases",
     "canvas": "canvases",
+    "editor-in-chief": "editors-in-chief",
+    "commander-in-chief": "commanders-in-chief",
 }
 _SINGLE_PLURALS = frozenset(plural for single, plural in _PLURALS.items() if single != plural)
 _AN_EXCEPTIONS = re.compile(r"(?i:uni(?!m|n)|use|one\b|eu|ut[ei])|U[A-Z]")
@@ -152,7 +180,7 @@ class Predicate:
     """
 
     verb: str
-    auxiliary: Literal["is", "was", "does", "did"]
+    auxiliary: Literal["is", "was", "has", "does", "did"]
     rest: str
     tail: str = ""
 
@@ -163,7 +191,7 @@ Phrase = Noun | Done | Predicate
 def clean(label: str) -> str:
     """Return a label without what no template or sentence can hold: braces, quotes, "(s)", and a remark behind "/"."""
     text = re.sub(r"\(e?s\)|\s/\s.*", "", label.replace("\\", " "))
-    text = re.sub(r"\b(\w+)/(\w+)\b", r"\1 or \2", text)
+    text = re.sub(r"(?<=\w)/(?=\w)", " or ", text)
     return " ".join(re.sub(r"[{}\"`\x00-\x1f\x7f]", " ", text).split()) or "value"
 
 
@@ -171,11 +199,15 @@ def phrase(label: str) -> Phrase:
     """Return the form of a cleaned label."""
     words = label.split()
     first, end = words[0], words[-1]
-    if first in VERBS and len(words) > 1 and first == "has":
-        return Predicate("has", "does", "have", " ".join(words[1:]))
+    if first == "has" and len(words) > 1:
+        return Noun(" ".join(words[1:]))
+    if first == "is" and end in PREPOSITIONS:
+        return Predicate(label, "is", " ".join(words[1:]))
     if first in VERBS:
         return _verb(words)
     stop = _particle_end(words, 1)
+    if stop > 1 and end in PREPOSITIONS:
+        stop = len(words)
     if stop > 1 and first in PAST and "by" not in words[1:stop]:
         particle = " ".join(words[1:stop])
         return Predicate(f"{first} {particle}", "did", f"{PAST[first]} {particle}", _tail(words, stop))
@@ -238,7 +270,7 @@ def _head(words: list[str]) -> int:
     head = next((place for place, word in enumerate(words) if word in PREPOSITIONS and place), len(words)) - 1
     if words[0] == "degree":  # of Celsius
         return 0
-    return head - (head > 0 and head + 1 < len(words) and is_participle(words[head]))
+    return head - (head > 0 and is_participle(words[head]))
 
 
 def _plural(word: str) -> str:
@@ -283,6 +315,10 @@ def _role(words: list[str], stop: int) -> Predicate:
     noun, text = words[0], " ".join(words[:stop])
     if noun in _DEFINITE:
         text = f"the {text}"
-    elif noun not in _BARE and not is_participle(noun) and not is_plural(noun):
+    elif not (noun in _BARE | PREPOSITIONS or is_participle(noun) or noun.endswith("ly") or is_plural(noun)):
         text = article(text)
+    if noun in _PAST_ROLES:
+        return Predicate(f"has been {text}", "has", f"been {text}", _tail(words, stop))
+    if words[-1] == "by" and noun not in PREPOSITIONS and words[-2] == noun:
+        return Predicate(f"has {noun} by", "does", f"have {noun} by")
     return Predicate(f"is {text}", "is", text, _tail(words, stop))

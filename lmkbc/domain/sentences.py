@@ -26,8 +26,13 @@ from lmkbc.domain.phrases import (
     plural,
 )
 
-_COUNT = re.compile(r"(?:total )?(?:number|count) of (?:the )?(.+)")
-_FIRST = re.compile(r"(first|last) (\w+)")
+_COUNT = re.compile(r"^(?:total )?(?:number|count) of (?:the )?(?=.)")
+_DONE_AT = re.compile(r"(first |last |)(\w+)(?: date)?")
+_EVENT = re.compile(r"(?!(?:.+ )?(?:date|time|year|period)$)(?:(?:.+ )?(?:date|time|year) of (?:the )?)?(.+)")
+_ALONE = frozenset("website URL webpage homepage".split())
+"""Nouns that are asked for in the singular, since a subject has one in all but rare cases."""
+_LABELS = {"box office": "box office gross"}
+"""Labels that a word is missing from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +69,7 @@ class Wording(msgspec.Struct, frozen=True, kw_only=True):
 
 def wording(property_: str, label: str, objects: Objects) -> Wording:
     """Return the sentences for a property; its statement is the first cloze. label: in English, as Wikidata has it."""
-    made = _irregular().get(property_) or _worded(clean(label), objects)
+    made = _irregular().get(property_) or _worded(re.sub(r" \(.*?\)", "", clean(label)), objects)
     first = made.statement.replace("{object}", "{mask}")
     return msgspec.structs.replace(made, clozes=tuple(dict.fromkeys((first, *made.clozes))))
 
@@ -77,15 +82,15 @@ def _irregular() -> dict[str, Wording]:
 
 
 def _worded(label: str, objects: Objects) -> Wording:
-    if objects.number and (counted := _COUNT.fullmatch(label)):
-        return _counted(counted[1])
-    if objects.number and not objects.unit and is_plural(label):
-        return _counted(label)
-    if (first := _FIRST.fullmatch(label)) and is_participle(first[2]):
-        return _first(first[1], first[2])
-    form = phrase(label)
-    if objects.number or objects.time:
-        form = Noun(label)
+    label = _LABELS.get(label, label)
+    things = _COUNT.sub("", label)
+    if objects.number and (things != label or (not objects.unit and is_plural(label))):
+        return _counted(things)
+    if objects.time and (done := _DONE_AT.fullmatch(label)) and is_participle(done[2]):
+        return _done_at(done[1], done[2])
+    if objects.time and (event := _EVENT.fullmatch(label)):
+        return _event(event[1])
+    form = Noun(label) if objects.number or objects.time else phrase(label)
     if isinstance(form, Predicate):
         return _predicate(form, objects)
     return _done(form, objects) if isinstance(form, Done) else _noun(form.text, objects)
@@ -93,21 +98,23 @@ def _worded(label: str, objects: Objects) -> Wording:
 
 def _noun(noun: str, objects: Objects) -> Wording:
     """Word "author", as in "Who are the authors of X?"."""
-    several = objects.many and not (objects.number or objects.time or is_uncounted(noun))
-    many = several and not is_plural(noun)
-    verb = "are" if several or is_plural(noun) else "is"
-    asked = plural(noun) if many else noun
+    values = objects.number or objects.time
+    several = objects.many and not (values or is_uncounted(noun) or noun.rsplit(maxsplit=1)[-1] in _ALONE)
+    named = plural(noun) if several else noun
+    verb = "are" if is_plural(noun) else "is"
     unit = f" {objects.unit}" if objects.unit else ""
-    statement = f"The {noun} of {{subject}} {'are' if is_plural(noun) else 'is'} {{object}}{unit}."
-    clozes: tuple[str, ...] = (f"{{subject}} has the {noun} {{mask}}{unit}.",)
-    if not (objects.number or objects.time):
-        named = article(noun) if many else f"the {noun}"
-        clozes = (f"{{mask}} is {named} of {{subject}}.", *clozes)
-        if many:
-            clozes = (statement.replace("{object}", "{mask}"), *clozes)
-            statement = f"{{object}} is {named} of {{subject}}."
+    statement = f"The {named} of {{subject}} {'include' if several else verb} {{object}}{unit}."
+    if several and objects.person and verb == "is":
+        statement = f"{{object}} is {article(noun)} of {{subject}}."
+    clozes: tuple[str, ...] = (
+        f"The {noun} of {{subject}} {verb} {{mask}}{unit}.",
+        f"{{subject}} has the {noun} {{mask}}{unit}.",
+    )
+    if not values:
+        clozes = (f"{{mask}} is {'one of ' * several}the {named} of {{subject}}.", *clozes)
     return Wording(
-        question=f"{'Who' if objects.person else 'What'} {verb} the {asked} of {{subject}}{objects.within}?",
+        question=f"{'Who' if objects.person else 'What'} {'are' if several else verb} the {named} of {{subject}}"
+        f"{objects.within}?",
         statement=statement,
         triple=f"has the {noun}",
         clozes=clozes,
@@ -115,33 +122,46 @@ def _noun(noun: str, objects: Objects) -> Wording:
 
 
 def _counted(things: str) -> Wording:
-    """Word "number of children", as in "How many children does X have?"."""
+    """Word "number of children" and "goals scored", as in "How many children does X have?"."""
+    form = phrase(things)
+    asked, stated = f"{things} does {{subject}} have", f"has {{object}} {things}"
+    if isinstance(form, Done):
+        asked = f"{form.noun} has {{subject}} {form.participle}"
+        stated = f"has {form.participle} {{object}} {form.noun}"
     return Wording(
-        question=f"How many {things} does {{subject}} have?",
-        statement=f"{{subject}} has {{object}} {things}.",
+        question=f"How many {asked}?",
+        statement=f"{{subject}} {stated}.",
         triple=f"has the number of {things}",
-        clozes=(f"The number of {things} of {{subject}} is {{mask}}.",),
+        clozes=(f"The number of {things} {'by' if isinstance(form, Done) else 'of'} {{subject}} is {{mask}}.",),
     )
 
 
-def _first(first: str, verb: str) -> Wording:
-    """Word "first appeared" and "last updated", as in "When did X first appear?" and "When was X last updated?"."""
+def _done_at(first: str, verb: str) -> Wording:
+    """Word "first appeared" and "discontinued date", as in "When did X first appear?", "When was X discontinued?"."""
     auxiliary, asked, stated = ("did", PAST[verb], "") if verb in PAST else ("was", verb, "was ")
     return Wording(
-        question=f"When {auxiliary} {{subject}} {first} {asked}?",
-        statement=f"{{subject}} {stated}{first} {verb} in {{object}}.",
-        triple=f"{stated}{first} {verb} in",
+        question=f"When {auxiliary} {{subject}} {first}{asked}?",
+        statement=f"The date when {{subject}} {stated}{first}{verb} is {{object}}.",
+        triple=f"{stated}{first}{verb} in",
+        clozes=(f"{{subject}} {stated}{first}{verb} in {{mask}}.",),
+    )
+
+
+def _event(event: str) -> Wording:
+    """Word "date of official opening" and "first flight", as in "When was the first flight of X?"."""
+    return Wording(
+        question=f"When was the {event} of {{subject}}?",
+        statement=f"The date of the {event} of {{subject}} is {{object}}.",
+        triple=f"has the date of the {event}",
     )
 
 
 def _done(form: Done, objects: Objects) -> Wording:
-    """Word "award received", as in "Which awards were received by X?"."""
-    several = objects.many or is_plural(form.noun)
+    """Word "award received", as in "Which awards has X received?"."""
     return Wording(
-        question=f"Which {plural(form.noun) if several else form.noun} {'were' if several else 'was'} "
-        f"{form.participle} by {{subject}}?",
-        statement=f"{{subject}} {form.past} the {form.noun} {{object}}.",
-        triple=f"{form.past} the {form.noun}",
+        question=f"Which {plural(form.noun) if objects.many else form.noun} has {{subject}} {form.participle}?",
+        statement=f"{{subject}} {form.past} {{object}}.",
+        triple=form.past,
         clozes=(f"The {form.noun} {form.participle} by {{subject}} is {{mask}}.",),
     )
 
@@ -155,15 +175,12 @@ def _predicate(form: Predicate, objects: Objects) -> Wording:
         asked = "Who"
     else:
         asked = "Who or what" if form.rest.endswith((" by", " after")) else "What"
-    the = f" the {form.tail}" if form.tail else ""
     clozes: tuple[str, ...] = ()
-    if form.verb == "has":
-        clozes = (f"{{mask}} is {article(noun)} of {{subject}}.",)
-    elif noun and not (objects.person or is_plural(noun)):
+    if noun and not (objects.person or is_plural(noun)):
         clozes = (f"{{subject}} {form.verb} {{mask}}, which is {article(noun)}.",)
     return Wording(
         question=f"{asked} {form.auxiliary} {{subject}} {form.rest}?",
-        statement=f"{{subject}} {form.verb}{the} {{object}}.",
-        triple=f"{form.verb}{the}",
+        statement=f"{{subject}} {form.verb} {{object}}.",
+        triple=form.verb,
         clozes=clozes,
     )

@@ -13,6 +13,9 @@ ROWS = [line.split("\t") for line in (Path(__file__).parent / "wordings.tsv").re
 """Property, label, data type, S for a single value, classes of values, units, question, statement."""
 
 
+PERSONS, NUMBERS, DATES = Objects(person=True), Objects(number=True), Objects(time=True)
+
+
 def entities() -> list[Json]:
     """Return the listed properties, and the classes and units that their constraints name."""
     made: dict[str, Json] = {}
@@ -35,10 +38,10 @@ def _parts(classes: str, units: str) -> list[tuple[str, str]]:
 
 
 def test_listed_properties_are_worded_as_a_person_would(tmp_path: Path) -> None:
-    """Each wording of the table was read: 66 of 66 are good English without an edit."""
+    """Compare with a table whose every line was read with a real subject and object put in."""
     with WikidataServer(entities(), delay=0.02) as stand_in:
         paths = new_relations([row[0] for row in ROWS], tmp_path / "relations", client=client(stand_in.api))
-    assert len(paths) == len(ROWS) >= 60
+    assert len(paths) == len(ROWS) >= 86
     assert stand_in.most_at_once <= 3
     assert all("jane@example.org" in head for head in stand_in.headers)
     relations = Workspace(tmp_path).relations
@@ -49,27 +52,54 @@ def test_listed_properties_are_worded_as_a_person_would(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("label", "objects", "question", "statement"),
     [
-        ("vehicle normally used", Objects(), "Which vehicles were normally used by {subject}?", ""),
+        ("vehicle normally used", Objects(), "Which vehicles has {subject} normally used?", ""),
         ("parent taxon", Objects(), "What are the parent taxa of {subject}?", ""),
-        ("visitors per year", Objects(number=True), "How many visitors per year does {subject} have?", ""),
-        ("first appeared", Objects(), "When did {subject} first appear?", "{subject} first appeared in {object}."),
-        ("first released", Objects(), "When was {subject} first released?", ""),
+        ("has pet", PERSONS, "Who are the pets of {subject}?", "{object} is a pet of {subject}."),
+        ("has effect", Objects(), "", "The effects of {subject} include {object}."),
+        ("software", Objects(), "What is the software of {subject}?", "The software of {subject} is {object}."),
+        ("crew members", PERSONS, "", "The crew members of {subject} include {object}."),
+        ("code repository URL", Objects(), "What is the code repository URL of {subject}?", ""),
+        ("visitors per year", NUMBERS, "How many visitors per year does {subject} have?", ""),
+        ("goals scored", NUMBERS, "How many goals has {subject} scored?", "{subject} has scored {object} goals."),
+        ("box office", NUMBERS, "What is the box office gross of {subject}?", ""),
+        (
+            "first appeared",
+            DATES,
+            "When did {subject} first appear?",
+            "The date when {subject} first appeared is {object}.",
+        ),
+        ("founded", DATES, "When was {subject} founded?", "The date when {subject} was founded is {object}."),
+        ("last update", DATES, "When was the last update of {subject}?", ""),
+        ("effective date", DATES, "What is the effective date of {subject}?", ""),
+        ("time", DATES, "What is the time of {subject}?", "The time of {subject} is {object}."),
         ("located in/on physical feature", Objects(), "Which physical features is {subject} located in or on?", ""),
         ("handedness", Objects(), "What is the handedness of {subject}?", "The handedness of {subject} is {object}."),
-        ("student of", Objects(person=True), "Who is {subject} a student of?", "{subject} is a student of {object}."),
+        ("capital of", Objects(many=False), "What is {subject} the capital of?", ""),
+        ("member of the crew of", Objects(), "What has {subject} been a member of the crew of?", ""),
         ("different from", Objects(), "What is {subject} different from?", ""),
-        ("present in work", Objects(), "Which works is {subject} present in?", ""),
+        ("in opposition to", Objects(), "", "{subject} is in opposition to {object}."),
+        ("partially coincident with", Objects(), "", "{subject} is partially coincident with {object}."),
+        ("lyrics by", PERSONS, "Who does {subject} have lyrics by?", "{subject} has lyrics by {object}."),
+        (
+            "is pollinated by",
+            Objects(),
+            "Who or what is {subject} pollinated by?",
+            "{subject} is pollinated by {object}.",
+        ),
+        ("licensed to broadcast to", Objects(), "What is {subject} licensed to broadcast to?", ""),
+        ("regulates (molecular biology)", Objects(), "What does {subject} regulate?", ""),
+        ("present in work", Objects(), "Which works is {subject} present in?", "{subject} is present in {object}."),
         (
             "product, material, or service produced or provided",
             Objects(),
-            "Which products, materials, or services were produced or provided by {subject}?",
-            "{subject} produced or provided the product, material, or service {object}.",
+            "Which products, materials, or services has {subject} produced or provided?",
+            "{subject} produced or provided {object}.",
         ),
     ],
 )
 def test_forms_of_labels(label: str, objects: Objects, question: str, statement: str) -> None:
     made = wording("P0", label, objects)
-    assert (made.question, statement and made.statement) == (question, statement)
+    assert (question and made.question, statement and made.statement) == (question, statement)
 
 
 def test_nouns() -> None:
