@@ -169,7 +169,7 @@ def compare(
 
 @dataclass(frozen=True)
 class BaseComparison:
-    """What differs between two knowledge bases, as tables. least: threshold of confidence.
+    """Differences of two knowledge bases, as tables. least: threshold of confidence.
 
     counts: a row per relation. came, went: facts of the second and of the first base alone, and what the other base has
     for their queries. changed: facts of both bases, with confidence and rank in each, and the kinds of changes.

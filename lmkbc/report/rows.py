@@ -31,7 +31,7 @@ from lmkbc.scoring.table import Pair, RowScore
 from lmkbc.types import Example, Query
 
 FAILED = "[the call failed]"
-"""What stands in place of a reply that did not come."""
+"""Text in place of a reply that did not come."""
 LONGEST_TEXT = 300
 """Characters of a name that are shown."""
 LONGEST_REPLY = 4000

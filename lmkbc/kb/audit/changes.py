@@ -1,4 +1,4 @@
-"""What differs between two knowledge bases: facts that came, went and changed, relation by relation.
+"""Differences of two knowledge bases: facts that came, went and changed, relation by relation.
 
 A subject or an object is the same by QID, else by folded name; a number or a date by its value. An object that has a
 QID in one base only is the same by name.

@@ -273,7 +273,7 @@ def _claims(properties: frozenset[str]) -> Any:
 
 
 _Stated = list[tuple[str, str, str | None]]
-"""What an entity states: property, value, and item of the unit."""
+"""Statement of an entity: property, value, and item of the unit."""
 _STATED: msgspec.json.Decoder[_Stated | None] = msgspec.json.Decoder(_Stated | None)
 _SEEN: tuple[str, str, None] = ("", "", None)
 
