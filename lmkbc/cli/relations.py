@@ -73,7 +73,9 @@ def new(**given: Any) -> None:
 
 
 def _distinct(space: Workspace) -> list[Relation]:
-    return sorted({id(relation): relation for relation in space.relations.values()}.values(), key=lambda r: r.name)
+    """Return all relations, the workspace's own first."""
+    found = {id(relation): relation for relation in space.relations.values()}.values()
+    return sorted(found, key=lambda relation: (relation.name not in space.own_relations, relation.name))
 
 
 def _text(value: object) -> str:

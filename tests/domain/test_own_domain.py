@@ -170,6 +170,7 @@ def test_a_workspace_lies_over_the_bundled_one(
     assert space.edition("mine").target == "id"
     assert {"chat", "prior"} <= set(space.system_names())
     command.done("systems", "check", "chat")
+    assert command.done("relations", "list")[0].splitlines()[1].split()[:2] == ["spouse", "spouse"]
     shown, _ = command.done("ask", "Peru", "country-borders", "--edition", "mini", "--system", "prior", "--json")
     assert json.loads(shown)["edition"] == "mini"
 
