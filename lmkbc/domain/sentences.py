@@ -124,15 +124,15 @@ def _noun(noun: str, objects: Objects) -> Wording:
 def _counted(things: str) -> Wording:
     """Word "number of children" and "goals scored", as in "How many children does X have?"."""
     form = phrase(things)
-    asked, stated = f"{things} does {{subject}} have", f"has {{object}} {things}"
+    asked, stated = f"{things} does {{subject}} have", f"has {{mask}} {things}"
     if isinstance(form, Done):
         asked = f"{form.noun} has {{subject}} {form.participle}"
-        stated = f"has {form.participle} {{object}} {form.noun}"
+        stated = f"has {form.participle} {{mask}} {form.noun}"
     return Wording(
         question=f"How many {asked}?",
-        statement=f"{{subject}} {stated}.",
+        statement=f"The number of {things} {'by' if isinstance(form, Done) else 'of'} {{subject}} is {{object}}.",
         triple=f"has the number of {things}",
-        clozes=(f"The number of {things} {'by' if isinstance(form, Done) else 'of'} {{subject}} is {{mask}}.",),
+        clozes=(f"{{subject}} {stated}.",),
     )
 
 

@@ -60,7 +60,12 @@ def test_listed_properties_are_worded_as_a_person_would(tmp_path: Path) -> None:
         ("crew members", PERSONS, "", "The crew members of {subject} include {object}."),
         ("code repository URL", Objects(), "What is the code repository URL of {subject}?", ""),
         ("visitors per year", NUMBERS, "How many visitors per year does {subject} have?", ""),
-        ("goals scored", NUMBERS, "How many goals has {subject} scored?", "{subject} has scored {object} goals."),
+        (
+            "goals scored",
+            NUMBERS,
+            "How many goals has {subject} scored?",
+            "The number of goals scored by {subject} is {object}.",
+        ),
         ("box office", NUMBERS, "What is the box office gross of {subject}?", ""),
         (
             "first appeared",
