@@ -46,7 +46,7 @@ _HEDGE = re.compile(r"(?:probably|possibly|most likely|likely|perhaps|maybe|pres
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
 
 
-_NAME_LINE = re.compile(r"[ \t]*(?:[^\W\d_][^\s:?,;]*[ \t]*){1,6}")
+_NAME_LINE = re.compile(r"[ \t]*[^\W\d_][^\s:?,;]*(?:[ \t]+[^\W\d_][^\s:?,;]*){0,5}[ \t]*")
 
 
 _CORRECTED = re.compile(
