@@ -23,7 +23,7 @@ from lmkbc.errors import InputError, LmkbcError
 from lmkbc.select.composed import AbstentionThreshold, Evidence
 from lmkbc.select.cutoffs import Cutoff, Quorum, Relative, Sticky
 from lmkbc.select.ranking import Floats, Ints, Mask
-from lmkbc.select.rule import CUT, Choice, Range, Real, Rule, SweptRule, significant
+from lmkbc.select.rule import Choice, Range, Real, Rule, SweptRule, significant
 from lmkbc.tune.families import UNFITTED, Task, applicable, fit
 from lmkbc.tune.outcomes import TIE, Curve, ThresholdSteps, gated, swept_steps
 from lmkbc.tune.tuning_set import PATIENCE, TuningOptions
@@ -32,6 +32,7 @@ SEARCHED: Mapping[str, type[SweptRule]] = {kind.name: kind for kind in (Cutoff, 
 STARTUP = 10
 """Trials before the sampler starts to prefer some parameters, those from the families included."""
 OPEN = "open"
+GATE = AbstentionThreshold.search["threshold"]
 
 
 def open_storage(url: str | None) -> optuna.storages.BaseStorage | None:
@@ -113,7 +114,7 @@ class Space:
             if AbstentionThreshold.name in allowed
             else []
         )
-        idle = set() if gates else {name for name, kind in SEARCHED.items() if not kind.joint()}
+        idle = set() if gates else {name for name, kind in SEARCHED.items() if not kind.search}
         if not _spread(task.outcomes.ranking.scores[rows]):
             idle |= {Relative.name, Sticky.name}
         return cls(task, [name for name in SEARCHED if name in allowed - idle], gates)
@@ -122,7 +123,7 @@ class Space:
         """Return a trial's parameters as a rule with its gate; numbers are rounded to four digits."""
         kind = SEARCHED[trial.suggest_categorical("rule", list(self.kinds))]
         parameters: dict[str, Any] = {kind.swept: 0.0}
-        for name, span in kind.joint().items():
+        for name, span in kind.search.items():
             parameters[name] = _suggested(trial, f"{kind.name}.{name}", span)
         if "min" in {field.name for field in fields(kind)}:
             parameters["min"] = self.task.min_objects
@@ -131,7 +132,7 @@ class Space:
         if gate == OPEN:
             return Joint(rule)
         evidence = next(known for known in self.gates if known == gate)
-        return Joint(rule, evidence, _suggested(trial, "gate.threshold", CUT))
+        return Joint(rule, evidence, _suggested(trial, "gate.threshold", GATE))
 
     def known(self, rows: Mask) -> list[dict[str, Any]]:
         """Return the first trials of a study: the parameters fitted to each family alone."""
@@ -139,12 +140,12 @@ class Space:
         starts: list[dict[str, Any]] = []
         for name in self.kinds:
             fitted = fit(self.task, name, rows)
-            joint = SEARCHED[name].joint().items()
+            joint = SEARCHED[name].search.items()
             values = {f"{name}.{parameter}": _within(getattr(fitted, parameter), span) for parameter, span in joint}
             starts.append({"rule": name, **values, **opened})
         if self.gates and isinstance(fitted := fit(self.task, AbstentionThreshold.name, rows), AbstentionThreshold):
             starts.append(
-                {"rule": Cutoff.name, "gate": fitted.evidence, "gate.threshold": _within(fitted.threshold, CUT)}
+                {"rule": Cutoff.name, "gate": fitted.evidence, "gate.threshold": _within(fitted.threshold, GATE)}
             )
         return starts
 
