@@ -63,30 +63,24 @@ def close_storage(storage: optuna.storages.BaseStorage | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """Proposal of a trial: a rule with its swept parameter left open, and optionally an abstention threshold."""
+    """Proposal of a trial: a rule with its swept parameter left open, optionally with an abstention threshold."""
 
     rule: SweptRule
-    evidence: Evidence | None = None
-    threshold: float = 1.0
-
-    def gate(self, inner: Rule) -> Rule:
-        """Return a rule with the abstention threshold around it."""
-        evidence = self.evidence
-        return AbstentionThreshold(inner=inner, threshold=self.threshold, evidence=evidence) if evidence else inner
+    gate: AbstentionThreshold | None = None
 
     def steps(self, task: Task) -> ThresholdSteps:
         """Return F1 as a step function of the swept parameter."""
         steps = swept_steps(task.outcomes, self.rule)
-        gate = self.gate(self.rule)
-        if not isinstance(gate, AbstentionThreshold):
+        if self.gate is None:
             return steps
-        return gated(steps, gate.open(task.outcomes.ranking), task.outcomes.prefix_f1[:, 0])
+        return gated(steps, self.gate.open(task.outcomes.ranking), task.outcomes.prefix_f1[:, 0])
 
     def fit(self, steps: ThresholdSteps, rows: Mask) -> Rule:
         """Return the rule with the exact best swept parameter on some queries; `UNFITTED` if there are none."""
         if not rows.any():
             return UNFITTED
-        return self.gate(replace(self.rule, **{self.rule.swept: Curve.of(steps, rows).best()[0]}))
+        fitted = replace(self.rule, **{self.rule.swept: Curve.of(steps, rows).best()[0]})
+        return replace(self.gate, inner=fitted) if self.gate else fitted
 
     def held_out(self, task: Task, rows: Mask, inner: Ints) -> Floats:
         """Return the F1 of each query in `rows`, by the rule fitted to the other inner folds."""
@@ -132,7 +126,8 @@ class Space:
         if gate == OPEN:
             return Joint(rule)
         evidence = next(known for known in self.gates if known == gate)
-        return Joint(rule, evidence, _suggested(trial, "gate.threshold", GATE))
+        threshold = _suggested(trial, "gate.threshold", GATE)
+        return Joint(rule, AbstentionThreshold(inner=rule, threshold=threshold, evidence=evidence))
 
     def known(self, rows: Mask) -> list[dict[str, Any]]:
         """Return the first trials of a study: the parameters fitted to each family alone."""

@@ -1,7 +1,7 @@
 """Confidences out of fold: facts against the official counts, promises against their intervals, nothing seen before."""
 
 import math
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
@@ -86,7 +86,8 @@ def test_reliability_by_hand() -> None:
     together = Reliability.of(confidence, right, np.zeros(6, dtype=np.int64))
     assert together == replace(found, ace_spread=0.0, brier_spread=0.0)  # one query, whatever is drawn
     assert found.brier_spread > 0.1
-    assert Reliability.of(np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64)).brier == 0.0
+    none = Reliability.of(np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64))
+    assert set(astuple(none)) == {0.0, ()}
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=50))
@@ -159,6 +160,8 @@ def test_verdicts_are_evidence_for_confidences_whatever_the_rule() -> None:
     relation = known.relations[RELATION]
     assert relation.calibration.weights["verification"] > 0.3
     assert relation.recall == pytest.approx(2 / 3, abs=0.02)  # of those that were judged
+    low, high = known.recall_interval
+    assert high - low == pytest.approx(2 * 1.96 * math.sqrt(2 / 9 / 60), rel=0.2)  # of a share of 60 subjects
 
 
 def test_a_failed_query_s_objects_are_missed() -> None:
