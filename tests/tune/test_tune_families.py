@@ -11,6 +11,7 @@ from lmkbc.select.ranking import Mask
 from lmkbc.select.rule import Real, Whole
 from lmkbc.tune import calibrate
 from lmkbc.tune.calibrate import CalibrationData, logistic_fit
+from lmkbc.tune.choice import Compared, shared_family
 from lmkbc.tune.families import Task, check_rules, grid
 from lmkbc.tune.outcomes import Outcomes
 from tests.tune.test_tune import EDITION, example, scored
@@ -50,6 +51,12 @@ def test_a_grid_has_every_whole_number_and_even_ratios(monkeypatch: pytest.Monke
     assert widths[0] == pytest.approx(0.005)
     assert widths[-1] == pytest.approx(0.3)
     assert np.ptp(np.diff(np.log(widths))) < 0.01
+
+
+def test_a_relation_without_rows_does_not_move_the_shared_family() -> None:
+    clear = Compared({"cutoff": np.array([0.5, 0.5]), "relative": np.array([0.9, 1.0])})
+    empty = Compared(dict.fromkeys(clear.held_out, np.zeros(0)))
+    assert shared_family([clear]) == shared_family([clear, empty]) == "relative"
 
 
 def test_each_rule_is_looked_at_before_any_is_tuned() -> None:
