@@ -7,6 +7,7 @@ from rapidfuzz.distance import OSA
 
 from lmkbc.errors import InputError
 from lmkbc.link import wordings
+from lmkbc.link.evidence import Hit
 from lmkbc.link.index import AliasIndex, IndexBuilder, IndexEntity
 from lmkbc.link.wordings import key
 
@@ -61,11 +62,14 @@ def test_fuzzy_ranks_and_limits(tmp_path: Path) -> None:
 
 def test_ids_and_labels(tmp_path: Path) -> None:
     index = build(
-        tmp_path / "i", IndexEntity("Q5", "human", description="a person", classes=("Q1", "Q2"), popularity=7)
+        tmp_path / "i",
+        IndexEntity("Q5", "human", description="a person", classes=("Q1", "Q2"), popularity=7),
+        IndexEntity("Q7", "robot"),
     )
     found = index.entities(["Q5", "Q6"])["Q5"]
     assert found is not None
     assert (found.description, found.classes, found.popularity) == ("a person", ("Q1", "Q2"), 7)
+    assert index.exact("robot") == (Hit("Q7", "robot", "", (), 0, "robot"),)  # what is unknown is empty, or 0
     assert index.labels(["Q5", "Q6"]) == {"Q5": "human"}
 
 
