@@ -30,6 +30,7 @@ from lmkbc.recipe import RecipeFile
 from lmkbc.scoring.table import Metric
 from lmkbc.select.pool import Pooling
 from lmkbc.select.registry import RULES
+from lmkbc.select.rule import Choice, Range, Real
 from lmkbc.workspace import Workspace
 
 DOCS = Path(__file__).resolve().parent
@@ -126,6 +127,7 @@ def recipes() -> str:
     lines += ["## `[select]`: rules", "", "`rule` names one of these; the rest are its parameters.", ""]
     for name, rule in sorted(RULES.items()):
         lines += [f"### `{name}`", "", *_settings(rule, inner)]
+        lines += [f"`lmkbc tune` searches `{parameter}`: {_range(span)}." for parameter, span in rule.search.items()]
     return "\n".join(lines)
 
 
@@ -139,6 +141,14 @@ def _settings(kind: type[Any], inner: dict[str, type[Any]]) -> list[str]:
         rows.append((f"`{field.name}`", cell(_kind(hints[field.name], inner)), cell(shown)))
     told = inspect.cleandoc(kind.__doc__ or "").replace("<", "&lt;")
     return [told, "", *(table(("setting", "is", "default"), rows) if rows else [])]
+
+
+def _range(span: Range) -> str:
+    """Return what a search range covers, as a phrase."""
+    if isinstance(span, Choice):
+        return " or ".join(f"`{option}`" for option in span.options)
+    scale = ", on a logarithmic scale" if isinstance(span, Real) and span.log else ""
+    return f"{span.low:g} to {span.high:g}{scale}"
 
 
 def _kind(hint: Any, inner: dict[str, type[Any]]) -> str:

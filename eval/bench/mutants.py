@@ -5,7 +5,8 @@
 A mutant is a copy of the sources with one change, drawn from all places where Cosmic Ray can make one: first a place,
 then one of its changes. Changes of annotations and of flags of dataclasses are left out. One run of the tests records
 which of them reach which line, and their duration. A mutant is tried by those that reach its line, the shortest first,
-up to the first failure. Then all tests of its package try it: some start processes, in which no line is recorded.
+up to the first failure. Then all tests of its package try it: some start processes, in which no line is recorded. The
+tests that read declarations try it too, such as the comparison of the reference with the code.
 Mutants that no test can catch are listed in eval/bench/equivalent.toml; they are shown, and not counted.
 """
 
@@ -41,6 +42,8 @@ LEFT_OUT = ("Variable", "_Eq_Is", "_NotEq_Is")
 FLAGS = ("frozen", "slots", "kw_only", "eq", "repr")
 UNMEASURED = "kill or ray or server"
 """Tests that take minutes or processes of their own; none of them is about these packages."""
+DECLARED = ("tests/conformance/test_every_rule.py", "tests/test_docs.py")
+"""Tests of declarations, whose lines are run by imports alone and thus recorded for no test."""
 NO_TESTS = int(pytest.ExitCode.NO_TESTS_COLLECTED)
 TESTS_SECONDS = 60
 """Most time of the tests that try one mutant, by the record."""
@@ -233,7 +236,8 @@ def main(argv: Sequence[str]) -> None:
             tests = chosen(mutant, coverage, seconds)
             copy = free.get()
             try:
-                was_caught = caught(mutant, copy, tests) or caught(mutant, copy, [f"tests/{mutant.path.split('/')[1]}"])
+                beside = [f"tests/{mutant.path.split('/')[1]}", *DECLARED]
+                was_caught = caught(mutant, copy, tests) or caught(mutant, copy, beside)
                 return mutant, len(tests), was_caught
             finally:
                 free.put(copy)

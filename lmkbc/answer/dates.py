@@ -273,7 +273,7 @@ def _made(found: re.Match[str], least: int) -> PartialDate | None:
 
 def _ordered(first: int, second: int, mark: str) -> tuple[int, int]:
     """Return month and day of a numeric date; zeros if both orders are possible and give different dates."""
-    if first <= 12 and second > 12:
+    if second > 12:
         return first, second
     if mark == "." or first > 12 or first == second:
         return second, first

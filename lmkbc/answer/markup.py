@@ -227,11 +227,10 @@ def unstyled(text: str) -> str:
 
 def _raised(mark: re.Match[str]) -> str:
     """Return a raised power, "" for the mark of a reference."""
-    letter = mark.string[max(0, mark.start() - 1) : mark.start()]
     if not mark[1].strip("+-").isdigit() or mark[0][3] in "bB":
         return mark[1] if mark[1].strip("[]").isalnum() and mark[0][3] in "bB" else ""
-    unit = re.search(r"(?:[kcm]?m|mi|ft|10)$", mark.string[max(0, mark.start() - 4) : mark.start()])
-    return f"^{mark[1]}" if unit or not letter.isalpha() else ""
+    before = mark.string[max(0, mark.start() - 2) : mark.start()]
+    return f"^{mark[1]}" if before.endswith(("m", "mi", "ft")) or not before[-1:].isalpha() else ""
 
 
 def untagged(text: str) -> str:

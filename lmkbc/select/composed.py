@@ -14,7 +14,7 @@ from msgspec import structs
 
 from lmkbc.errors import InputError
 from lmkbc.select.ranking import Floats, Mask, Ranking
-from lmkbc.select.rule import CUT, BatchSelector, MaskRule, Range, Rule, kept_of
+from lmkbc.select.rule import BatchSelector, MaskRule, Range, Real, Rule, kept_of
 from lmkbc.types import Candidate, CandidateSet, Nil, Prediction, Proposal, Source, State
 
 Evidence = Literal["nothing", "lead", "draws", "existence"]
@@ -29,7 +29,7 @@ class AbstentionThreshold(BatchSelector, Rule):
     """
 
     name: ClassVar[str] = "abstention-threshold"
-    search: ClassVar[Mapping[str, Range]] = {"threshold": CUT}
+    search: ClassVar[Mapping[str, Range]] = {"threshold": Real(1e-6, 2.0, log=True)}  # above 1 every query is answered
     inner: Rule
     threshold: float
     evidence: Evidence = "nothing"

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, cast
 import numpy as np
 
 from lmkbc.select.ranking import Floats, Ints, Mask, Ranking
-from lmkbc.select.rule import CUT, Choice, PrefixRule, Range, Real, SweptRule, Whole
+from lmkbc.select.rule import Choice, PrefixRule, Range, Real, SweptRule, Whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,6 @@ class Cutoff(_SweptPrefix):
     """Keep every candidate that scores at least `threshold`."""
 
     name: ClassVar[str] = "cutoff"
-    search: ClassVar[Mapping[str, Range]] = {"threshold": CUT}
     swept: ClassVar[str] = "threshold"
     threshold: float
 
@@ -46,7 +45,6 @@ class Relative(_SweptPrefix):
     name: ClassVar[str] = "relative"
     search: ClassVar[Mapping[str, Range]] = {
         "ratio": Real(1e-3, 1.0, log=True),
-        "min_score": Real(1e-6, 1.0, log=True),
         "best": Real(1e-3, 1.0, log=True),
     }
     swept: ClassVar[str] = "min_score"
@@ -68,7 +66,6 @@ class TopK(PrefixRule):
     """Keep the best `k` candidates, whatever their scores."""
 
     name: ClassVar[str] = "top-k"
-    search: ClassVar[Mapping[str, Range]] = {"k": Whole(0, 10)}
     k: int
 
     def wanted(self, ranking: Ranking) -> Ints:
@@ -86,7 +83,6 @@ class Sticky(_SweptPrefix):
 
     name: ClassVar[str] = "sticky"
     search: ClassVar[Mapping[str, Range]] = {
-        "threshold": CUT,
         "ratio": Real(0.05, 1.0),
         "reference": Choice(("previous", "threshold")),
     }
@@ -99,7 +95,7 @@ class Sticky(_SweptPrefix):
         """Return the highest threshold that keeps each candidate, at most the best score, (n, m)."""
         scores = ranking.scores
         if self.reference == "threshold":
-            return np.where(scores < 0, -1.0, np.minimum(scores[:, :1], scores / self.ratio))
+            return np.where(scores < 0, -1.0, np.minimum(scores[:, :1], scores / max(self.ratio, 1e-12)))
         stuck = np.zeros(scores.shape, dtype=np.bool_)
         stuck[:, 1:] = (scores[:, 1:] >= self.ratio * scores[:, :-1]) & (scores[:, 1:] >= 0)
         return cast(Floats, np.minimum.accumulate(np.where(stuck, np.inf, scores), axis=1))
@@ -114,7 +110,7 @@ class Quorum(SweptRule):
     """
 
     name: ClassVar[str] = "quorum"
-    search: ClassVar[Mapping[str, Range]] = {"models": Whole(1, 5), "min_score": Real(1e-3, 1.0, log=True)}
+    search: ClassVar[Mapping[str, Range]] = {"models": Whole(1, 5)}
     swept: ClassVar[str] = "min_score"
     models: int
     min_score: float = 0.0

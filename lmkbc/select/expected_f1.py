@@ -13,7 +13,7 @@ import numpy as np
 
 from lmkbc.select.calibration import Calibration, logistic, of_nothing, weighed
 from lmkbc.select.ranking import Floats, Ints, Mask, Ranking
-from lmkbc.select.rule import MaskRule, PrefixRule, Range, Real, kept_of
+from lmkbc.select.rule import MaskRule, PrefixRule, kept_of
 
 LIKELY = 0.5
 """A list is long if more objects than this are expected beyond the limit."""
@@ -62,7 +62,6 @@ class ExpectedF1(PrefixRule):
     """
 
     name: ClassVar[str] = "expected-f1"
-    search: ClassVar[Mapping[str, Range]] = {"missing": Real(0.0, 4.0)}
     missing: float = 0.0
     limit: int = 20
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,7 +17,7 @@ import numpy as np
 from lmkbc.answer.numbers import MOST_DIGITS
 from lmkbc.scoring.matchers import number
 from lmkbc.select.ranking import Floats, Mask, best_first
-from lmkbc.select.rule import Range, Real, Rule, Whole
+from lmkbc.select.rule import Rule
 from lmkbc.types import Candidate, CandidateSet, Prediction
 
 LARGEST = 10.0**MOST_DIGITS
@@ -79,7 +79,6 @@ class StabMid(NumericRule):
     """
 
     name: ClassVar[str] = "stab-mid"
-    search: ClassVar[Mapping[str, Range]] = {"tolerance": Real(0.005, 0.3, log=True)}
     tolerance: float = 0.05
 
     def points(self, values: Floats, weights: Floats) -> Sequence[float]:
@@ -104,7 +103,6 @@ class Ball(NumericRule):
     """
 
     name: ClassVar[str] = "ball"
-    search: ClassVar[Mapping[str, Range]] = {"tolerance": Real(0.005, 0.3, log=True)}
     tolerance: float = 0.05
     upper: bool = False
 
@@ -132,7 +130,6 @@ class LogCluster(NumericRule):
     """
 
     name: ClassVar[str] = "log-cluster"
-    search: ClassVar[Mapping[str, Range]] = {"width": Real(0.005, 0.3, log=True)}
     width: float = 0.05
     between: bool = False
 
@@ -152,7 +149,6 @@ class WeightedMedian(NumericRule):
     """
 
     name: ClassVar[str] = "weighted-median"
-    search: ClassVar[Mapping[str, Range]] = {"quantile": Real(0.3, 0.7)}
     quantile: float = 0.5
     between: bool = False
 
@@ -172,7 +168,6 @@ class ExpectedScore(NumericRule):
     """
 
     name: ClassVar[str] = "expected-score"
-    search: ClassVar[Mapping[str, Range]] = {"tolerance": Real(0.005, 0.3, log=True), "max": Whole(1, 3)}
     tolerance: float = 0.05
     max: int = 3
 
@@ -188,7 +183,7 @@ class ExpectedScore(NumericRule):
             covered.append(math.fsum(weights[near]))
             left = left & ~near
         gains = [math.fsum(covered[:k]) * 2 / (k + 1) for k in range(1, len(chosen) + 1)]
-        best = next(k for k, gain in enumerate(gains, start=1) if gain >= max(gains) - 1e-12)
+        best = next((k for k, gain in enumerate(gains, start=1) if gain >= max(gains) - 1e-12), 0)
         return chosen[:best]
 
 

@@ -45,15 +45,13 @@ class Choice(NamedTuple):
 
 
 Range = Real | Whole | Choice
-CUT = Real(1e-6, 2.0, log=True)
-"""Range of a cut-off on scores; above 1 it keeps nothing."""
 
 
 class Rule(ABC):
     """Decides which candidates of a query to keep. Subclasses are frozen dataclasses of parameters.
 
     name: name in recipes and thresholds files.
-    search: parameter -> range, for parameters worth tuning.
+    search: parameter -> range, for parameters that tuning searches, because it does not find them in another way.
     reads_others: whether the rule uses candidates of other queries (see `read`).
     """
 
@@ -143,11 +141,6 @@ class SweptRule(MaskRule):
         """Return which candidates pass the swept parameter, (n, m)."""
         least: float = max(getattr(self, self.swept), 0.0)
         return self.levels(ranking) >= least
-
-    @classmethod
-    def joint(cls) -> dict[str, Range]:
-        """Return the parameters that still need a search; the sweep finds the swept one."""
-        return {name: span for name, span in cls.search.items() if name != cls.swept}
 
 
 @dataclass(frozen=True, kw_only=True)

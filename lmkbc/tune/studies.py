@@ -23,7 +23,7 @@ from lmkbc.errors import InputError, LmkbcError
 from lmkbc.select.composed import AbstentionThreshold, Evidence
 from lmkbc.select.cutoffs import Cutoff, Quorum, Relative, Sticky
 from lmkbc.select.ranking import Floats, Ints, Mask
-from lmkbc.select.rule import CUT, Choice, Range, Real, Rule, SweptRule, significant
+from lmkbc.select.rule import Choice, Range, Real, Rule, SweptRule, significant
 from lmkbc.tune.families import UNFITTED, Task, applicable, fit
 from lmkbc.tune.outcomes import TIE, Curve, ThresholdSteps, gated, swept_steps
 from lmkbc.tune.tuning_set import PATIENCE, TuningOptions
@@ -32,6 +32,7 @@ SEARCHED: Mapping[str, type[SweptRule]] = {kind.name: kind for kind in (Cutoff, 
 STARTUP = 10
 """Trials before the sampler starts to prefer some parameters, those from the families included."""
 OPEN = "open"
+GATE = AbstentionThreshold.search["threshold"]
 
 
 def open_storage(url: str | None) -> optuna.storages.BaseStorage | None:
@@ -62,30 +63,24 @@ def close_storage(storage: optuna.storages.BaseStorage | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """Proposal of a trial: a rule with its swept parameter left open, and optionally an abstention threshold."""
+    """Proposal of a trial: a rule with its swept parameter left open, optionally with an abstention threshold."""
 
     rule: SweptRule
-    evidence: Evidence | None = None
-    threshold: float = 1.0
-
-    def gate(self, inner: Rule) -> Rule:
-        """Return a rule with the abstention threshold around it."""
-        evidence = self.evidence
-        return AbstentionThreshold(inner=inner, threshold=self.threshold, evidence=evidence) if evidence else inner
+    gate: AbstentionThreshold | None = None
 
     def steps(self, task: Task) -> ThresholdSteps:
         """Return F1 as a step function of the swept parameter."""
         steps = swept_steps(task.outcomes, self.rule)
-        gate = self.gate(self.rule)
-        if not isinstance(gate, AbstentionThreshold):
+        if self.gate is None:
             return steps
-        return gated(steps, gate.open(task.outcomes.ranking), task.outcomes.prefix_f1[:, 0])
+        return gated(steps, self.gate.open(task.outcomes.ranking), task.outcomes.prefix_f1[:, 0])
 
     def fit(self, steps: ThresholdSteps, rows: Mask) -> Rule:
         """Return the rule with the exact best swept parameter on some queries; `UNFITTED` if there are none."""
         if not rows.any():
             return UNFITTED
-        return self.gate(replace(self.rule, **{self.rule.swept: Curve.of(steps, rows).best()[0]}))
+        fitted = replace(self.rule, **{self.rule.swept: Curve.of(steps, rows).best()[0]})
+        return replace(self.gate, inner=fitted) if self.gate else fitted
 
     def held_out(self, task: Task, rows: Mask, inner: Ints) -> Floats:
         """Return the F1 of each query in `rows`, by the rule fitted to the other inner folds."""
@@ -113,7 +108,7 @@ class Space:
             if AbstentionThreshold.name in allowed
             else []
         )
-        idle = set() if gates else {name for name, kind in SEARCHED.items() if not kind.joint()}
+        idle = set() if gates else {name for name, kind in SEARCHED.items() if not kind.search}
         if not _spread(task.outcomes.ranking.scores[rows]):
             idle |= {Relative.name, Sticky.name}
         return cls(task, [name for name in SEARCHED if name in allowed - idle], gates)
@@ -122,7 +117,7 @@ class Space:
         """Return a trial's parameters as a rule with its gate; numbers are rounded to four digits."""
         kind = SEARCHED[trial.suggest_categorical("rule", list(self.kinds))]
         parameters: dict[str, Any] = {kind.swept: 0.0}
-        for name, span in kind.joint().items():
+        for name, span in kind.search.items():
             parameters[name] = _suggested(trial, f"{kind.name}.{name}", span)
         if "min" in {field.name for field in fields(kind)}:
             parameters["min"] = self.task.min_objects
@@ -131,7 +126,8 @@ class Space:
         if gate == OPEN:
             return Joint(rule)
         evidence = next(known for known in self.gates if known == gate)
-        return Joint(rule, evidence, _suggested(trial, "gate.threshold", CUT))
+        threshold = _suggested(trial, "gate.threshold", GATE)
+        return Joint(rule, AbstentionThreshold(inner=rule, threshold=threshold, evidence=evidence))
 
     def known(self, rows: Mask) -> list[dict[str, Any]]:
         """Return the first trials of a study: the parameters fitted to each family alone."""
@@ -139,12 +135,12 @@ class Space:
         starts: list[dict[str, Any]] = []
         for name in self.kinds:
             fitted = fit(self.task, name, rows)
-            joint = SEARCHED[name].joint().items()
+            joint = SEARCHED[name].search.items()
             values = {f"{name}.{parameter}": _within(getattr(fitted, parameter), span) for parameter, span in joint}
             starts.append({"rule": name, **values, **opened})
         if self.gates and isinstance(fitted := fit(self.task, AbstentionThreshold.name, rows), AbstentionThreshold):
             starts.append(
-                {"rule": Cutoff.name, "gate": fitted.evidence, "gate.threshold": _within(fitted.threshold, CUT)}
+                {"rule": Cutoff.name, "gate": fitted.evidence, "gate.threshold": _within(fitted.threshold, GATE)}
             )
         return starts
 

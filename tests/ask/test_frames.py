@@ -89,6 +89,8 @@ def test_a_sentinel_is_no_object() -> None:
 def test_what_a_template_holds_is_captured(name: str) -> None:
     assert captured(f"So. The city is: {name}. ", "The city is: {answer}.").strip() == name.strip()
     assert captured(name, "{answer}").strip() == name.strip()
+    cut = captured(f"It is {name} km2, in", "It is {answer} km2, in {subject}.")  # by a stop before the subject
+    assert cut.strip() == name.strip()
 
 
 def test_capturing_is_linear() -> None:

@@ -3,7 +3,7 @@
 import pickle
 import random
 from dataclasses import MISSING, fields, replace
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,26 +12,23 @@ from msgspec import structs
 
 from lmkbc.select.ranking import Ranking
 from lmkbc.select.registry import RULES, build
-from lmkbc.select.rule import Choice, MaskRule, Real, Rule, Whole
+from lmkbc.select.rule import MaskRule, Real, Rule
 from lmkbc.select.selector import PerRelation
 from lmkbc.types import Candidate, CandidateSet, Nil, Prediction, Query, State
 from tests.candidates import candidate_set, sources
 
 QUERY = Query("Ada", "PersonHasNumberOfChildren")
 INNER = {"rule": "top-k", "k": 2}
+DRAWN = {float: st.floats(0, 1), int: st.integers(0, 5), bool: st.booleans()}
 
 
 def tables(name: str) -> st.SearchStrategy[dict[str, Any]]:
-    """Tables of a rule: its search ranges drawn from, what else it needs filled in."""
-    kind, drawn = RULES[name], {}
-    for field in fields(kind):  # type: ignore[arg-type]
-        span = kind.search.get(field.name)
-        if isinstance(span, Real):
-            drawn[field.name] = st.floats(span.low, span.high)
-        elif isinstance(span, Whole):
-            drawn[field.name] = st.integers(span.low, span.high)
-        elif isinstance(span, Choice):
-            drawn[field.name] = st.sampled_from(span.options)
+    """Tables of a rule: numbers and options of the declared types, what else it needs filled in."""
+    drawn: dict[str, st.SearchStrategy[Any]] = {}
+    for field in fields(RULES[name]):  # type: ignore[arg-type]
+        kind = get_type_hints(RULES[name])[field.name]
+        if kind in DRAWN or get_origin(kind) is Literal:
+            drawn[field.name] = DRAWN[kind] if kind in DRAWN else st.sampled_from(get_args(kind))
         elif field.default is MISSING and field.default_factory is MISSING:
             drawn[field.name] = st.just(_filled(str(field.type)))
     return st.fixed_dictionaries({"rule": st.just(name), **drawn})

@@ -7,6 +7,7 @@ from rapidfuzz.distance import OSA
 
 from lmkbc.errors import InputError
 from lmkbc.link import wordings
+from lmkbc.link.evidence import Hit
 from lmkbc.link.index import AliasIndex, IndexBuilder, IndexEntity
 from lmkbc.link.wordings import key
 
@@ -31,6 +32,8 @@ def test_keys_one_edit_apart_meet_in_the_thirds(length: int) -> None:
     for one in swapped | more | fewer | other:
         assert OSA.distance(name, one) <= 1
         assert not wordings.looked_up(name).isdisjoint(wordings.filed_under(one)), one
+    # names that share no letter's place are never read for each other, or a look-up would read the whole index
+    assert length < 4 or wordings.looked_up(name).isdisjoint(wordings.filed_under(name[::-1]))
 
 
 def test_exact_prefers_spelling_then_label_then_popularity(tmp_path: Path) -> None:
@@ -59,11 +62,14 @@ def test_fuzzy_ranks_and_limits(tmp_path: Path) -> None:
 
 def test_ids_and_labels(tmp_path: Path) -> None:
     index = build(
-        tmp_path / "i", IndexEntity("Q5", "human", description="a person", classes=("Q1", "Q2"), popularity=7)
+        tmp_path / "i",
+        IndexEntity("Q5", "human", description="a person", classes=("Q1", "Q2"), popularity=7),
+        IndexEntity("Q7", "robot"),
     )
     found = index.entities(["Q5", "Q6"])["Q5"]
     assert found is not None
     assert (found.description, found.classes, found.popularity) == ("a person", ("Q1", "Q2"), 7)
+    assert index.exact("robot") == (Hit("Q7", "robot", "", (), 0, "robot"),)  # what is unknown is empty, or 0
     assert index.labels(["Q5", "Q6"]) == {"Q5": "human"}
 
 

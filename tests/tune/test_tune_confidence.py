@@ -1,7 +1,7 @@
 """Confidences out of fold: facts against the official counts, promises against their intervals, nothing seen before."""
 
 import math
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
@@ -70,7 +70,9 @@ def test_a_curve_promises_what_its_interval_allows(made: list[tuple[float, bool]
     assert facts.recall_at(asked) == pytest.approx(found / max(gold[0], 1))
 
 
-@pytest.mark.parametrize(("right", "of", "bound"), [(0, 0, 0.0), (0, 9, 0.0), (52, 52, 0.9007), (90, 100, 0.8052)])
+@pytest.mark.parametrize(
+    ("right", "of", "bound"), [(0, 0, 0.0), (0, 9, 0.0), (1, 1, 0.1486), (52, 52, 0.9007), (90, 100, 0.8052)]
+)
 def test_few_facts_promise_little(right: int, of: int, bound: float) -> None:
     assert at_least(right, of) == pytest.approx(bound, abs=1e-4)
 
@@ -86,7 +88,8 @@ def test_reliability_by_hand() -> None:
     together = Reliability.of(confidence, right, np.zeros(6, dtype=np.int64))
     assert together == replace(found, ace_spread=0.0, brier_spread=0.0)  # one query, whatever is drawn
     assert found.brier_spread > 0.1
-    assert Reliability.of(np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64)).brier == 0.0
+    none = Reliability.of(np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64))
+    assert set(astuple(none)) == {0.0, ()}
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=50))
@@ -159,6 +162,8 @@ def test_verdicts_are_evidence_for_confidences_whatever_the_rule() -> None:
     relation = known.relations[RELATION]
     assert relation.calibration.weights["verification"] > 0.3
     assert relation.recall == pytest.approx(2 / 3, abs=0.02)  # of those that were judged
+    low, high = known.recall_interval
+    assert high - low == pytest.approx(2 * 1.96 * math.sqrt(2 / 9 / 60), rel=0.2)  # of a share of 60 subjects
 
 
 def test_a_failed_query_s_objects_are_missed() -> None:

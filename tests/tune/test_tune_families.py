@@ -8,8 +8,10 @@ from lmkbc.select.calibration import BIAS, LABEL_PRIOR, log_label_prior
 from lmkbc.select.cutoffs import Cutoff, Relative
 from lmkbc.select.numeric import ExpectedScore
 from lmkbc.select.ranking import Mask
+from lmkbc.select.rule import Real, Whole
 from lmkbc.tune import calibrate
 from lmkbc.tune.calibrate import CalibrationData, logistic_fit
+from lmkbc.tune.choice import Compared, shared_family
 from lmkbc.tune.families import Task, check_rules, grid
 from lmkbc.tune.outcomes import Outcomes
 from tests.tune.test_tune import EDITION, example, scored
@@ -41,13 +43,20 @@ def test_the_label_prior_of_a_candidate_leaves_out_its_own_score(monkeypatch: py
     assert data.columns[LABEL_PRIOR] == pytest.approx(log_label_prior(np.array([0.1, 0.2, 0.0]))), "Q2 is rare"
 
 
-def test_a_grid_has_every_whole_number_and_even_ratios() -> None:
-    tried = [rule for rule in grid("expected-score") if isinstance(rule, ExpectedScore)]
+def test_a_grid_has_every_whole_number_and_even_ratios(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ExpectedScore, "search", {"tolerance": Real(0.005, 0.3, log=True), "max": Whole(1, 3)})
+    tried = [rule for rule in grid.__wrapped__("expected-score") if isinstance(rule, ExpectedScore)]
     assert {rule.max for rule in tried} == {1, 2, 3}
     widths = sorted({rule.tolerance for rule in tried})
     assert widths[0] == pytest.approx(0.005)
     assert widths[-1] == pytest.approx(0.3)
     assert np.ptp(np.diff(np.log(widths))) < 0.01
+
+
+def test_a_relation_without_rows_does_not_move_the_shared_family() -> None:
+    clear = Compared({"cutoff": np.array([0.5, 0.5]), "relative": np.array([0.9, 1.0])})
+    empty = Compared(dict.fromkeys(clear.held_out, np.zeros(0)))
+    assert shared_family([clear]) == shared_family([clear, empty]) == "relative"
 
 
 def test_each_rule_is_looked_at_before_any_is_tuned() -> None:

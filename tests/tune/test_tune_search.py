@@ -1,6 +1,7 @@
 """Optuna's part of tuning: what it searches, when it ends, that it repeats itself, and what it brings."""
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -94,7 +95,7 @@ def test_a_study_begins_with_what_the_families_found() -> None:
     assert isinstance(relative, Relative)
     assert isinstance(sticky, Sticky)
     assert [one.rule.name for one in tried] == ["cutoff", "relative", "sticky", "cutoff"]
-    assert [one.evidence is None for one in tried] == [True, True, True, False]
+    assert [one.gate is None for one in tried] == [True, True, True, False]
     assert getattr(tried[1].rule, "ratio", None) == pytest.approx(relative.ratio, rel=1e-3)
     assert (getattr(tried[2].rule, "ratio", 0), getattr(tried[2].rule, "reference", "")) == (
         sticky.ratio,
@@ -110,7 +111,7 @@ def test_a_trial_is_scored_on_queries_that_its_threshold_was_not_swept_on() -> N
     for fold in range(4):
         rule = joint.fit(joint.steps(task), inner != fold)
         assert f1[inner == fold].tolist() == task.outcomes.f1(rule)[inner == fold].tolist()
-    gated = Joint(Relative(ratio=0.5), "nothing", 0.9)
+    gated = replace(joint, gate=AbstentionThreshold(inner=joint.rule, threshold=0.9))
     rule = gated.fit(gated.steps(task), rows)
     assert isinstance(rule, AbstentionThreshold)
     assert (rule.threshold, rule.evidence) == (0.9, "nothing")
