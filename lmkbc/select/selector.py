@@ -9,8 +9,9 @@ only 5 of 16 relations (Veseli et al., EMNLP Findings 2023). Check a sample by h
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -221,6 +222,19 @@ class AtPrecision(Narrowed):
     def reason(self, query: Query) -> str:
         """Return whether the relation does not reach the precision, or its objects are not sure enough."""
         return UNSURE if query.relation in self.reached else UNREACHED
+
+
+def surest(curves: Collection[PrecisionCurve], share: float) -> float:
+    """Return the highest precision at which relations keep a share of the recall that they have without a threshold.
+
+    Recall is the mean over relations. The precision is 0 if there are no curves.
+    """
+
+    def recall(precision: float) -> float:
+        return math.fsum(point.recall for curve in curves if (point := curve.at(precision)))
+
+    promised = {precision for curve in curves for precision in curve.precision}
+    return max((precision for precision in promised if recall(precision) >= share * recall(0.0)), default=0.0)
 
 
 def at_precision(selector: PerRelation, precision: float) -> AtPrecision:

@@ -104,7 +104,7 @@ def _files(tmp_path: Path, index: Path) -> None:
             "folder is no workspace: it needs lmkbc.toml",
         ),
         ("predict -e mini --max-cost inf", "--max-cost is inf: give a finite number, not below 0"),
-        ("predict -e mini --precision nan", "--precision is nan: give a share between 0 and 1, as in 0.9"),
+        ("predict -e mini --precision nan", "--precision is nan: give a share between 0 and 1, as in 0.9, or best:0.1"),
         ("tune -e mini --prices 1,inf", "--prices is '1,inf': give two numbers"),
         ("tune -e mini --prices 1", "--prices is '1': give two numbers"),
         ("predict -e mini --prices 1,1 --max-cost nan", "invalid value for '--max-cost'"),
