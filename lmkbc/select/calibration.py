@@ -108,6 +108,11 @@ class Calibration:
     weights: Mapping[str, float]
     label_priors: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def reads_verification(self) -> bool:
+        """Return whether verification scores are evidence."""
+        return not self.weights.keys().isdisjoint(VERIFICATION)
+
     def probabilities(self, ranking: Ranking) -> Floats:
         """Return the probability of each candidate, (n, m), -1 for padding. It does not depend on other queries."""
         priors, prior_scores = self.label_priors, np.zeros(ranking.scores.shape)

@@ -50,6 +50,12 @@ class PerRelation(BatchSelector):
         """Return whether a rule reads candidates of other queries, so that selection needs the whole run."""
         return any(rule.reads_others for rule in (self.general, *self.rules.values()))
 
+    @property
+    def reads_verification(self) -> bool:
+        """Return whether a rule or a calibration uses verification scores."""
+        learned = any(one.reads_verification for one in self.calibrations.values())
+        return learned or any(rule.reads_verification for rule in (self.general, *self.rules.values()))
+
     def rule(self, relation: str) -> Rule:
         """Return the rule of a relation."""
         return self.rules.get(relation, self.general)

@@ -25,7 +25,7 @@ from lmkbc.errors import InputError, LmkbcError, OptionError, counted, did_you_m
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.checksum import content_sha256, sha256
 from lmkbc.files.reader import read_toml
-from lmkbc.recipe import Recipe
+from lmkbc.recipe import Recipe, check_all_read
 from lmkbc.run.options import BEST, Selection
 from lmkbc.run.run import Run
 from lmkbc.select.calibration import Calibration, PrecisionCurve
@@ -266,6 +266,7 @@ def selector_for(run: Run, recipe: Recipe, selection: Selection) -> tuple[PerRel
     selector, how = _untuned(recipe) if untuned else _selector(run, recipe, selection["any_thresholds"])
     if precision is not None:
         selector, how = _at_precision(run, recipe, selector, how, precision)
+    check_all_read(recipe, selector)
     if run.learn_from == ():
         selector = Unstated.of(selector, run.statements)
         how |= {"how": f"{how['how']}, without what labelled rows state"}
