@@ -300,11 +300,14 @@ def nothing_sure(selector: PerRelation, precision: float | str) -> LmkbcError:
         ((curve.points[-1], name) for name, curve in selector.curves.items() if curve.points),
         key=lambda one: (-one[0].precision, one[1]),
     )
-    found = "; ".join(f"{name}: {point.precision:.2f} at recall {point.recall:.2f}" for point, name in best)
     lower = f"give --precision {best[0][0].precision:g}, or best:0.1 for the surest" if best else "tune on more rows"
     return LmkbcError(
         f"no object reaches --precision {precision}, so nothing was written; {lower}; the best of each relation in "
-        f"tuning: {found or 'none promises any precision'}"
+        "tuning: "
+        + (
+            "; ".join(f"{name}: {point.precision:.2f} at recall {point.recall:.2f}" for point, name in best)
+            or "none promises any precision"
+        )
     )
 
 
