@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,7 +26,7 @@ from lmkbc.select.pool import Pooling
 from lmkbc.select.registry import build
 from lmkbc.select.rule import Rule
 from lmkbc.select.selector import PerRelation
-from lmkbc.settings import checked
+from lmkbc.settings import check_read, checked
 from lmkbc.workspace import Workspace
 
 
@@ -168,6 +168,15 @@ def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation], 
     for check in (*(spec.check for spec in recipe.generate), recipe.link.check, recipe.group.check):
         check(relations)
     return recipe
+
+
+def check_all_read(recipe: Recipe, selector: PerRelation) -> None:
+    """Raise InputError for a setting of a recipe that has no effect with a selector."""
+    whole = replace(recipe, select=selector)
+    for spec in recipe.generate:
+        check_read(spec, (whole,), f"generator {spec.name or spec.component!r}")
+    for name in TABLES:
+        check_read(getattr(recipe, name), (whole,), name)
 
 
 def authors_words(name: str) -> str:

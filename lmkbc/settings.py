@@ -42,6 +42,34 @@ def checked(kind: type[Settings], table: Any, what: str, make: Make | None = Non
         raise InputError(f"{what}: {error}") from None
 
 
+class ReadBy(NamedTuple):
+    """What reads a setting, beside its type: `field: Annotated[int, ReadBy(...)] = 0`.
+
+    words: what reads it, for messages. holds: whether it is there; gets the setting's table and those around it, the
+    innermost first and the recipe last.
+    """
+
+    words: str
+    holds: Callable[..., bool]
+
+
+def check_read(made: Any, around: tuple[Any, ...], what: str, path: str = "") -> None:
+    """Raise InputError for a setting that differs from its default and that nothing reads, also in tables within.
+
+    made: dataclass of a table. around: the tables around it, the innermost first.
+    """
+    hints = typing.get_type_hints(type(made), include_extras=True)
+    for field in fields(made):
+        value, place = getattr(made, field.name), _below(path, field.name)
+        default = field.default if field.default_factory is MISSING else field.default_factory()
+        for about in getattr(hints[field.name], "__metadata__", ()) if value != default else ():
+            if isinstance(about, ReadBy) and not about.holds(made, *around):
+                raise InputError(f"{what}: setting {place!r} has no effect: only {about.words} reads it; leave it out")
+        for number, part in enumerate(value) if isinstance(value, tuple) else [("", value)]:
+            if is_dataclass(part):
+                check_read(part, (made, *around), what, place if number == "" else f"{place}[{number}]")
+
+
 def listed(names: str | None) -> list[str] | None:
     """Return the names in a comma-separated option; None if it was not given. Raise InputError if a name is empty."""
     if names is None:

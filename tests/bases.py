@@ -32,7 +32,7 @@ from lmkbc.run.run import Run
 from lmkbc.types import Candidate, CandidateSet, Query, Source, State
 from tests.opened import CUTOFF, recipe_of
 
-SOURCE = (Source("model", "0"),)
+SOURCE = (Source("model"),)
 Answer = Callable[[Query], CandidateSet]
 
 

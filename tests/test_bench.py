@@ -11,7 +11,7 @@ from checkout import DATA, ROOT
 
 BENCH = ROOT / "eval" / "bench"
 NAMES = sorted(path.stem for path in BENCH.glob("*.py") if not path.stem.startswith("_"))
-OFFICIAL = ("ablation", "linking", "recorded", "replay", "tuning")
+OFFICIAL = ("ablation", "linking", "recorded", "replay", "samples", "tuning")
 """Those that have nothing to measure without the official data."""
 
 

@@ -1,6 +1,8 @@
 """The documents' own examples: what they print loads, runs as typed, and ends as they show."""
 
+import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -46,6 +48,25 @@ def test_sixty_seconds_work_when_typed(
     code = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)[0]
     exec(compile(code, "README.md", "exec"), {})
     assert f"{capsys.readouterr().out.strip()} " in code.partition("# ")[2].replace(";", " ")
+
+
+def test_the_guide_to_sure_answers_keeps_some(command: Command, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "confidence.md").read_text(encoding="utf-8")
+    (tmp_path / "lmkbc.toml").touch()
+    tune, predict, evaluate = (line.split() for line in re.findall(r"^lmkbc +(.*)$", page, flags=re.MULTILINE))
+    command.done(*tune, "--trials", "0")
+    _, told = command.done(*predict)
+    kept, promised = re.findall(r", (\d+) objects, .* at precision ([\d.]+), promised by [1-8] of 8", told)[0]
+    assert f"Here it is {promised}, and {kept} objects are kept." in page
+    assert int(kept) > 0
+    assert json.loads(command.done(*evaluate, "--json")[0])["micro_p"] > float(promised)
+    shutil.rmtree("submissions")
+    best = re.findall(r"here ([\d.]+) for borders", page)[0]
+    for few in ((), ("--relation", "PersonPlaysInstrument")):  # more than anything, and this relation, can promise
+        told = command.fails(*predict[:-1], best if few else "0.9", *few, status=1)
+        assert f"give --precision {best}, or best:0.1" in told
+        assert re.search(rf"CountryBordersCountry: {best} at recall [.\d]+; .*PersonPlaysInstrument: 0.21 at", told)
+        assert not Path("submissions").exists()
 
 
 def test_what_python_callers_are_shown_runs(

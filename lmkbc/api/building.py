@@ -241,8 +241,8 @@ def build(
             "grow", "asks about what a base names, and an addition only about what is given: leave it out"
         )
     run, recipe, found, plan, earlier, is_named = _planned(subjects, out, relation, limit, options, add=add)
-    selection = settled(Selection, options)
-    precision = selection["precision"]
+    selector, provenance = selector_for(run, recipe, settled(Selection, options))
+    precision = provenance.get("precision")
     bounds = Bounds(depth=grow, budget=budget, novelty=novelty)
     by_own = {one.name: one for one in plan.relations.values()}
     by_value = {"by": grow_by} if grow and grow_by != ORDERS[0] else {}
@@ -250,7 +250,6 @@ def build(
     frontier = Frontier(plan.classes, names, grow, precision or LEAST_MEAN) if by_value else None
     index = AliasIndex(run.index) if run.index else None
     growth = Growth(bounds, plan.classes, by_own, frontier)
-    selector, provenance = selector_for(run, recipe, selection)
     about = {
         **inputs_of(run, recipe, provenance, plan.relations),
         "limit": limit,

@@ -172,7 +172,7 @@ def predict(
     from lmkbc.run import submission
     from lmkbc.run.directory import RunFiles
     from lmkbc.run.pipeline import Steps, as_one
-    from lmkbc.select.tuned_rules import selector_for
+    from lmkbc.select.tuned_rules import nothing_sure, selector_for
 
     start = time.monotonic()
     run, recipe, asked = opened_subset(options, split, relation, limit)
@@ -197,6 +197,8 @@ def predict(
         for block in as_one(blocks) if selector.reads_others else blocks:
             files.add(block, selector.select_all(block.sets))
         steps.ended()
+        if "precision" in provenance and not (files.tally.objects or files.tally.failed):
+            raise nothing_sure(selector, provenance["precision"])
         written = files.finished(
             run,
             recipe,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
 import msgspec
 import numpy as np
@@ -30,6 +30,7 @@ from lmkbc.models.plain_questions import paragraphs
 from lmkbc.names import folded_key
 from lmkbc.notes import Passage
 from lmkbc.relation import Relation
+from lmkbc.settings import ReadBy
 from lmkbc.types import Query, grouped
 
 BATCH = 4096
@@ -46,6 +47,10 @@ class _TextEncoder(Protocol):
         ...
 
 
+CORPUS = ReadBy("provider 'titles' or 'passages'", lambda context, *_: context.reads)
+LOOKED_UP = ReadBy("provider 'titles'", lambda context, *_: context.provider == "titles")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextSettings:
     """Source of context, as in a recipe.
@@ -58,11 +63,11 @@ class ContextSettings:
     """
 
     provider: Literal["none", "titles", "passages", "recall"] = "none"
-    path: str = ""
-    passages: int = 1
-    words: int = 300
-    overlap: int = 50
-    titles: Mapping[str, str] = field(default_factory=dict)
+    path: Annotated[str, CORPUS] = ""
+    passages: Annotated[int, CORPUS] = 1
+    words: Annotated[int, CORPUS] = 300
+    overlap: Annotated[int, CORPUS] = 50
+    titles: Annotated[Mapping[str, str], LOOKED_UP] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raise ValueError for a wrong value."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 from itertools import islice
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -20,12 +20,26 @@ from lmkbc.files.jsonl import QueryRow, examples_of, numbered, read_jsonl
 from lmkbc.names import folded_key, without_legal_form, without_trailer
 from lmkbc.relation import Relation
 from lmkbc.scoring.matchers import number
+from lmkbc.settings import ReadBy
 from lmkbc.types import Example, Query, grouped
 from lmkbc.workspace import bundled
 
 log = logging.getLogger(__name__)
 
 Method = Literal["fixed", "random", "cardinality", "longest", "balanced", "log"]
+SHOWN = ReadBy(
+    "a prompt with examples (k of at least 1, or one_empty)",
+    lambda _, spec, *__: any(shots.k or shots.one_empty for _, shots, _ in spec.variants),
+)
+DRAWN = ReadBy(
+    "a method that draws",
+    lambda _, spec, *__: any((shots.k and shots.method != "fixed") for _, shots, _ in spec.variants),
+)
+BALANCED = ReadBy(
+    "method 'balanced'",
+    lambda _, spec, *__: any(shots.k and shots.method == "balanced" for _, shots, _ in spec.variants),
+)
+"""What reads settings of examples, in the general table or in that of a relation."""
 OWN_WORDS = ("question", "reasoning", "answer")
 """Slots of a prompt that an example may fill with its own words."""
 
@@ -51,16 +65,16 @@ class Shots:
     """
 
     k: int = 5
-    method: Method = "fixed"
+    method: Annotated[Method, SHOWN] = "fixed"
     per: Literal["run", "query"] = "run"
     draw: Literal["seed", "hash"] = "seed"
-    seed: int = 0
-    file: str = ""
+    seed: Annotated[int, DRAWN] = 0
+    file: Annotated[str, SHOWN] = ""
     rows: tuple[int, int] | None = None
     one_empty: bool = False
-    empty: float | Literal["train"] = 0.5
-    relations: Literal["own", "all"] = "own"
-    names: int | None = None
+    empty: Annotated[float | Literal["train"], BALANCED] = 0.5
+    relations: Annotated[Literal["own", "all"], SHOWN] = "own"
+    names: Annotated[int | None, SHOWN] = None
     fit: bool = False
 
     def __post_init__(self) -> None:

@@ -125,11 +125,16 @@ class PromptSettings:
         return {**table, "frames": named} if named else table
 
     @property
+    def variants(self) -> Iterator[tuple[PromptStyle, Shots, Sampling]]:
+        """Yield the style, examples and sampling of all tables and frames."""
+        yield from (self.about(name) for name in ("", *self.relations))
+        for name, frame in self.framing.tables.items():
+            yield *self._in_frame(self.prompt, self.shots, name, frame), self.sampling
+
+    @property
     def styles(self) -> Iterator[PromptStyle]:
         """Yield the styles of all tables and frames."""
-        yield from (self.about(name)[0] for name in ("", *self.relations))
-        for name, frame in self.framing.tables.items():
-            yield self._in_frame(self.prompt, self.shots, name, frame)[0]
+        return (style for style, _, _ in self.variants)
 
     @cached_property
     def framing(self) -> Frames:

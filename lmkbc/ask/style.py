@@ -12,12 +12,13 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from lmkbc.answer.formats import FORMATS, AnswerFormat, Listing, ParseAs
 from lmkbc.errors import did_you_mean, refuse
 from lmkbc.models.base import Form, Role, Sampling
 from lmkbc.relation import Relation
+from lmkbc.settings import ReadBy
 
 Style = Literal["question", "triple", "tuple", "record", "json"]
 
@@ -115,6 +116,9 @@ _OF_SAMPLING = ("samples", "temperature", "first_temperature", "max_tokens", "st
 """Settings of a step that replace those of its table."""
 
 
+SPAN = ReadBy("a step with parse_as 'span'", lambda step, *_: step.parse_as == "span")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """Step of a chain, as in a recipe.
@@ -144,13 +148,13 @@ class Step:
     each: bool = False
     max: int = 20
     longest: int = 2000
-    every: int = 10
-    until: int | None = None
+    every: Annotated[int, SPAN] = 10
+    until: Annotated[int | None, SPAN] = None
     samples: int | None = None
     temperature: float | None = None
     first_temperature: float | None = None
     max_tokens: int | None = None
-    widen: bool = True
+    widen: Annotated[bool, SPAN] = True
     stop: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:

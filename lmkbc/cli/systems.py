@@ -10,7 +10,7 @@ import typer
 
 from lmkbc.cli.terminal import note, show_json, show_table, tame
 from lmkbc.errors import counted
-from lmkbc.recipe import RecipeFile, read_file, read_recipe
+from lmkbc.recipe import RecipeFile, check_all_read, read_file, read_recipe
 from lmkbc.workspace import Workspace
 
 app = typer.Typer(no_args_is_help=True, help="List and show the recipes.", rich_markup_mode=None)
@@ -82,5 +82,6 @@ def check(
     """Check recipes completely, without loading or asking a model."""
     space = Workspace(workspace)
     for system in systems:
-        read_recipe(space, system)
+        recipe = read_recipe(space, system)
+        check_all_read(recipe, recipe.select)
     note(counted(len(systems), "recipe makes sense", "recipes make sense"))

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Literal
+from typing import Annotated, Literal
 
 from lmkbc.answer.clean import Clean
 from lmkbc.ask.context import ContextSettings, Provider, located, provider
@@ -22,16 +22,23 @@ from lmkbc.generate.recorded import replayed
 from lmkbc.generate.replay import Replay
 from lmkbc.generate.spec import GeneratorQuestions, GeneratorSpec, Relations, check_names
 from lmkbc.generate.verify import Check, FactCheck, Verifying
-from lmkbc.models.base import LOCAL_EXTRAS, WITHHELD, Dialogue, LanguageModel, Outcome, Reply, next_requests
+from lmkbc.models.base import LOCAL_EXTRAS, WITHHELD, WRITTEN, Dialogue, LanguageModel, Outcome, Reply, next_requests
 from lmkbc.models.identity import model_name
 from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Notes
 from lmkbc.relation import OTHERS
 from lmkbc.run.run import Run
+from lmkbc.settings import ReadBy
 from lmkbc.types import CandidateSet, Example, Generator, Query, State
 
 PRUNE = "'lmkbc store prune --model NAME' drops what was kept of a model, to have it asked again"
 """Advice on stored answers that cannot be used."""
+
+
+VERIFIED = ReadBy(
+    "a rule such as 'verified', or thresholds tuned with its scores,",
+    lambda *tables: tables[-1].select.reads_verification,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +59,8 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
     clean: Clean = True
     context: ContextSettings = field(default_factory=ContextSettings)
     closed_book: bool = True
-    verify: Check | None = None
-    schema: bool = False
+    verify: Annotated[Check | None, VERIFIED] = None
+    schema: Annotated[bool, WRITTEN] = False
     executor: Literal["calls", "batch"] = "calls"
 
     def __post_init__(self) -> None:

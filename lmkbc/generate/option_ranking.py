@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from lmkbc.models.base import LanguageModel, Prompt
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 from lmkbc.select.ranking import Floats
+from lmkbc.settings import ReadBy
 from lmkbc.types import CandidateSet, Example, Query, State, grouped
 
 PORTION = 32
@@ -29,6 +30,9 @@ PORTION = 32
 
 References = dict[str, Floats]
 """Subject -> log-probabilities of a relation's objects for it, (columns,), -inf if unknown."""
+
+
+BACKGROUND = ReadBy("calibration 'background'", lambda ranking, *_: ranking.calibration == "background")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +48,8 @@ class CandidateRanking:
     objects: int = 60
     rows: int = 2
     calibration: Literal["nothing", "background", "neutral"] = "background"
-    subjects: int = 8
-    seed: int = 0
+    subjects: Annotated[int, BACKGROUND] = 8
+    seed: Annotated[int, BACKGROUND] = 0
 
     def __post_init__(self) -> None:
         """Raise ValueError for a wrong value."""

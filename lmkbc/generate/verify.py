@@ -13,7 +13,7 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 from msgspec import structs
 
@@ -28,6 +28,7 @@ from lmkbc.models.plain_questions import paragraphs, texts, word_log_probabiliti
 from lmkbc.names import folded_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation, Shape
+from lmkbc.settings import ReadBy
 from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query, grouped
 
 Variant = Literal["statement", "reverse"]
@@ -53,6 +54,13 @@ class FactQuestion:
             ("{object}" not in self.ask, f"verify.questions asks {self.ask!r}: say which object, with {{object}}"),
             (len(self.holds.split()) != 1, f"holds is {self.holds!r}: give one word"),
         )
+
+
+REVERSE = ReadBy("variant 'reverse'", lambda check, *_: "reverse" in check.variants)
+TEXTS = ReadBy(
+    "a check that reads texts (by = 'text', variant 'reverse', or questions)",
+    lambda check, *_: check.by == "text" or "reverse" in check.variants or check.questions,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,9 +98,9 @@ class Check:
     seed: int = 0
     aggregation: Literal["mean", "votes"] = "mean"
     only: tuple[str, ...] = ()
-    samples: int = 1
-    temperature: float | None = None
-    match: float = 1.0
+    samples: Annotated[int, TEXTS] = 1
+    temperature: Annotated[float | None, TEXTS] = None
+    match: Annotated[float, REVERSE] = 1.0
 
     def __post_init__(self) -> None:
         """Raise ValueError for a wrong value."""

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from msgspec import structs
 
@@ -31,10 +31,14 @@ from lmkbc.notes import Notes
 from lmkbc.relation import Relation
 from lmkbc.run.run import Run
 from lmkbc.scoring.matchers import number
+from lmkbc.settings import ReadBy
 from lmkbc.types import Candidate, CandidateSet, Query
 
 Words = Mapping[str, tuple[str, ...]]
 Evidence = Literal["train", "index", "fuzzy", "search", "variants", "head"]
+
+
+SEARCHED = ReadBy("evidence 'search'", lambda link, *_: "search" in link.evidence)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +68,8 @@ class Linking:
     ask: str | Mapping[str, Any] = ""
     evidence: tuple[Evidence, ...] = get_args(Evidence)[:-1]
     unlinked: Literal["drop", "name"] = "drop"
-    typed: tuple[str, ...] | None = None
-    searched: Mapping[str, str] = field(default_factory=dict)
+    typed: Annotated[tuple[str, ...] | None, SEARCHED] = None
+    searched: Annotated[Mapping[str, str], SEARCHED] = field(default_factory=dict)
     known: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -6,11 +6,12 @@ import hashlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from lmkbc.models.thoughts import answer_of
+from lmkbc.settings import ReadBy
 
 Form = Literal["completion", "single", "chat"]
 """Form of a prompt in a recipe."""
@@ -96,6 +97,16 @@ MOST_SAMPLES = 10_000
 """Most answers to one query."""
 
 
+LATER = ReadBy(
+    "a draw after the first, which has first_temperature,",
+    lambda _, spec, *__: any(
+        sampling.samples > 1 or sampling.first_temperature is None or style.steps
+        for style, _, sampling in spec.variants
+    ),
+)
+WRITTEN = ReadBy("a model that writes, not a ranking,", lambda *tables: tables[-2].asks_model)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
     """Settings of sampling; None leaves a parameter to the server.
@@ -109,14 +120,14 @@ class Sampling:
     extra: further fields of the request, in the server's format.
     """
 
-    temperature: float | None = None
+    temperature: Annotated[float | None, LATER] = None
     first_temperature: float | None = None
     top_p: float | None = None
     max_tokens: int | None = None
-    samples: int = 1
+    samples: Annotated[int, WRITTEN] = 1
     seed: int | None = None
     stop: tuple[str, ...] | None = None
-    logprobs: bool = False
+    logprobs: Annotated[bool, WRITTEN] = False
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

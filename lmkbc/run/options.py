@@ -25,6 +25,9 @@ from lmkbc.workspace import Workspace
 Group = TypeVar("Group")
 
 
+BEST = "best:"
+
+
 def _editions() -> list[str]:
     """Return the completions of --edition in a shell."""
     return list(Workspace().editions)
@@ -48,6 +51,17 @@ def _prices(given: Any) -> tuple[float, float]:
     except ValueError:
         prices = None
     return checked_prices(prices, f"{'--' if is_text else ''}prices is {given!r}")
+
+
+def _precision(given: Any) -> float | str:
+    """Return a precision, or a share of the surest facts as in "best:0.3". OptionError for anything else."""
+    try:
+        share = float(given.removeprefix(BEST) if isinstance(given, str) else given)
+    except ValueError:
+        share = math.nan
+    if not 0 < share < 1:
+        raise OptionError("precision", f"is {given}: give a share between 0 and 1, as in 0.9, or best:0.1")
+    return given if isinstance(given, str) and BEST in given else share
 
 
 def _place(store: Place | str) -> Place:
@@ -131,10 +145,12 @@ class Selection(TypedDict, total=False):
     ]
     untuned: Annotated[bool, Meta(description="Use no tuned thresholds, but the recipe's own rule.")]
     precision: Annotated[
-        float | None,
+        float | str | None,
         Meta(
             description="Least precision that tuning expects of what is kept, per relation, as in 0.9; the rest is "
-            "withheld. It is learned on known facts and is often lower on new ones: check a sample."
+            "withheld. best:0.1 takes the highest precision that keeps a tenth of the recall. Precision is learned on "
+            "known facts and is often lower on new ones: check a sample.",
+            extra={"parser": _precision, "settle": _precision, "metavar": "P|best:R"},
         ),
     ]
 

@@ -108,6 +108,11 @@ class Calibration:
     weights: Mapping[str, float]
     label_priors: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def reads_verification(self) -> bool:
+        """Return whether verification scores are evidence."""
+        return not self.weights.keys().isdisjoint(VERIFICATION)
+
     def probabilities(self, ranking: Ranking) -> Floats:
         """Return the probability of each candidate, (n, m), -1 for padding. It does not depend on other queries."""
         priors, prior_scores = self.label_priors, np.zeros(ranking.scores.shape)
@@ -160,10 +165,14 @@ class PrecisionCurve:
             if not all(0 <= value <= 1 for value in column) or list(column) != sorted(column):
                 raise ValueError(f"{name} holds no rising numbers in [0, 1]")
 
+    @property
+    def points(self) -> list[Point]:
+        """Return the points, the surest last."""
+        return list(map(Point, self.threshold, self.precision, self.recall))
+
     def at(self, precision: float) -> Point | None:
         """Return the lowest threshold that promises a precision; None if none does."""
-        points = map(Point, self.threshold, self.precision, self.recall)
-        return next((point for point in points if point.precision >= precision), None)
+        return next((point for point in self.points if point.precision >= precision), None)
 
 
 def at_least(right: float, of: float) -> float:

@@ -99,6 +99,11 @@ class Verified(Rule):
     inner: Rule
     combine: Combine = "veto"
 
+    @property
+    def reads_verification(self) -> bool:
+        """Return True."""
+        return True
+
     def select(self, candidates: CandidateSet) -> Prediction:
         """Return the selection of the inner rule from the verified candidates."""
         return self.inner.select(with_verification(candidates, self.combine))
@@ -261,6 +266,11 @@ class Corroborated(Rule):
     prune_below: float = 0.5
     add_below: float = 0.7
     min_verification: float = 1 / 3
+
+    @property
+    def reads_verification(self) -> bool:
+        """Return True."""
+        return True
 
     def select(self, candidates: CandidateSet) -> Prediction:
         """Return the list after pruning and additions."""

@@ -116,6 +116,11 @@ class Quorum(SweptRule):
     min_score: float = 0.0
     min_verification: float = 2.0
 
+    @property
+    def reads_verification(self) -> bool:
+        """Return whether a verification score can replace corroboration."""
+        return self.min_verification <= 1
+
     def levels(self, ranking: Ranking) -> Floats:
         """Return the scores of corroborated or verified candidates, (n, m); -1 for the others."""
         agreed = ranking.models >= self.models

@@ -110,6 +110,11 @@ class Calibrated(MaskRule):
         return cls(inner=inner, weights=calibration.weights, label_priors=calibration.label_priors)
 
     @property
+    def reads_verification(self) -> bool:
+        """Return whether its calibration, or the rule within it, does."""
+        return self.calibration.reads_verification or super().reads_verification
+
+    @property
     def calibration(self) -> Calibration:
         """Return the calibration of the candidates' scores."""
         return Calibration(weights=self.weights, label_priors=self.label_priors)

@@ -13,17 +13,19 @@ from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from lmkbc.edition import Edition
 from lmkbc.errors import check_known
 from lmkbc.names import folded_key
 from lmkbc.scoring.matchers import number
+from lmkbc.settings import ReadBy
 from lmkbc.types import Candidate, CandidateSet, Nil, Proposal, Source, State
 
 ByModel = tuple[tuple[str, float], ...]
 _Ballot = tuple[int, Proposal]
 """Number of a group, and a proposal of it."""
+SEVERAL = ReadBy("a pool of several generators", lambda _, recipe: len(recipe.generate) > 1)
 REMEMBERED = 1 << 16
 """Names with a cached key: closed lists repeat the same names for each query."""
 
@@ -41,10 +43,10 @@ class Pooling:
     `lmkbc.select.mutual.TrainSides`).
     """
 
-    per: Literal["draw", "model"] = "model"
+    per: Annotated[Literal["draw", "model"], SEVERAL] = "model"
     of: Literal["answers", "replies"] = "answers"
     ties: Literal["name", "first"] = "name"
-    weights: Mapping[str, float] = field(default_factory=dict)
+    weights: Annotated[Mapping[str, float], SEVERAL] = field(default_factory=dict)
     train_sides: bool = False
 
     def __post_init__(self) -> None:

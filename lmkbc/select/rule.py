@@ -75,6 +75,12 @@ class Rule(ABC):
         """Return the sets as the rule uses them; by default unchanged. every: all sets of the run."""
         return sets
 
+    @property
+    def reads_verification(self) -> bool:
+        """Return whether verification scores may change what the rule keeps; here, what a rule within it keeps."""
+        parts = (getattr(self, parameter.name) for parameter in fields(self))  # type: ignore[arg-type]
+        return any(part.reads_verification for part in parts if isinstance(part, Rule))
+
     def to_table(self) -> dict[str, Any]:
         """Return the rule as a plain table for TOML: its name and the parameters that differ from their defaults."""
         table: dict[str, Any] = {"rule": self.name}

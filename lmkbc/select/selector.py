@@ -9,8 +9,9 @@ only 5 of 16 relations (Veseli et al., EMNLP Findings 2023). Check a sample by h
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -28,6 +29,7 @@ from lmkbc.select.rule import UNLIMITED, BatchSelector, Rule
 from lmkbc.types import Candidate, CandidateSet, Prediction, Query, grouped
 
 Made = TypeVar("Made")
+Number = TypeVar("Number", float, Floats)
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,13 @@ class PerRelation(BatchSelector):
     def reads_others(self) -> bool:
         """Return whether a rule reads candidates of other queries, so that selection needs the whole run."""
         return any(rule.reads_others for rule in (self.general, *self.rules.values()))
+
+    @property
+    def reads_verification(self) -> bool:
+        """Return whether a rule or a calibration uses verification scores."""
+        return any(rule.reads_verification for rule in (self.general, *self.rules.values())) or any(
+            calibration.reads_verification for calibration in self.calibrations.values()
+        )
 
     def rule(self, relation: str) -> Rule:
         """Return the rule of a relation."""
@@ -104,7 +113,7 @@ class Confidence:
     """Probabilities that the candidates of a query are right.
 
     p: in [0, 1], in the order of `candidates`, which is the set's order. calibrated: whether tuning fitted p to known
-    facts, or the rule reads the scores as probabilities; if not, p holds pooled scores, which only order candidates.
+    facts, or the rule reads the scores as probabilities. If not, p holds pooled scores; shares of samples are `shrunk`.
     """
 
     candidates: tuple[Candidate, ...]
@@ -136,6 +145,15 @@ class Confidence:
         return [known[one.text, one.id] if (one.text, one.id) in known else self.of(one) for one in kept]
 
 
+PRIOR = 0.5
+"""Draws against each object before any is read: a share of few draws is not yet certain."""
+
+
+def shrunk(share: Number, draws: Number) -> Number:
+    """Return a share of draws as a confidence: 1 of 1 becomes 0.67, and 10 of 10 become 0.95."""
+    return share * draws / (draws + PRIOR)
+
+
 def confidences(selector: PerRelation, sets: Sequence[CandidateSet]) -> list[Confidence]:
     """Return the confidence of every candidate of pooled sets, one entry per set, in order.
 
@@ -149,13 +167,23 @@ def confidences(selector: PerRelation, sets: Sequence[CandidateSet]) -> list[Con
         probable = calibration is not None or isinstance(reading_scores(selector.rule(relation)), ExpectedF1)
         chosen = [sets[place] for place in places]
         if calibration is None:
-            columns = [tuple(min(max(one.score, 0.0), 1.0) for one in found.candidates) for found in chosen]
+            columns = [_shares(found, probable=probable) for found in chosen]
         else:
             table = calibration.probabilities(Ranking.of(chosen))
             columns = [_in_order(found, ranked) for found, ranked in zip(chosen, table, strict=True)]
         for place, found, p in zip(places, chosen, columns, strict=True):
             made[place] = Confidence(found.candidates, p, probable)
     return [made[row] for row in range(len(sets))]
+
+
+def _shares(found: CandidateSet, *, probable: bool) -> tuple[float, ...]:
+    """Return the candidates' scores in [0, 1]; shares of samples are shrunk unless the rule reads probabilities."""
+    draws = sum(state.is_answer for state in found.draws)
+    return tuple(
+        share if probable or not any(source.draw for source in one.sources) else shrunk(share, draws)
+        for one in found.candidates
+        for share in [min(max(one.score, 0.0), 1.0)]
+    )
 
 
 def _in_order(candidates: CandidateSet, ranked: Floats) -> tuple[float, ...]:
@@ -221,6 +249,19 @@ class AtPrecision(Narrowed):
     def reason(self, query: Query) -> str:
         """Return whether the relation does not reach the precision, or its objects are not sure enough."""
         return UNSURE if query.relation in self.reached else UNREACHED
+
+
+def surest(curves: Collection[PrecisionCurve], share: float) -> float:
+    """Return the highest precision at which relations keep a share of the recall that they have without a threshold.
+
+    Recall is the mean over relations. The precision is 0 if there are no curves.
+    """
+
+    def recall(precision: float) -> float:
+        return math.fsum(point.recall for curve in curves if (point := curve.at(precision)))
+
+    promised = {precision for curve in curves for precision in curve.precision}
+    return max((precision for precision in promised if recall(precision) >= share * recall(0.0)), default=0.0)
 
 
 def at_precision(selector: PerRelation, precision: float) -> AtPrecision:

@@ -21,19 +21,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import tomli_w
 
-from lmkbc.errors import InputError, OptionError, counted, did_you_mean
+from lmkbc.errors import InputError, LmkbcError, OptionError, counted, did_you_mean
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.checksum import content_sha256, sha256
 from lmkbc.files.reader import read_toml
-from lmkbc.recipe import Recipe
-from lmkbc.run.options import Selection
+from lmkbc.recipe import Recipe, check_all_read
+from lmkbc.run.options import BEST, Selection
 from lmkbc.run.run import Run
 from lmkbc.select.calibration import Calibration, PrecisionCurve
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.origin import Origin, origin_of
 from lmkbc.select.registry import inner_rule
 from lmkbc.select.rule import Rule, significant
-from lmkbc.select.selector import PerRelation, Unstated, at_precision
+from lmkbc.select.selector import PerRelation, Unstated, at_precision, surest
 from lmkbc.settings import checked
 
 if TYPE_CHECKING:  # selection must not load Optuna
@@ -258,16 +258,15 @@ def selector_for(run: Run, recipe: Recipe, selection: Selection) -> tuple[PerRel
     F1.
 
     What labelled rows state is left out if the run learns from none. Raise InputError if the thresholds do not fit, or
-    if a precision is given without tuned thresholds.
+    if a precision is given without tuned thresholds, and LmkbcError if no relation reaches it.
     """
     precision, untuned = selection["precision"], selection["untuned"]
-    if precision is not None and not 0 < precision < 1:
-        raise OptionError("precision", f"is {precision:g}: give a share between 0 and 1, as in 0.9")
     if selection["any_thresholds"] and untuned:
         raise OptionError("untuned", "uses no thresholds, and any thresholds are asked for too: give one of the two")
     selector, how = _untuned(recipe) if untuned else _selector(run, recipe, selection["any_thresholds"])
     if precision is not None:
         selector, how = _at_precision(run, recipe, selector, how, precision)
+    check_all_read(recipe, selector)
     if run.learn_from == ():
         selector = Unstated.of(selector, run.statements)
         how |= {"how": f"{how['how']}, without what labelled rows state"}
@@ -275,20 +274,41 @@ def selector_for(run: Run, recipe: Recipe, selection: Selection) -> tuple[PerRel
 
 
 def _at_precision(
-    run: Run, recipe: Recipe, selector: PerRelation, how: dict[str, Any], precision: float
+    run: Run, recipe: Recipe, selector: PerRelation, how: dict[str, Any], asked: float | str
 ) -> tuple[PerRelation, dict[str, Any]]:
     """Return the selector that promises a precision, with a description. InputError without tuned thresholds."""
     edition = run.edition.name
     if not selector.curves:
-        raise InputError(
-            f"--precision needs thresholds of edition {edition} and system {recipe.name}, tuned with confidences: run "
-            f"'lmkbc tune --edition {edition} --system {recipe.name}' first"
+        raise OptionError(
+            "precision",
+            f"needs thresholds of edition {edition} and system {recipe.name}, tuned with confidences: run "
+            f"'lmkbc tune --edition {edition} --system {recipe.name}' first",
         )
+    precision = surest(selector.curves.values(), float(asked.removeprefix(BEST))) if isinstance(asked, str) else asked
     sure = at_precision(selector, precision)
     reached = len(sure.reached)
+    if not reached:
+        raise nothing_sure(selector, asked)
     below = sorted(set(selector.curves) - set(sure.reached))
     promised = f"precision {precision:g}, promised by {reached} of {counted(len(selector.curves), 'relation')}"
     return sure, how | {"how": f"{how['how']}, at {promised}", "precision": precision, "below_precision": below}
+
+
+def nothing_sure(selector: PerRelation, precision: float | str) -> LmkbcError:
+    """Return the error that nothing reaches a precision, with the best of each relation and what to give instead."""
+    best = sorted(
+        ((curve.points[-1], name) for name, curve in selector.curves.items() if curve.points),
+        key=lambda one: (-one[0].precision, one[1]),
+    )
+    lower = f"give --precision {best[0][0].precision:g}, or best:0.1 for the surest" if best else "tune on more rows"
+    return LmkbcError(
+        f"no object reaches --precision {precision}, so nothing was written; {lower}; the best of each relation in "
+        "tuning: "
+        + (
+            "; ".join(f"{name}: {point.precision:.2f} at recall {point.recall:.2f}" for point, name in best)
+            or "none promises any precision"
+        )
+    )
 
 
 def _untuned(recipe: Recipe) -> tuple[PerRelation, dict[str, Any]]:

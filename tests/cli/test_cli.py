@@ -124,7 +124,7 @@ def test_tuning_writes_thresholds_that_predict_uses(run: Path, here: Command) ->
     out, _ = here.done("evaluate", "sure/predictions.jsonl", "--edition", "mini", "--json")
     assert json.loads(out)["macro_p"] > 0.8
     told = here.fails("predict", "-e", "mini", "--system", "prior", "--precision", "90")
-    assert told == "error: --precision is 90: give a share between 0 and 1, as in 0.9\n"
+    assert told == "error: --precision is 90: give a share between 0 and 1, as in 0.9, or best:0.1\n"
     told = here.fails("predict", "-e", "mini", "--system", "prior", "--precision", "0.8")
     assert told.startswith("error: --precision needs thresholds of edition mini and system prior, tuned with confid")
     assert told.count("\n") == 1

@@ -12,7 +12,7 @@ from lmkbc.select.numeric import WeightedMedian
 from lmkbc.select.ranking import Ranking
 from lmkbc.select.rule import Rule
 from lmkbc.select.selector import PerRelation, confidences
-from lmkbc.types import Candidate, CandidateSet, Query
+from lmkbc.types import Candidate, CandidateSet, Query, Source, State
 from tests.candidates import candidate_set
 
 WEIGHTS = {"bias": -0.5, "score": 0.7, "share": 0.4, "lead": 0.3, "agreed": 0.2, "m:score": 0.6, "label_prior": -0.1}
@@ -92,3 +92,22 @@ def test_scores_are_probabilities_where_the_rule_reads_them_so(rule: Rule, proba
     (sure,) = confidences(PerRelation(rule), [found])
     assert sure.calibrated is probable
     assert sure.p == (0.9, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("named", "draws", "expected"),
+    [(1, 1, 2 / 3), (1, 3, 2 / 7), (3, 3, 6 / 7), (10, 10, 20 / 21), (0, 2, 0.0)],
+)
+def test_a_share_of_few_samples_is_less_sure(named: int, draws: int, expected: float) -> None:
+    sampled = Candidate("a", named / draws, (Source("m", "0"),))
+    states = (State.ANSWERED,) * draws
+    for unread in ((), (State.UNPARSED, State.MISSING)):  # these name nothing, and are no evidence for it
+        found = CandidateSet(
+            Query("s", "r"), (sampled, Candidate("b", 0.5, (Source("statistics"),))), (*states, *unread)
+        )
+        for rule, p, calibrated in (
+            (Cutoff(threshold=0.5), expected, False),
+            (ExpectedF1(), named / draws, True),  # reads them as probabilities
+        ):
+            (made,) = confidences(PerRelation(rule), [found])
+            assert (made.p, made.calibrated) == ((pytest.approx(p), 0.5), calibrated)

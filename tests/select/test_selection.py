@@ -13,6 +13,7 @@ from space import SPACE
 
 import lmkbc
 import lmkbc.workspace
+from lmkbc.errors import LmkbcError
 from lmkbc.run.saved import InSample, SavedRun
 from lmkbc.select.cutoffs import TopK
 from lmkbc.select.selector import PerRelation
@@ -178,9 +179,12 @@ def test_what_a_run_leaves_of_its_rules_is_left_out_everywhere(
     given: dict[str, Any] = {"edition": "mini", "workspace": "space", "files": [files["gpt-4"]], "offline": True}
     tuning = lmkbc.tune("val", trials=0, folds=2, write=False, **given)
     assert not any(made.objects for made in tuning.tuned.predictions)
-    options: list[dict[str, Any]] = [{}, {"untuned": True}, {"precision": 0.1}]
+    options: list[dict[str, Any]] = [{}, {"untuned": True}]
     for place, more in enumerate(options):
         run = lmkbc.predict("val", out=f"run{place}", **given, **more)
         assert not any(run.predictions["objects"].list.len())
+    with pytest.raises(LmkbcError, match="none promises any precision"):
+        lmkbc.predict("val", out="sure", **given, precision=0.1)
+    assert not Path("sure").exists()
     answer = lmkbc.ask(VAL[0].query.subject, VAL[0].query.relation, **given)
     assert not any(one.kept for one in answer.objects)

@@ -49,7 +49,7 @@ def test_a_row_per_object_and_one_for_each_query_without() -> None:
         (None, None, 0.5),
         ("1284000.5", "km2", 1.0),
     ]
-    assert tables.facts.select("sources", "model", "run", "calibrated").row(0) == (["model#0"], "model", "run", False)
+    assert tables.facts.select("sources", "model", "run", "calibrated").row(0) == (["model"], "model", "run", False)
     assert tables.nothing.select("subject_row", "reason", "confidence").rows() == [
         (1, "abstained", 0.75),
         (2, "dropped", None),

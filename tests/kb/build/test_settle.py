@@ -96,7 +96,7 @@ def test_the_surest_subject_keeps_an_object_and_an_entity_one_value(
     }
     assert len(facts) + len(removed) == 20
     merged = facts.filter(subject="Land 4", object="Land 4")
-    assert merged["more_sources"].to_list() == [["model#0"]]
+    assert merged["more_sources"].to_list() == [["model"]]
 
 
 def test_entities_have_the_names_and_votes_of_all_their_mentions(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:

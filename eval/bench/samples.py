@@ -1,0 +1,50 @@
+"""Reliability of shares of samples as confidences, without tuning: as pooled, and shrunk by the number of samples.
+
+Each row is a file of recorded answers. "ECE" is the expected calibration error over all candidates in ten bins of equal
+width, and "Brier" the mean squared error. The prior of `lmkbc.select.selector.shrunk` is one number for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from eval.bench import few_of, parsed
+from eval.bench.figures import Table
+from eval.bench.recorded import GEMMA, ROWS, Row, context_of, proposed, row_parser
+from lmkbc.recipe import read_recipe
+from lmkbc.select.selector import shrunk
+from lmkbc.tune.confidence import Reliability
+from lmkbc.tune.outcomes import Outcomes
+from lmkbc.workspace import Workspace
+
+SAMPLED = {name: ROWS[name] for name in ("Qwen", "GPT-4", "GPT-3.5")} | {
+    "Gemma": Row("2026 val, Gemma, one sample", "2026", (GEMMA,), None)
+}
+
+
+def main(argv: Sequence[str]) -> None:
+    parser = row_parser(__doc__, *SAMPLED)
+    parser.add_argument("--limit", type=int, help="queries of a split, about so many, evenly spaced")
+    given = parsed(parser, argv, rows=["Qwen"], limit=40)
+    workspace, table = Workspace(data=given.data), Table("samples", "recorded answers")
+    for row in map(SAMPLED.__getitem__, given.rows):
+        edition = workspace.edition(row.edition)
+        examples = few_of(workspace.examples(edition, edition.held_out), given.limit)
+        sets = proposed(context_of(workspace, edition, row.files), read_recipe(workspace, row.system), examples)
+        outcomes = Outcomes(sets, examples, edition)
+        query, place = np.nonzero(outcomes.ranking.scores >= 0)
+        share, right = outcomes.ranking.scores[query, place], np.minimum(outcomes.gains[query, place], 1).astype(float)
+        samples = np.array([sum(draw.is_answer for draw in one.draws) for one in sets])[query]
+        before, after = (Reliability.of(sure, right, query) for sure in (share, shrunk(share, samples)))
+        table.add(
+            row.label,
+            {
+                "samples": f"{samples.mean():.1f}",
+                "ECE, share": f"{before.ece:.3f}",
+                "ECE, shrunk": f"{after.ece:.3f}",
+                "Brier, share": f"{before.brier:.3f}",
+                "Brier, shrunk": f"{after.brier:.3f}",
+            },
+        )

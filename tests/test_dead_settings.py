@@ -1,0 +1,110 @@
+"""Settings that have no effect: each is refused where the recipe shows it, and accepted beside what reads it."""
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import Command
+from opened import CUTOFF, recipe_file, recipe_of
+
+from lmkbc.errors import InputError
+from lmkbc.recipe import check_all_read
+from lmkbc.select.calibration import Calibration
+from lmkbc.select.composed import AbstentionThreshold, Verified
+from lmkbc.select.cutoffs import Cutoff, Quorum
+from lmkbc.select.expected_f1 import Calibrated
+from lmkbc.select.selector import PerRelation
+
+CHAT = {"component": "chat", "model": "m"}
+RANKING = {"component": "causal", "model": "m"}
+DEAD: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], str, str]] = [
+    (CHAT, {"verify": {}}, {"select": {"rule": "verified", "inner": CUTOFF}}, "verify", "a rule such as 'verified'"),
+    (CHAT, {"shots": {"k": 0, "names": 3}}, {"shots": {"k": 0, "one_empty": True, "names": 3}}, "shots.names", "k of"),
+    (CHAT, {"shots": {"seed": 3}}, {"relations": {"area": {"shots": {"method": "log"}}}}, "shots.seed", "that draws"),
+    (CHAT, {"shots": {"empty": 0.2}}, {"shots": {"empty": 0.2, "method": "balanced"}}, "shots.empty", "'balanced'"),
+    (
+        CHAT,
+        {"sampling": {"temperature": 0.7, "first_temperature": 0.0}},
+        {"sampling": {"temperature": 0.7, "first_temperature": 0.0, "samples": 2}},
+        "sampling.temperature",
+        "a draw after the first",
+    ),
+    (
+        RANKING,
+        {"ranking": {}, "sampling": {"samples": 3}},
+        {"ranking": None},
+        "sampling.samples",
+        "a model that writes",
+    ),
+    (
+        RANKING,
+        {"ranking": {"calibration": "neutral", "subjects": 3}},
+        {"ranking": {"subjects": 3}},
+        "ranking.subjects",
+        "calibration 'background'",
+    ),
+    (
+        CHAT,
+        {"context": {"words": 90}},
+        {"context": {"words": 90, "provider": "titles", "path": "x.jsonl"}, "closed_book": False},
+        "context.words",
+        "provider 'titles'",
+    ),
+    (
+        CHAT,
+        {"verify": {"samples": 3}, "select": {"rule": "verified", "inner": CUTOFF}},
+        {"verify": {"samples": 3, "by": "text"}},
+        "verify.samples",
+        "a check that reads texts",
+    ),
+    (
+        CHAT,
+        {"prompt": {"ask": "{question} {x}", "steps": [{"name": "x", "ask": "{subject}", "every": 5}]}},
+        {"prompt": {"ask": "{x}", "steps": [{"name": "x", "ask": "{subject}", "every": 5, "parse_as": "span"}]}},
+        "prompt.steps[0].every",
+        "'span'",
+    ),
+    (CHAT, {"pool": {"per": "draw"}}, {"generate": [CHAT, {**CHAT, "name": "b"}]}, "per", "several generators"),
+    (CHAT, {"link": {"evidence": ["train"], "typed": []}}, {"link": {"typed": []}}, "typed", "evidence 'search'"),
+]
+"""Generator, settings of which one has no effect, settings that give it one, that setting, and what reads it."""
+
+
+@pytest.mark.parametrize(("generator", "dead", "read", "setting", "reader"), DEAD, ids=[one[3] for one in DEAD])
+def test_a_setting_without_effect_is_refused(
+    generator: dict[str, Any],
+    dead: dict[str, Any],
+    read: dict[str, Any],
+    setting: str,
+    reader: str,
+    command: Command,
+    tmp_path: Path,
+) -> None:
+    def written(tables: dict[str, Any]) -> Path:
+        parts = {name: tables[name] for name in ("pool", "link", "select") if name in tables}
+        own = {name: value for name, value in tables.items() if name not in (*parts, "generate") and value is not None}
+        return recipe_file(tmp_path / "r.toml", *tables.get("generate", [generator | own]), **parts)
+
+    path = written(dead)
+    for words in (("systems", "check"), ("predict", "-e", "mini", "-s", "val", "--offline", "--system")):
+        told = command.fails(*words, path)
+        assert f"setting {setting!r} has no effect: only " in told
+        assert reader in told
+    command.done("systems", "check", written(dead | read))
+
+
+def test_a_check_counts_where_a_rule_or_learned_thresholds_use_it() -> None:
+    recipe = recipe_of(CHAT | {"verify": {}})
+    judging = Calibration(weights={"score": 1.0, "verification": 0.5})
+    for selector, is_read in (
+        (PerRelation(Cutoff(threshold=0.5)), False),
+        (PerRelation(Quorum(models=2)), False),
+        (PerRelation(Quorum(models=2, min_verification=0.5)), True),
+        (PerRelation(Cutoff(threshold=0.5), {"x": Verified(inner=Cutoff(threshold=0.5))}), True),
+        (PerRelation(AbstentionThreshold(threshold=0.5, inner=Calibrated.by(judging, Cutoff(threshold=0.5)))), True),
+        (PerRelation(Cutoff(threshold=0.5), calibrations={"x": judging}), True),
+        (PerRelation(Cutoff(threshold=0.5), calibrations={"x": Calibration(weights={"score": 1.0})}), False),
+    ):
+        with nullcontext() if is_read else pytest.raises(InputError, match="'verify' has no effect"):
+            check_all_read(recipe, selector)
