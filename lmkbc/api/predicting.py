@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from lmkbc.api.comparing import Comparisons, compare
 from lmkbc.api.data_frames import shown
-from lmkbc.api.keywords import keywords, opened_subset
+from lmkbc.api.keywords import keywords, opened_relation, opened_subset
 from lmkbc.api.pages import Page, report
 from lmkbc.api.scores import HasRun, Scores, run_edition, score
 from lmkbc.edition import Edition
@@ -23,13 +23,14 @@ from lmkbc.errors import InputError
 from lmkbc.progress import ExpectedStep, Report, silent
 from lmkbc.run.options import OneRelation, RunOptions, SelectedRunOptions, Selection, Split, settled
 from lmkbc.run.saved import SavedRun
+from lmkbc.types import Query
 from lmkbc.workspace import Workspace, has_gold
 
 if TYPE_CHECKING:
     import polars as pl
 
     from lmkbc.run.directory import RunCounts
-    from lmkbc.run.estimate import Estimate
+    from lmkbc.run.estimate import Estimate, Plan
 
 
 @dataclass(frozen=True)
@@ -242,6 +243,26 @@ def estimate(
     queries = subset.rows(run.workspace.queries(edition, run.split), lambda query: query.relation)
     own = out or run_directory.named(edition.name, run.split, recipe.name, None if subset.is_whole else subset)
     return estimate_run(run, recipe, queries, run_directory.timings(edition.name, recipe.name, Path(own)), progress)
+
+
+@keywords
+def plans(
+    split: str | None = None,
+    *,
+    subject: str = "",
+    relation: str | Sequence[str] | None = None,
+    limit: int | None = None,
+    **options: Unpack[RunOptions],
+) -> list[Plan]:
+    """Return all requests that may be sent about the queries of a split, or about a subject and its relation."""
+    from lmkbc.run.estimate import plans as plans_of  # here, since it loads the modules of models
+
+    if subject and isinstance(relation, str):
+        run, recipe, name = opened_relation(options, relation)
+        return list(plans_of(run, recipe, [Query(subject, name)]))
+    run, recipe, subset = opened_subset(options, split, relation, limit)
+    queries = subset.rows(run.workspace.queries(run.edition, run.split), lambda query: query.relation)
+    return list(plans_of(run, recipe, list(queries)))
 
 
 @keywords

@@ -174,13 +174,16 @@ class Recall:
 
     def find(self, queries: Sequence[Query]) -> list[tuple[Passage, ...] | None]:
         """Return a passage without a title per query; () if the model writes nothing, None if its call failed."""
-        replies = paragraphs(self._model, [self._prompt(query) for query in queries])
+        texts = [recall_prompt(self._relations[query.relation], query.subject) for query in queries]
+        replies = paragraphs(self._model, texts)
         return [None if text is None else (Passage("", text.strip()),) if text.strip() else () for text in replies]
 
-    def _prompt(self, query: Query) -> str:
-        relation, subject = self._relations[query.relation], one_line(query.subject)
-        question = fill(relation.question, {"subject": subject})
-        return fill(PROMPT, {"subject": subject, "type": relation.subject_type.noun, "question": question})
+
+def recall_prompt(relation: Relation, subject: str) -> str:
+    """Return the question of "recall" about a subject."""
+    name = one_line(subject)
+    question = fill(relation.question, {"subject": name})
+    return fill(PROMPT, {"subject": name, "type": relation.subject_type.noun, "question": question})
 
 
 def search(known: Vectors, vectors: Vectors, k: int) -> Iterator[tuple[Vectors, npt.NDArray[np.int64]]]:

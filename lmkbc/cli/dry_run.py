@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from lmkbc.cli.terminal import note, progress, show_json, show_table
+import typer
+
+from lmkbc.cli.terminal import note, progress, show_json, show_table, tame
 from lmkbc.errors import counted
 
 if TYPE_CHECKING:
-    from lmkbc.run.estimate import Estimate
+    from lmkbc.models.base import PlannedRequest
+    from lmkbc.run.estimate import Estimate, Plan
 
-COUNTS = ("requests", "stored", "prompt_tokens", "answer_tokens")
+COUNTS = ("requests", "further", "stored", "prompt_tokens", "answer_tokens")
 
 
 def show_estimate(make: Callable[..., Estimate], given: Mapping[str, Any], *, json: bool = False) -> None:
@@ -28,25 +31,72 @@ def show_estimate(make: Callable[..., Estimate], given: Mapping[str, Any], *, js
         return
     rows = [[one.name, *(getattr(one.asked, name, None) for name in COUNTS), one.cost] for one in estimate.generators]
     rows.append(["*** Sum ***", *map(estimate.total, COUNTS), estimate.cost])
-    columns = ["generator", "requests", "stored answers", "prompt tokens", "answer tokens at most", "cost at most"]
+    limit = "at most" if estimate.is_bound else "about"
+    columns = ["generator", "requests", "may follow", "stored answers"]
+    columns += [f"{what} {limit}" for what in ("prompt tokens", "answer tokens", "cost")]
     show_table(columns, rows)
     for sentence in _remarks(estimate):
         note(sentence)
+
+
+def show_prompts(plans: Iterable[Plan], *, json: bool = False) -> None:
+    """Show all requests about some queries as they would be sent, on stdout."""
+    rows = [
+        {"generator": name, "SubjectEntity": query.subject, "Relation": query.relation} | _request(planned)
+        for name, query, requests in plans
+        for planned in requests
+    ]
+    if json:
+        show_json(rows)
+        return
+    for row in rows:
+        number = row["times"] * row["n"]
+        often = f"up to {number} answers" if row["times"] > 1 else counted(number, "answer")
+        how = "".join(f", {name} {value!r}" for name, value in row["sampling"].items())
+        about = ": ".join(row[name] for name in ("generator", "SubjectEntity", "Relation", "part"))
+        typer.echo(tame(f"=== {about}, {often}{how}"))
+        turns = row["prompt"]
+        text = turns if isinstance(turns, str) else "\n\n".join(f"[{one['role']}]\n{one['content']}" for one in turns)
+        typer.echo(tame(f"{text}\n"))
+    if not rows:
+        note("the system sends no text to a language model")
+
+
+def _request(planned: PlannedRequest) -> dict[str, Any]:
+    prompt, sampling = planned.request.prompt, planned.request.sampling
+    names = ("temperature", "top_p", "max_tokens", "stop", "seed")
+    given = {name: getattr(sampling, name) for name in names if getattr(sampling, name) is not None}
+    if prompt.form == "completion" and planned.request.stops:
+        given.setdefault("stop", planned.request.stops)
+    return {
+        "part": planned.name,
+        "times": planned.times,
+        "n": len(planned.request.draws),
+        "sampling": given,
+        "prompt": prompt.text if prompt.form == "completion" else prompt.messages(),
+    }
 
 
 def _remarks(estimate: Estimate) -> Iterator[str]:
     yield f"{counted(estimate.queries, 'query')}; nothing was asked, and nothing written"
     if guessed := estimate.total("estimated"):
         yield (
-            f"tokens of {guessed} requests are an estimate, four characters each: the server alone has the model's "
-            "tokenizer"
+            f"prompt tokens of {guessed} requests are a bound, one for 2.5 bytes and 8 a turn: only the server has the "
+            "model's tokenizer; one that ignores n reads a prompt once for each sample"
         )
-    if names := [one.name for one in estimate.generators if one.further]:
-        yield f"{', '.join(names)}: requests that depend on answers are not counted, since there are no answers yet"
+    if further := estimate.total("further"):
+        yield (
+            f"at most {further} requests may follow, since they depend on answers, such as verification: tokens and "
+            "cost count all of them, with answers of full length"
+        )
+    if names := [one.name for one in estimate.generators if not one.bounded]:
+        yield f"{', '.join(names)}: the recipe limits no answer (sampling.max_tokens), so this is no upper bound"
+    if estimate.links:
+        yield "requests of the steps link and group are not counted, since they depend on names that answers hold"
     if guessed and estimate.cost is None:
         yield "the cost of servers is not known: give --prices PROMPT,ANSWER per million tokens"
     if estimate.seconds is not None and estimate.timed is not None:
-        yield f"about {_length(estimate.seconds)}, at the rate of the run in {estimate.timed.parent}"
+        yield f"about {_length(estimate.seconds)} for what is certain, at the rate of {estimate.timed.parent}"
     elif estimate.total("requests"):
         yield "the duration is not known: no earlier run of this system has asked anything"
 
@@ -65,7 +115,7 @@ def _as_json(estimate: Estimate) -> dict[str, Any]:
             "name": one.name,
             "asked": {name: getattr(one.asked, name) for name in names} if one.asked else None,
             "cost": one.cost,
-            "further": one.further,
+            "bounded": one.bounded,
         }
         for one in estimate.generators
     ]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from inspect import signature
+from typing import Annotated, Any
 
-from lmkbc.api.predicting import PredictedRun, estimate
+from msgspec import Meta
+
+from lmkbc.api.predicting import PredictedRun, estimate, plans
 from lmkbc.api.predicting import predict as make_run
-from lmkbc.cli.dry_run import show_estimate
+from lmkbc.cli.dry_run import show_estimate, show_prompts
 from lmkbc.cli.terminal import note, progress
 from lmkbc.cli.typed import made_from
-from lmkbc.errors import counted
+from lmkbc.errors import OptionError, counted
 from lmkbc.run import submission
 from lmkbc.run.saved import SavedRun
 
@@ -29,10 +32,22 @@ RULES = {
 
 
 @made_from(make_run)
-def predict(*, dry_run: bool = False, **given: Any) -> None:
+def predict(
+    *,
+    dry_run: bool = False,
+    show: Annotated[
+        int | None, Meta(ge=1, description="With --dry-run: print all that would be sent about the first N queries.")
+    ] = None,
+    **given: Any,
+) -> None:
     """Make a checked submission for a split. It comes with candidates, links, and a manifest of all inputs."""
     start = time.monotonic()
+    if show and not dry_run:
+        raise OptionError("show", "prints what a run would send: add --dry-run")
     if dry_run:
+        options = {name: given[name] for name in signature(plans).parameters if name in given}
+        if show:
+            show_prompts(plans(**options | {"limit": min(show, given["limit"] or show)}))
         show_estimate(estimate, given)
         return
     with progress() as report:

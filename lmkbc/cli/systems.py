@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from lmkbc.api.predicting import plans
+from lmkbc.cli.dry_run import show_prompts
 from lmkbc.cli.terminal import note, show_json, show_table, tame
 from lmkbc.errors import counted
 from lmkbc.recipe import RecipeFile, check_all_read, read_file, read_recipe
@@ -46,8 +48,23 @@ def _summary(file: RecipeFile) -> dict[str, Any]:
 
 
 @app.command("show", epilog="Example: lmkbc systems show recorded-embedded > my.toml")
-def show(system: Annotated[str, typer.Argument(help="A recipe's name or TOML file.")], json: bool = False) -> None:
-    """Print a recipe as TOML, to start your own from."""
+def show(
+    system: Annotated[str, typer.Argument(help="A recipe's name or TOML file.")],
+    prompt: Annotated[
+        tuple[str, str] | None,
+        typer.Option("--prompt", metavar="SUBJECT RELATION", help="Print all that would be sent about a query."),
+    ] = None,
+    edition: Annotated[str | None, typer.Option("-e", "--edition", help="Edition of relation and examples.")] = None,
+    json: bool = False,
+) -> None:
+    """Print a recipe as TOML, to start your own from; or what it asks about a query, which needs no model.
+
+    Where later requests depend on answers, their prompts have slots, such as {object}.
+    """
+    if prompt:
+        subject, relation = prompt
+        show_prompts(plans(subject=subject, relation=relation, system=system, edition=edition), json=json)
+        return
     space = Workspace()
     path = space.recipe_path(system)
     if json:

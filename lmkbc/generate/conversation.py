@@ -20,8 +20,19 @@ from lmkbc.ask.context import Provider, as_context, gathered
 from lmkbc.ask.plan import PromptBuilder, Slots
 from lmkbc.ask.prompts import one_line
 from lmkbc.ask.style import VERDICTS, YEARS, Step
-from lmkbc.models.base import CUT_OFF, WITHHELD, Dialogue, Prompt, Reply, Request, Response
+from lmkbc.models.base import (
+    CUT_OFF,
+    WITHHELD,
+    Dialogue,
+    PlannedRequest,
+    Prompt,
+    Reply,
+    Request,
+    Response,
+    Sampling,
+)
 from lmkbc.models.local.endings import list_end
+from lmkbc.models.server.limits import GUESSED_ANSWER
 from lmkbc.models.thoughts import answer_of
 from lmkbc.notes import Notes, Passage, Replies
 from lmkbc.relation import Kind, Relation, Shape
@@ -84,6 +95,11 @@ def _span(step: Step, text: str) -> Iterator[str]:
     for slot in range(first // width, last // width + 1):
         start, end = max(slot * width, first), min(slot * width + width - 1, last)
         yield str(start) if start == end else f"{start} to {end}"
+
+
+def answer_tokens(sampling: Sampling) -> int:
+    """Return the most tokens of an answer; a guess if the sampling does not limit it."""
+    return sampling.max_tokens or GUESSED_ANSWER
 
 
 DENIED = Reply("[]")
@@ -220,6 +236,15 @@ def _parted(request: Request) -> list[Request]:
     return [alone, *([replace(request, draws=tuple(others), sampling=rest)] if others else [])]
 
 
+def _planned(
+    name: str, request: Request, times: int, sizes: Mapping[str, int], *, apart: bool
+) -> Iterator[PlannedRequest]:
+    """Yield a request for some draws, each of them alone if their prompts differ."""
+    for part in _parted(request):
+        alone, often = (replace(part, draws=part.draws[:1]), times * len(part.draws)) if apart else (part, times)
+        yield PlannedRequest.filled(name, alone, often, sizes)
+
+
 def together(wanted: Iterable[tuple[Prompt, int]]) -> dict[Prompt, list[int]]:
     """Return prompt -> its draws, each once, in order."""
     draws: defaultdict[Prompt, dict[int, None]] = defaultdict(dict)
@@ -277,6 +302,39 @@ class Conversation:
         found = self.candidates(query, parts)
         nil_probabilities = (Nil(share, (Source(self._name, name),)) for name, share in chain.nil_probabilities.items())
         return replace(found, nil_probabilities=(*found.nil_probabilities, *nil_probabilities))
+
+    def plan(self, query: Query, context: str, longest: Mapping[str, int]) -> Iterator[PlannedRequest]:
+        """Yield the requests that may be sent about a query, in order, with slots for what only answers say.
+
+        longest: slot of the context -> most tokens of an answer in its place.
+        """
+        plan = self._asking.plan(query)
+        draws, style, slots, sizes = plan.sampling.samples, plan.style, dict[str, str](), dict(longest)
+        branches, apart = 1, False  # questions of a draw, and whether draws have prompts of their own
+        for step in style.steps:
+            sampling, size = step.sampling(plan.sampling), max(map(len, step.items), default=0)
+            if not step.items:
+                once, size = step.parse_as == "existence", answer_tokens(sampling)
+                prompt = self._asking.step(query, step, {} if once else slots)
+                request = Request(prompt, tuple(range(sampling.samples)), sampling, ("\n",))
+                each = sampling.samples > 1 and apart and not once
+                times = 1 if once else branches * (draws if apart and not each else 1)
+                yield from _planned(f"step {step.name!r}", request, times, sizes, apart=each)
+                apart = apart or (sampling.samples > 1 and step.parse_as not in VERDICTS)
+            branches *= step.branches
+            if step.parse_as not in VERDICTS:
+                slots[step.name], sizes[step.name] = f"{{{step.name}}}", size
+        prompt = self._asking.prompt(query, context, slots)
+        yield from _planned("question", self._request(query, prompt, range(draws)), branches, sizes, apart=apart)
+        sizes["answer"], answer = answer_tokens(plan.sampling), "{answer}"
+        turn = self._asking.follow_up(query, context)
+        further = {
+            "follow-up": prompt.followed(answer, turn) if turn else None,
+            "repair": self._asking.repair(query, answer),
+        }
+        for name, after in further.items():
+            if after:
+                yield from _planned(name, self._request(query, after, range(draws)), branches, sizes, apart=True)
 
     def _answers(self, query: Query, course: Course) -> Dialogue[list[list[Reply | None]]]:
         """Return part -> draw -> reply for the query itself.

@@ -5,26 +5,40 @@ The model writes its answers, or ranks the known objects of a relation. Every ba
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 from lmkbc.answer.clean import Clean
-from lmkbc.ask.context import ContextSettings, Provider, located, provider
+from lmkbc.ask.context import ContextSettings, Provider, located, provider, recall_prompt
 from lmkbc.ask.plan import PromptBuilder, PromptSettings
 from lmkbc.errors import refuse
 from lmkbc.generate.access import is_given, open_model, runs_here
-from lmkbc.generate.conversation import Conversation
+from lmkbc.generate.conversation import Conversation, answer_tokens
 from lmkbc.generate.option_ranking import CandidateRanking, RankingGenerator
 from lmkbc.generate.recorded import replayed
 from lmkbc.generate.replay import Replay
 from lmkbc.generate.spec import GeneratorQuestions, GeneratorSpec, Relations, check_names
 from lmkbc.generate.verify import Check, FactCheck, Verifying
-from lmkbc.models.base import LOCAL_EXTRAS, WITHHELD, WRITTEN, Dialogue, LanguageModel, Outcome, Reply, next_requests
+from lmkbc.models.base import (
+    LOCAL_EXTRAS,
+    WITHHELD,
+    WRITTEN,
+    Dialogue,
+    LanguageModel,
+    Outcome,
+    PlannedRequest,
+    Reply,
+    Sampling,
+    next_requests,
+)
 from lmkbc.models.identity import model_name
+from lmkbc.models.plain_questions import plain_request
 from lmkbc.models.reference import ModelReference
+from lmkbc.models.server.limits import GUESSED_ANSWER
 from lmkbc.notes import Notes
 from lmkbc.relation import OTHERS
 from lmkbc.run.run import Run
@@ -106,6 +120,40 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
             yield GeneratorQuestions(name, self, generator.generate)
 
     @property
+    def is_bounded(self) -> bool:
+        """Return whether the recipe limits its answers, and so what may follow them."""
+        if self.ranking is not None:
+            return self.verify is None
+        samplings = [self.about(name)[2] for name in ("", *self.relations)]
+        samplings += [step.sampling(self.sampling) for style in self.styles for step in style.steps if step.ask]
+        return all(sampling.max_tokens for sampling in samplings)
+
+    def planner(self, run: Run) -> Callable[[Query, str], Iterator[PlannedRequest]]:
+        """Return a function that yields all requests that may be sent about a query, in order; the first one is sent.
+
+        Its second argument is the text that was found for the prompt, if it does not come from the model.
+        """
+        asking, schema = self.asking(run), self.schema and not runs_here(self, run)
+        conversation = Conversation(asking, run.relations, "", None, Notes(), clean=self.clean, schema=schema)
+        check = self.verify and FactCheck(cast(LanguageModel, None), self.verify, run.relations, run.train)
+        recalls = self.context.provider == "recall"
+
+        def planned(query: Query, context: str) -> Iterator[PlannedRequest]:
+            if recalls:
+                text = recall_prompt(run.relations[query.relation], query.subject)
+                yield PlannedRequest("recall", plain_request(text, Sampling(temperature=0.0), ("\n\n",)))
+            yield from conversation.plan(query, "{context}" if recalls else context, {"context": GUESSED_ANSWER})
+            if check:
+                style, sampling = asking.plan(query).style, asking.plan(query).sampling
+                replies = sampling.samples * math.prod(step.branches for step in style.steps)
+                longest = answer_tokens(sampling)
+                named = style.most or longest // 2 + 1  # a name and what separates it from the next one
+                objects = self.ranking.objects if self.ranking else replies * named
+                yield from check.plan(query, objects, replies * longest)
+
+        return planned
+
+    @property
     def called(self) -> tuple[str, ...]:
         """Return its name, its model, and the model without the owner."""
         names = self.name, self.model, (self.model or "").rpartition("/")[2]
@@ -128,7 +176,7 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
 
     def open(self, run: Run, notes: Notes) -> Generator:
         """Return the generator over the model or over recorded answers, with the verifier around it."""
-        model = cache(lambda: self._opened(run, notes))
+        model = cache(lambda: self.model_of(run, notes))
 
         def asks() -> Generator:
             return self._over(model(), run, notes)
@@ -141,7 +189,8 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
             return generator
         return Verifying(generator, FactCheck(model(), self.verify, run.relations, run.train, notes), notes)
 
-    def _opened(self, run: Run, notes: Notes) -> LanguageModel:
+    def model_of(self, run: Run, notes: Notes) -> LanguageModel:
+        """Return the opened model."""
         tables = self.sampling.extra, *(item.sampling.get("extra", {}) for item in self.relations.values())
         extras = {f"sampling.extra.{name}" for extra in tables for name in extra if name not in LOCAL_EXTRAS}
         return open_model(

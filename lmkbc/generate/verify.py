@@ -23,8 +23,8 @@ from lmkbc.ask.examples import ExampleSelector, Method, Shots
 from lmkbc.ask.prompts import fill, one_line
 from lmkbc.ask.style import check_slots
 from lmkbc.errors import refuse
-from lmkbc.models.base import LanguageModel
-from lmkbc.models.plain_questions import paragraphs, texts, word_log_probabilities
+from lmkbc.models.base import LanguageModel, PlannedRequest, Sampling
+from lmkbc.models.plain_questions import FIRST_WORD, paragraphs, plain_request, texts, word_log_probabilities
 from lmkbc.names import folded_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation, Shape
@@ -32,6 +32,8 @@ from lmkbc.settings import ReadBy
 from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query, grouped
 
 Variant = Literal["statement", "reverse"]
+STATEMENT, QUESTION, REVERSE, LONG_REPLY = 4, 8, 32, 100
+"""Most tokens of a reply to a statement, to a question of a recipe, to the reverse, and of one that is read whole."""
 Fact = tuple[str, str, bool]
 """Subject, object, and whether the fact holds."""
 
@@ -179,20 +181,43 @@ class FactCheck:
         self, facts: Sequence[tuple[Query, str]], question: FactQuestion
     ) -> Iterator[tuple[tuple[Query, str], float]]:
         """Yield each fact with the share of replies that affirm it; facts without any reply are left out."""
-        prompts = []
-        for query, text in facts:
-            subject = one_line(query.subject)
-            asked = fill(self._relations[query.relation].question, {"subject": subject})
-            prompts.append(fill(question.ask, {"subject": subject, "object": one_line(text), "question": asked}))
-        for fact, draws in zip(facts, self._texts(prompts, 8), strict=True):
+        prompts = [self._put(question, *fact) for fact in facts]
+        for fact, draws in zip(facts, self._texts(prompts, QUESTION), strict=True):
             words = _first_words(draws)
             if words:
                 yield fact, words.count(question.holds.casefold()) / len(words)
 
+    def _put(self, question: FactQuestion, query: Query, text: str) -> str:
+        subject = one_line(query.subject)
+        asked = fill(self._relations[query.relation].question, {"subject": subject})
+        return fill(question.ask, {"subject": subject, "object": one_line(text), "question": asked})
+
+    def plan(self, query: Query, objects: int, tokens: int) -> Iterator[PlannedRequest]:
+        """Yield what may be asked about a query's objects, with the slot {object}.
+
+        objects: their largest number. tokens: the most that all of them have together.
+        """
+        check, name = self._check, "{object}"
+        worded = {"statement": (self._stated, STATEMENT), "reverse": (self._reversed, REVERSE)}
+        asked = [(worded[one][0](query, name), worded[one][1]) for one in check.variants if self._checks(query)]
+        asked += [(self._put(one, query, name), QUESTION) for one in check.questions if self._checks(query)]
+        sampling = Sampling(temperature=check.sampling_temperature, samples=check.samples)
+        for text, longest in asked:
+            plain = plain_request(text, replace(sampling, max_tokens=longest), ("\n",))
+            if longest == STATEMENT and check.by == "probability":
+                plain = plain_request(text, FIRST_WORD)
+            elif longest == STATEMENT and check.denial == "reply":
+                plain = plain_request(text, replace(sampling, max_tokens=LONG_REPLY))
+            yield PlannedRequest("verification", plain, objects, text.count(name) * (tokens + objects))
+
+    def _checks(self, query: Query) -> bool:
+        spellings = self._relations[query.relation].spellings()
+        return not self._check.only or not set(self._check.only).isdisjoint(spellings)
+
     def _to_check(self, candidates: CandidateSet) -> Iterator[str]:
         """Yield the objects of a set to check. An object with only an id is left out."""
         relation = self._relations[candidates.query.relation]
-        if self._check.only and set(self._check.only).isdisjoint(relation.spellings()):
+        if not self._checks(candidates.query):
             return
         for candidate in candidates.candidates:
             unverified = candidate.text and candidate.verification is None
@@ -209,16 +234,22 @@ class FactCheck:
 
     def _judged(self, facts: Sequence[tuple[Query, str]]) -> Iterator[tuple[tuple[Query, str], float]]:
         """Yield each fact with the score of its statement; facts with unclear replies are left out."""
-        prompts = [self._worked(query) + self._question(query, text) for query, text in facts]
+        prompts = [self._stated(*fact) for fact in facts]
         yes, no = self._check.words
         if self._check.by == "probability":
             scores = [_share(*pair) for pair in word_log_probabilities(self._scorer, prompts, (yes, no))]
         elif self._check.denial == "reply":
-            replies = paragraphs(self._scorer, prompts, 100, "")
+            replies = paragraphs(self._scorer, prompts, LONG_REPLY, "")
             scores = [None if reply is None else float(reply.strip() != no) for reply in replies]
         else:
-            scores = [_votes(draws, yes, no) for draws in self._texts(prompts, 4)]
+            scores = [_votes(draws, yes, no) for draws in self._texts(prompts, STATEMENT)]
         yield from ((fact, score) for fact, score in zip(facts, scores, strict=True) if score is not None)
+
+    def _stated(self, query: Query, text: str) -> str:
+        return self._worked(query) + self._question(query, text)
+
+    def _reversed(self, query: Query, text: str) -> str:
+        return self._inverted(query) + self._blank(query, text)
 
     def _texts(self, prompts: Sequence[str], max_tokens: int) -> list[list[str]]:
         check = self._check
@@ -256,8 +287,8 @@ class FactCheck:
 
     def _backwards(self, facts: Sequence[tuple[Query, str]]) -> Iterator[tuple[tuple[Query, str], float]]:
         """Yield each fact with the share of replies that name the subject, given the object."""
-        prompts = [self._inverted(query) + self._blank(query, text) for query, text in facts]
-        for fact, draws in zip(facts, self._texts(prompts, 32), strict=True):
+        prompts = [self._reversed(*fact) for fact in facts]
+        for fact, draws in zip(facts, self._texts(prompts, REVERSE), strict=True):
             names_of = replace(self._relations[fact[0].relation], kind="entity", unit=None, shape=Shape())
             replies = [draw for draw in draws if draw.strip()]
             named = [parse(draw, names_of, fact[1]).objects for draw in replies]

@@ -16,6 +16,7 @@ from lmkbc.models.base import (
     Dialogue,
     Key,
     Outcome,
+    PlannedRequest,
     Prompt,
     Request,
     Response,
@@ -94,6 +95,7 @@ class CallCounter:
     answer_tokens: limits of the answers, or guesses without a limit.
     estimated: requests with estimated token counts.
     stored: answers in the store.
+    further: most requests that may follow, since they depend on answers; their tokens are in the sums.
     scored: model's identity and prompt, as a digest, of each prompt whose options are scored.
     """
 
@@ -102,6 +104,7 @@ class CallCounter:
     answer_tokens: int = 0
     estimated: int = 0
     stored: int = 0
+    further: int = 0
     scored: set[tuple[str, str]] = field(default_factory=set, repr=False)
     _keys: set[str] = field(default_factory=set, repr=False)
 
@@ -114,10 +117,19 @@ class CallCounter:
             self.answer_tokens += size.answer_tokens
             self.estimated += size.requests * size.estimated
 
+    def add_further(self, planned: PlannedRequest, size: Size) -> None:
+        """Count requests that may follow, as often as they may be sent, with answers of full length in their slots."""
+        self.further += size.requests * planned.times
+        self.prompt_tokens += size.prompt_tokens * planned.times + planned.held * size.requests
+        self.answer_tokens += size.answer_tokens * planned.times
+        self.estimated += size.requests * size.estimated * planned.times
+
     def taken(self) -> CallCounter:
         """Return the counts and start new ones; counted calls are not counted again."""
-        counts = CallCounter(self.requests, self.prompt_tokens, self.answer_tokens, self.estimated, self.stored)
-        self.requests = self.prompt_tokens = self.answer_tokens = self.estimated = self.stored = 0
+        names = ("requests", "prompt_tokens", "answer_tokens", "estimated", "stored", "further")
+        counts = CallCounter(**{name: getattr(self, name) for name in names})
+        for name in names:
+            setattr(self, name, 0)
         return counts
 
 
@@ -171,6 +183,12 @@ class CountingModel:
             while requests:
                 requests, result = next_requests(dialogue, list(map(self._response, requests)))
             yield key, result  # type: ignore[misc]
+
+    def foresee(self, planned: PlannedRequest) -> None:
+        """Count what may follow."""
+        request = planned.request
+        for _, size in self._back_end.sizes(self._back_end.calls(request, request.prompt)):
+            self._store.counter.add_further(planned, size)
 
     def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[None]:
         """Count the prompts whose options are not scored yet, and return no scores."""

@@ -205,6 +205,30 @@ class Request:
     shorter: Callable[[], Iterable[Prompt]] = tuple
 
 
+JOINED = 8
+"""Tokens by which a part of an answer may grow where it is filled in: at its ends, and by words such as "to"."""
+
+
+class PlannedRequest(NamedTuple):
+    """A request before the answers are known that decide whether, how often and about what it is sent.
+
+    name: its part in the conversation, such as "question". Where an answer will stand, the prompt has its slot, as in
+    {object}. times: its largest number. held: most tokens that answers fill into the slots of all of these requests.
+    """
+
+    name: str
+    request: Request
+    times: int = 1
+    held: int = 0
+
+    @classmethod
+    def filled(cls, name: str, request: Request, times: int, slots: Mapping[str, int]) -> PlannedRequest:
+        """Return the request with what answers fill in. slots: name -> most tokens of an answer in its place."""
+        text = request.prompt.text
+        held = sum(text.count(f"{{{one}}}") * (most + JOINED) for one, most in slots.items())
+        return cls(name, request, times, times * held)
+
+
 @dataclass(frozen=True, slots=True)
 class Response:
     """The prompt that was finally answered, and the reply to each draw; None for a failed draw."""

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 
 from lmkbc.models.base import LanguageModel, Message, Prompt, Reply, Request, Sampling, single
 
+FIRST_WORD = Sampling(temperature=0.0, max_tokens=4, logprobs=True)
+"""Sampling of a request for the alternatives at the first word of an answer."""
+
 
 def texts(
     model: LanguageModel,
@@ -47,10 +50,14 @@ def word_log_probabilities(model: LanguageModel, prompts: Sequence[str], words: 
 def _replies(
     model: LanguageModel, prompts: Sequence[str], sampling: Sampling, stops: tuple[str, ...]
 ) -> list[Sequence[Reply | None]]:
-    draws = tuple(range(sampling.samples))
-    requests = [Request(_plain(text), draws, sampling, stops) for text in prompts]
+    requests = [plain_request(text, sampling, stops) for text in prompts]
     found = dict(model.complete({place: single(one) for place, one in enumerate(requests)})) if requests else {}
     return [found[place] for place in range(len(requests))]
+
+
+def plain_request(text: str, sampling: Sampling, stops: tuple[str, ...] = ()) -> Request:
+    """Return the request for all draws of a short question."""
+    return Request(_plain(text), tuple(range(sampling.samples)), sampling, stops)
 
 
 def _plain(text: str) -> Prompt:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from functools import cache, partial
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
+from lmkbc.ask.context import as_context, gathered
 from lmkbc.errors import InputError
 from lmkbc.files.reader import whole
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.generate.replay import shares
 from lmkbc.generate.spec import GeneratorQuestions
-from lmkbc.models.answers import CallCounter
+from lmkbc.models.answers import CallCounter, CountingModel
+from lmkbc.models.base import PlannedRequest
 from lmkbc.models.reference import ModelReference
 from lmkbc.models.store_place import default_place
 from lmkbc.notes import Notes, Replies
@@ -24,31 +27,41 @@ from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.run.pipeline import BLOCK
 from lmkbc.run.run import Run
-from lmkbc.types import Query
+from lmkbc.types import CandidateSet, Query, State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratorEstimate:
     """The estimate of one generator. cost: upper bound from its tokens, None without prices.
 
-    asked: counts of requests; None if it sends no text to a language model. further: whether more requests depend on
-    its answers, such as the next step of a chain, or verification. These are not counted.
+    asked: counts of requests; None if it sends no text to a language model. bounded: whether its answers have a limit;
+    else their length, and what follows them, is a guess.
     """
 
     name: str
     asked: CallCounter | None
     cost: float | None = None
-    further: bool = False
+    bounded: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """The estimate of a run. seconds: by the rate of an earlier run, `timed`; None if no earlier run has a rate."""
+    """The estimate of a run.
+
+    seconds: of the first requests, by the rate of an earlier run, `timed`; None if no earlier run has a rate.
+    links: whether a model is also asked to link or to group names, which is not counted.
+    """
 
     queries: int
     generators: tuple[GeneratorEstimate, ...]
     seconds: float | None
     timed: Path | None
+    links: bool = False
+
+    @property
+    def is_bound(self) -> bool:
+        """Return whether the run cannot cost more, as far as its tokens are known."""
+        return not self.links and all(one.bounded for one in self.generators)
 
     def total(self, name: str) -> int:
         """Return the sum of a count over all generators."""
@@ -84,35 +97,59 @@ def estimate(
     dry = replace(run, spellings=recipe.clean.spellings, offline=True, dry=counter, models={}, budgets=[])
     generators = []
     for spec, files in zip(recipe.generate, shares(recipe.generate, run.files, run.edition), strict=True):
-        questions = list(spec.questions(dry if files is None else replace(dry, answers=files), _NoNotes()))
+        own, notes = dry if files is None else replace(dry, answers=files), _NoNotes()
+        questions = list(spec.questions(own, notes))
         if not questions:
             generators.append(GeneratorEstimate(name=spec.called[0], asked=None))
         for question in questions:
-            _ask(question, whole, report)
+            lacking, bounded = list(_ask(question, whole, report)), True
+            if counter.requests and isinstance(question.table, LanguageModelSpec):
+                bounded = question.table.is_bounded
+                _follow(question.table, own, notes, lacking)
             counts = counter.taken()
-            further = counts.requests > 0 and follows(question.table)
             cost = _cost(run, question.table, counts)
-            generators.append(GeneratorEstimate(name=question.name, asked=counts, cost=cost, further=further))
+            generators.append(GeneratorEstimate(name=question.name, asked=counts, cost=cost, bounded=bounded))
     seconds, timed = _time(sum(one.asked.requests for one in generators if one.asked), timings)
-    return Estimate(queries=len(whole), generators=tuple(generators), seconds=seconds, timed=timed)
+    links = bool(recipe.link.ask or recipe.group.ask)
+    return Estimate(queries=len(whole), generators=tuple(generators), seconds=seconds, timed=timed, links=links)
 
 
-def _ask(question: GeneratorQuestions, queries: Sequence[Query], report: Report) -> None:
+def _ask(question: GeneratorQuestions, queries: Sequence[Query], report: Report) -> Iterator[Query]:
+    """Ask about all queries, and yield those that lack an answer."""
     stream, done = iter(queries), 0
     report(f"{question.name} (queries)", 0, len(queries))
     while block := tuple(islice(stream, BLOCK)):
-        for _ in question.ask(block):
-            pass
+        for found in question.ask(block):
+            if isinstance(found, CandidateSet) and State.MISSING in found.draws and found.query.subject.strip():
+                yield found.query
         done += len(block)
         report(f"{question.name} (queries)", done, len(queries))
 
 
-def follows(table: object) -> bool:
-    """Return whether requests depend on answers: steps, another turn, a repair, recalled context, verification."""
-    if not isinstance(table, LanguageModelSpec):
-        return False
-    again = any(style.steps or style.follow_up or style.repair for style in table.styles)
-    return again or table.verify is not None or table.context.provider == "recall"
+def _follow(spec: LanguageModelSpec, run: Run, notes: Notes, lacking: Sequence[Query]) -> None:
+    """Count what may follow the first request about each query."""
+    model, planned = cache(lambda: cast(CountingModel, spec.model_of(run, notes))), spec.planner(run)
+    for query in lacking:
+        first, *others = planned(query, as_context(notes.passages.get(query, ())))
+        for request in others:
+            if request.name != first.name:
+                model().foresee(request)
+
+
+Plan = tuple[str, Query, list[PlannedRequest]]
+"""Generator, query, and all requests that may be sent about it."""
+
+
+def plans(run: Run, recipe: Recipe, queries: Sequence[Query]) -> Iterator[Plan]:
+    """Yield the plans of all generators that ask a language model; none is needed."""
+    for spec in chain.from_iterable(table.whole() for table in recipe.generate):
+        if not isinstance(spec, LanguageModelSpec):
+            continue
+        planned, asked = spec.planner(run), [query for query in queries if query.relation in spec.asked(run)]
+        reads = spec.provider(run, partial(spec.model_of, run, Notes())) if spec.context.reads else None
+        passages = gathered(reads, asked) if reads else {}
+        for query in asked:
+            yield spec.called[0], query, list(planned(query, as_context(passages.get(query, ()))))
 
 
 def _cost(run: Run, table: object, counts: CallCounter) -> float | None:

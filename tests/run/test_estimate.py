@@ -145,7 +145,7 @@ def test_the_rate_of_an_earlier_run_tells_the_time(run: Run, tmp_path: Path) -> 
         found = estimate(run, recipe, QUERIES, timings)
         assert found.seconds == seconds
         assert found.timed == (timing if seconds else None)
-    assert [part.further for part in found.generators] == [True]
+    assert (found.total("further"), found.is_bound) == (len(QUERIES), False)
 
 
 def test_a_shared_store_is_looked_into_unless_no_socket_may_be_opened(
@@ -172,6 +172,6 @@ def test_the_command_tells_and_writes_nothing(command: Command, tmp_path: Path) 
     shown, told = command.done("predict", *common, "--limit", "12")
     assert shown.splitlines()[1].split()[:3] == ["chat", "12", "0"]
     assert "12 queries; nothing was asked, and nothing written" in told
-    assert "are an estimate, four characters each" in told
+    assert "are a bound, one for 2.5 bytes" in told
     assert json.loads(command.done("tune", *common, "--json")[0])["requests"] == 160
     assert not list(tmp_path.iterdir())

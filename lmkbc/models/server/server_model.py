@@ -22,17 +22,17 @@ from lmkbc.models.base import (
     Request,
     Response,
     Result,
-    Sampling,
     Size,
     next_requests,
     single,
 )
 from lmkbc.models.budget import Budget
+from lmkbc.models.plain_questions import FIRST_WORD
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.batch import run as run_batch
 from lmkbc.models.server.client import ModelClient
 from lmkbc.models.server.likelihood import OptionScorer, option_size
-from lmkbc.models.server.limits import GUESSED_ANSWER, Limits
+from lmkbc.models.server.limits import GUESSED_ANSWER, Limits, most_tokens
 from lmkbc.models.server.openai_client import ChatClient
 from lmkbc.models.server.request import LENGTH, MOST_DRAWS
 from lmkbc.models.server.served import Window, length_of
@@ -195,7 +195,7 @@ class ServerModel:
             return
         together = MOST_DRAWS if calls[0].seed is None else 1
         for start in range(0, len(calls), together):
-            prompt, answer = length_of(calls[start])
+            prompt, (_, answer) = most_tokens(calls[start].prompt), length_of(calls[start])
             draws = len(calls[start : start + together])
             yield calls[start], Size(1, prompt, answer * draws, estimated=True)
 
@@ -213,7 +213,7 @@ class ServerModel:
 
 def _first_word(prompt: Prompt) -> Request:
     """Return the request for the alternatives at the first word of an answer."""
-    return Request(prompt, (0,), Sampling(temperature=0.0, max_tokens=4, logprobs=True))
+    return Request(prompt, (0,), FIRST_WORD)
 
 
 def _without_thoughts(reply: Reply | None) -> Reply | None:
