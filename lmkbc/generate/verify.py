@@ -58,7 +58,7 @@ class FactQuestion:
         )
 
 
-REVERSE = ReadBy("variant 'reverse'", lambda check, *_: "reverse" in check.variants)
+OF_REVERSE = ReadBy("variant 'reverse'", lambda check, *_: "reverse" in check.variants)
 TEXTS = ReadBy(
     "a check that reads texts (by = 'text', variant 'reverse', or questions)",
     lambda check, *_: check.by == "text" or "reverse" in check.variants or check.questions,
@@ -102,7 +102,7 @@ class Check:
     only: tuple[str, ...] = ()
     samples: Annotated[int, TEXTS] = 1
     temperature: Annotated[float | None, TEXTS] = None
-    match: Annotated[float, REVERSE] = 1.0
+    match: Annotated[float, OF_REVERSE] = 1.0
 
     def __post_init__(self) -> None:
         """Raise ValueError for a wrong value."""

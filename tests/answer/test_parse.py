@@ -352,6 +352,10 @@ def test_time_grows_no_faster_than_the_text(fragment: str, asked: Relation) -> N
     assert in_proportion(lambda text: parse(text, asked, SUBJECT), fragment)
 
 
+def test_time_grows_no_faster_than_a_word() -> None:
+    assert in_proportion(lambda text: parse(f"{text}:\n\nb", BAND, SUBJECT), "a", 64)
+
+
 def test_a_long_list_is_kept_whole() -> None:
     names = tuple(f"Name Number {index}x" for index in range(8000))
     assert parse(json.dumps(names), BAND, SUBJECT).objects == names
