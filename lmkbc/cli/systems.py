@@ -57,7 +57,7 @@ def show(
     edition: Annotated[str | None, typer.Option("-e", "--edition", help="Edition of relation and examples.")] = None,
     json: bool = False,
 ) -> None:
-    """Print a recipe as TOML, to start your own from; or what it asks about a query, which needs no model.
+    """Print a recipe as TOML, or with --prompt what it would ask.
 
     Where later requests depend on answers, their prompts have slots, such as {object}.
     """

@@ -166,7 +166,7 @@ def check_graphs(folder: Path) -> None:
     drawn = networkx.read_graphml(folder / "graphml")
     edges = {data["relation"]: (target, data) for _, target, data in drawn.out_edges("Q657", data=True)}
     assert {name: data["confidence"] for name, (_, data) in edges.items()} == dict.fromkeys(
-        ("inception", "site", "code", "degrees", "motto", "head"), 1.0
+        ("inception", "site", "code", "degrees", "motto", "head"), 0.666667
     )
     labels = {name: drawn.nodes[target]["label"] for name, (target, _) in edges.items()}
     assert (labels["motto"], labels["head"], drawn.nodes["Q657"]["label"]) == ('Unity, "Work"', "Ada", "Chad")
