@@ -18,7 +18,7 @@ test: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest --numprocesses 2
+	$(BIN)/python -m pytest --numprocesses 3 --dist worksteal
 	$(BIN)/python tests/processors.py sse4 -m pytest --numprocesses 2 -m floats
 
 # The quick loop: one folder of lmkbc/ and its tests, as in `make check FOLDER=select`.
