@@ -43,7 +43,7 @@ def checked(kind: type[Settings], table: Any, what: str, make: Make | None = Non
 
 
 class ReadBy(NamedTuple):
-    """What reads a setting, beside its type: `field: Annotated[int, ReadBy(...)] = 0`.
+    """Reader of a setting, declared beside its type: `field: Annotated[int, ReadBy(...)] = 0`.
 
     words: what reads it, for messages. holds: whether it is there; gets the setting's table and those around it, the
     innermost first and the recipe last.

@@ -23,7 +23,7 @@ from lmkbc.errors import InputError, check_known, did_you_mean
 from lmkbc.files.jsonl import read_examples, read_queries
 from lmkbc.files.places import data_dirs, placed, warn_no_data_dir
 from lmkbc.files.reader import read_toml
-from lmkbc.files.workspace_file import FILE, WorkspaceFile, nearest, read_file
+from lmkbc.files.workspace_file import FILE, WorkspaceFile, nearest, settings_of
 from lmkbc.names import QID, folded_key
 from lmkbc.plugins import Relations
 from lmkbc.relation import EntityClass, Relation
@@ -53,7 +53,7 @@ class Workspace:
         if root is not None and not ((root / FILE).is_file() or any((root / name).is_dir() for name in FOLDERS)):
             raise InputError(f"{root} is no workspace: it needs {FILE}, or one of the folders {', '.join(FOLDERS)}")
         self.root = nearest(Path.cwd()) if root is None else root
-        self.settings = WorkspaceFile() if self.root is None else read_file(self.root)
+        self.settings = WorkspaceFile() if self.root is None else settings_of(self.root)
         data_dirs(data)  # raises InputError if the directory does not exist
         self._data = data
 

@@ -39,7 +39,7 @@ BALANCED = ReadBy(
     "method 'balanced'",
     lambda _, spec, *__: any(shots.k and shots.method == "balanced" for _, shots, _ in spec.variants),
 )
-"""What reads settings of examples, in the general table or in that of a relation."""
+"""Readers of the settings of examples, in the general table or in that of a relation."""
 OWN_WORDS = ("question", "reasoning", "answer")
 """Slots of a prompt that an example may fill with its own words."""
 

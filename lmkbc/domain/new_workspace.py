@@ -10,7 +10,7 @@ from string import Template
 from typing import get_args
 
 from lmkbc.domain.modules import own_relations
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, check_known
 from lmkbc.files.atomic import staged
 from lmkbc.files.workspace_file import Answers, nearest
 from lmkbc.files.writable import check_directory
@@ -34,8 +34,7 @@ def new_workspace(folder: Path, kinds: Mapping[str, Kind], answers: str) -> None
         raise InputError(f"{folder} lies in the workspace {above}, and a workspace holds no other: name another place")
     if not re.fullmatch(r"[\w.-]+", place.name) or place.name in Workspace().editions:
         raise InputError(f"{place.name!r} is no name for a workspace: give letters, and no name of an edition")
-    if answers not in get_args(Answers):
-        raise InputError(f"answers is {answers!r}: give strings, or ids for QIDs of Wikidata")
+    check_known(answers, get_args(Answers), f"answers is {answers!r}")
     with staged(place, folder) as stage:
         for source in files("lmkbc.domain").joinpath("starter").iterdir():
             text = Template(source.read_text(encoding="utf-8")).substitute(name=place.name, answers=answers)

@@ -30,7 +30,7 @@ class WorkspaceFile:
     system: str | None = None
 
 
-def read_file(folder: Path) -> WorkspaceFile:
+def settings_of(folder: Path) -> WorkspaceFile:
     """Return the settings of a workspace; the usual ones if it has no file of them. InputError for a wrong setting."""
     path = folder / FILE
     return checked(WorkspaceFile, read_toml(path), str(path)) if path.is_file() else WorkspaceFile()

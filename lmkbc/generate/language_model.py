@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal
 
 from lmkbc.answer.clean import Clean
 from lmkbc.ask.context import ContextSettings, Provider, located, provider, recall_prompt
@@ -22,9 +22,10 @@ from lmkbc.generate.option_ranking import CandidateRanking, RankingGenerator
 from lmkbc.generate.recorded import replayed
 from lmkbc.generate.replay import Replay
 from lmkbc.generate.spec import GeneratorQuestions, GeneratorSpec, Relations, check_names
-from lmkbc.generate.verify import Check, FactCheck, Verifying
+from lmkbc.generate.verify import Check, FactCheck, FactWording, Verifying
 from lmkbc.models.base import (
     LOCAL_EXTRAS,
+    RECALL,
     WITHHELD,
     WRITTEN,
     Dialogue,
@@ -135,13 +136,13 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
         """
         asking, schema = self.asking(run), self.schema and not runs_here(self, run)
         conversation = Conversation(asking, run.relations, "", None, Notes(), clean=self.clean, schema=schema)
-        check = self.verify and FactCheck(cast(LanguageModel, None), self.verify, run.relations, run.train)
+        check = self.verify and FactWording(self.verify, run.relations, run.train)
         recalls = self.context.provider == "recall"
 
         def planned(query: Query, context: str) -> Iterator[PlannedRequest]:
             if recalls:
                 text = recall_prompt(run.relations[query.relation], query.subject)
-                yield PlannedRequest("recall", plain_request(text, Sampling(temperature=0.0), ("\n\n",)))
+                yield PlannedRequest(RECALL, plain_request(text, Sampling(temperature=0.0), ("\n\n",)))
             yield from conversation.plan(query, "{context}" if recalls else context, {"context": GUESSED_ANSWER})
             if check:
                 style, sampling = asking.plan(query).style, asking.plan(query).sampling

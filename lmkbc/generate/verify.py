@@ -133,11 +133,108 @@ class Check:
 Scores = dict[tuple[Query, str], list[float]]
 
 
-class FactCheck:
+class FactWording:
+    """Words the questions about facts, for which no model is needed.
+
+    examples: selector of worked examples from train, which leaves out the query's own subject; by default as the check
+    says.
+    """
+
+    def __init__(
+        self,
+        check: Check,
+        relations: Mapping[str, Relation],
+        train: Sequence[Example],
+        examples: ExampleSelector | None = None,
+    ) -> None:
+        self._check, self._relations = check, relations
+        method: Method = "random" if check.relations == "own" else "fixed"
+        shots = Shots(k=check.shots, method=method, seed=check.seed, relations=check.relations)
+        self._examples = examples or ExampleSelector(shots, train)
+        self._objects = grouped((example.query.relation, name) for example in train for name in example.names)
+
+    def _put(self, question: FactQuestion, query: Query, text: str) -> str:
+        subject = one_line(query.subject)
+        asked = fill(self._relations[query.relation].question, {"subject": subject})
+        return fill(question.ask, {"subject": subject, "object": one_line(text), "question": asked})
+
+    def plan(self, query: Query, objects: int, tokens: int) -> Iterator[PlannedRequest]:
+        """Yield what may be asked about a query's objects, with the slot {object}.
+
+        objects: their largest number. tokens: the most that all of them have together.
+        """
+        check, name = self._check, "{object}"
+        worded = {"statement": (self._stated, STATEMENT), "reverse": (self._reversed, REVERSE)}
+        asked = [(worded[one][0](query, name), worded[one][1]) for one in check.variants if self._checks(query)]
+        asked += [(self._put(one, query, name), QUESTION) for one in check.questions if self._checks(query)]
+        sampling = Sampling(temperature=check.sampling_temperature, samples=check.samples)
+        for text, longest in asked:
+            plain = plain_request(text, replace(sampling, max_tokens=longest), ("\n",))
+            if longest == STATEMENT and check.by == "probability":
+                plain = plain_request(text, FIRST_WORD)
+            elif longest == STATEMENT and check.denial == "reply":
+                plain = plain_request(text, replace(sampling, max_tokens=LONG_REPLY))
+            yield PlannedRequest("verification", plain, objects, text.count(name) * (tokens + objects))
+
+    def _checks(self, query: Query) -> bool:
+        spellings = self._relations[query.relation].spellings()
+        return not self._check.only or not set(self._check.only).isdisjoint(spellings)
+
+    def _stated(self, query: Query, text: str) -> str:
+        return self._worked(query) + self._question(query, text)
+
+    def _reversed(self, query: Query, text: str) -> str:
+        return self._inverted(query) + self._blank(query, text)
+
+    def _worked(self, query: Query) -> str:
+        """Return the task and the worked examples, true and false examples in turn."""
+        yes, no = self._check.words
+        task, gap = f"Say of each statement whether it holds: {yes} or {no}.\n\n", " "
+        if self._check.bare:
+            task = gap = ""
+        lines = [
+            f"{self._question(about, text)}{gap}{yes if holds else no}\n\n" for about, text, holds in self._facts(query)
+        ]
+        return "".join([task, *lines])
+
+    def _facts(self, query: Query) -> list[tuple[Query, str, bool]]:
+        """Return the facts of the worked examples: those of the check, or drawn ones."""
+        if given := self._relations[query.relation].entry(self._check.facts, ()):
+            subject = folded_key(query.subject)
+            return [(Query(s, query.relation), o, holds) for s, o, holds in given if folded_key(s) != subject]
+        facts: list[tuple[Query, str, bool]] = []
+        drawn = random.Random(f"{self._check.seed} {query.relation if self._check.relations == 'own' else ''}")
+        for shot in self._examples.select(query):
+            names = {folded_key(name) for gold in shot.objects for name in gold.names}
+            wrong = [name for name in self._objects[shot.query.relation] if folded_key(name) not in names]
+            facts += [(shot.query, name, True) for name in shot.names[:1]]
+            facts += [(shot.query, drawn.choice(wrong), False)] if wrong else []
+        return facts[: self._check.shots]
+
+    def _question(self, query: Query, text: str) -> str:
+        relation = self._relations[query.relation]
+        put = fill(relation.statement, {"subject": one_line(query.subject), "object": one_line(text)})
+        return f"{put}\n" if self._check.bare else f"Statement: {put}\n{' or '.join(self._check.words)}:"
+
+    def _inverted(self, query: Query) -> str:
+        relation = self._relations[query.relation]
+        lines = [f"Fill in each blank with the {relation.subject_type.noun} it stands for.\n\n"]
+        lines += [
+            f"{self._blank(shot.query, shot.names[0])} {one_line(shot.query.subject)}\n\n"
+            for shot in self._examples.select(query)
+            if shot.names
+        ]
+        return "".join(lines[: self._check.shots + 1])
+
+    def _blank(self, query: Query, text: str) -> str:
+        statement = self._relations[query.relation].statement
+        return f"Sentence: {fill(statement, {'subject': '____', 'object': one_line(text)})}\nBlank:"
+
+
+class FactCheck(FactWording):
     """Asks a model about every object of every set once, however many sources name it.
 
-    A fact without a clear reply has no score, and neither has NIL. examples: selector of worked examples from train,
-    which leaves out the query's own subject; by default as the check says.
+    A fact without a clear reply has no score, and neither has NIL.
     """
 
     def __init__(
@@ -149,12 +246,8 @@ class FactCheck:
         notes: Notes | None = None,
         examples: ExampleSelector | None = None,
     ) -> None:
-        self._scorer, self._check, self._relations = scorer, check, relations
-        method: Method = "random" if check.relations == "own" else "fixed"
-        shots = Shots(k=check.shots, method=method, seed=check.seed, relations=check.relations)
-        self._examples = examples or ExampleSelector(shots, train)
-        self.notes = notes or Notes()
-        self._objects = grouped((example.query.relation, name) for example in train for name in example.names)
+        super().__init__(check, relations, train, examples)
+        self._scorer, self.notes = scorer, notes or Notes()
 
     def verify(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
         """Yield each set, in order, with the verification scores of its objects."""
@@ -187,33 +280,6 @@ class FactCheck:
             if words:
                 yield fact, words.count(question.holds.casefold()) / len(words)
 
-    def _put(self, question: FactQuestion, query: Query, text: str) -> str:
-        subject = one_line(query.subject)
-        asked = fill(self._relations[query.relation].question, {"subject": subject})
-        return fill(question.ask, {"subject": subject, "object": one_line(text), "question": asked})
-
-    def plan(self, query: Query, objects: int, tokens: int) -> Iterator[PlannedRequest]:
-        """Yield what may be asked about a query's objects, with the slot {object}.
-
-        objects: their largest number. tokens: the most that all of them have together.
-        """
-        check, name = self._check, "{object}"
-        worded = {"statement": (self._stated, STATEMENT), "reverse": (self._reversed, REVERSE)}
-        asked = [(worded[one][0](query, name), worded[one][1]) for one in check.variants if self._checks(query)]
-        asked += [(self._put(one, query, name), QUESTION) for one in check.questions if self._checks(query)]
-        sampling = Sampling(temperature=check.sampling_temperature, samples=check.samples)
-        for text, longest in asked:
-            plain = plain_request(text, replace(sampling, max_tokens=longest), ("\n",))
-            if longest == STATEMENT and check.by == "probability":
-                plain = plain_request(text, FIRST_WORD)
-            elif longest == STATEMENT and check.denial == "reply":
-                plain = plain_request(text, replace(sampling, max_tokens=LONG_REPLY))
-            yield PlannedRequest("verification", plain, objects, text.count(name) * (tokens + objects))
-
-    def _checks(self, query: Query) -> bool:
-        spellings = self._relations[query.relation].spellings()
-        return not self._check.only or not set(self._check.only).isdisjoint(spellings)
-
     def _to_check(self, candidates: CandidateSet) -> Iterator[str]:
         """Yield the objects of a set to check. An object with only an id is left out."""
         relation = self._relations[candidates.query.relation]
@@ -245,45 +311,9 @@ class FactCheck:
             scores = [_votes(draws, yes, no) for draws in self._texts(prompts, STATEMENT)]
         yield from ((fact, score) for fact, score in zip(facts, scores, strict=True) if score is not None)
 
-    def _stated(self, query: Query, text: str) -> str:
-        return self._worked(query) + self._question(query, text)
-
-    def _reversed(self, query: Query, text: str) -> str:
-        return self._inverted(query) + self._blank(query, text)
-
     def _texts(self, prompts: Sequence[str], max_tokens: int) -> list[list[str]]:
         check = self._check
         return texts(self._scorer, prompts, max_tokens, check.samples, check.sampling_temperature, check.seed)
-
-    def _worked(self, query: Query) -> str:
-        """Return the task and the worked examples, true and false examples in turn."""
-        yes, no = self._check.words
-        task, gap = f"Say of each statement whether it holds: {yes} or {no}.\n\n", " "
-        if self._check.bare:
-            task = gap = ""
-        lines = [
-            f"{self._question(about, text)}{gap}{yes if holds else no}\n\n" for about, text, holds in self._facts(query)
-        ]
-        return "".join([task, *lines])
-
-    def _facts(self, query: Query) -> list[tuple[Query, str, bool]]:
-        """Return the facts of the worked examples: those of the check, or drawn ones."""
-        if given := self._relations[query.relation].entry(self._check.facts, ()):
-            subject = folded_key(query.subject)
-            return [(Query(s, query.relation), o, holds) for s, o, holds in given if folded_key(s) != subject]
-        facts: list[tuple[Query, str, bool]] = []
-        drawn = random.Random(f"{self._check.seed} {query.relation if self._check.relations == 'own' else ''}")
-        for shot in self._examples.select(query):
-            names = {folded_key(name) for gold in shot.objects for name in gold.names}
-            wrong = [name for name in self._objects[shot.query.relation] if folded_key(name) not in names]
-            facts += [(shot.query, name, True) for name in shot.names[:1]]
-            facts += [(shot.query, drawn.choice(wrong), False)] if wrong else []
-        return facts[: self._check.shots]
-
-    def _question(self, query: Query, text: str) -> str:
-        relation = self._relations[query.relation]
-        put = fill(relation.statement, {"subject": one_line(query.subject), "object": one_line(text)})
-        return f"{put}\n" if self._check.bare else f"Statement: {put}\n{' or '.join(self._check.words)}:"
 
     def _backwards(self, facts: Sequence[tuple[Query, str]]) -> Iterator[tuple[tuple[Query, str], float]]:
         """Yield each fact with the share of replies that name the subject, given the object."""
@@ -301,20 +331,6 @@ class FactCheck:
             return same_name(name, subject)
         words = set(folded_key(subject).split())
         return len(words.intersection(folded_key(name).split())) >= self._check.match * max(len(words), 1)
-
-    def _inverted(self, query: Query) -> str:
-        relation = self._relations[query.relation]
-        lines = [f"Fill in each blank with the {relation.subject_type.noun} it stands for.\n\n"]
-        lines += [
-            f"{self._blank(shot.query, shot.names[0])} {one_line(shot.query.subject)}\n\n"
-            for shot in self._examples.select(query)
-            if shot.names
-        ]
-        return "".join(lines[: self._check.shots + 1])
-
-    def _blank(self, query: Query, text: str) -> str:
-        statement = self._relations[query.relation].statement
-        return f"Sentence: {fill(statement, {'subject': '____', 'object': one_line(text)})}\nBlank:"
 
 
 class Verifying:

@@ -10,10 +10,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from lmkbc.files.jsonl import row_blocks
-from lmkbc.generate.conversation import Conversation
 from lmkbc.generate.spec import GENERATORS, sources_of, specs
-from lmkbc.models.base import Prompt, next_requests
-from lmkbc.notes import Notes
+from lmkbc.models.base import RECALL, Prompt
 from lmkbc.report.rows import LONGEST_REPLY, LONGEST_TEXT, cut
 from lmkbc.run.run import Run
 from lmkbc.run.saved import SavedRun
@@ -103,14 +101,12 @@ def _worded(
     for spec in specs(list(tables)):
         if not isinstance(spec, LanguageModelSpec):
             continue
-        conversation = Conversation(spec.asking(run), run.relations, "", None, Notes())
+        planned = spec.planner(run)
         bare = "" if spec.context.provider == "none" else ", without the passages that it held"
-        for relation in spec.asked(run):
-            requests, _ = next_requests(conversation.dialogue(first[relation])) if relation in first else ([], None)
-            if requests:
-                text = cut(_text(requests[0].prompt), LONGEST_REPLY)
-                of = f"{cut(spec.called[0], LONGEST_TEXT)}, as the recipe words it{bare}"
-                yield relation, ShownPrompt(of, first[relation].subject, text)
+        of = f"{cut(spec.called[0], LONGEST_TEXT)}, as the recipe words it{bare}"
+        for relation in filter(first.__contains__, spec.asked(run)):
+            prompt = next(one.request.prompt for one in planned(first[relation], "") if one.name != RECALL)
+            yield relation, ShownPrompt(of, first[relation].subject, cut(_text(prompt), LONGEST_REPLY))
 
 
 def _text(prompt: Prompt) -> str:
