@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from lmkbc.run.directory import RunCounts
     from lmkbc.run.estimate import Estimate, Plan
+    from lmkbc.scoring.table import Table
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ class PredictedRun:
     """A run in a directory, with its answers, candidates, manifest, score and page.
 
     sources: options that locate its edition and data. tally: counts of the run, None if it was not made just now.
-    whole: number of queries of the split, 0 if it was not made just now.
+    whole: number of queries of the split, 0 if it was not made just now. floors: scores of answers without a model, if a
+    page was made just now.
     """
 
     directory: Path
@@ -47,6 +49,7 @@ class PredictedRun:
     sources: RunOptions
     tally: RunCounts | None = field(default=None, repr=False, compare=False)
     whole: int = field(default=0, repr=False, compare=False)
+    floors: Mapping[str, Table] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def manifest(self) -> Mapping[str, Any]:
@@ -213,11 +216,12 @@ def predict(
         directory = run_directory.write(directory, written)
     if submission.PREDICTIONS not in written:
         raise run_directory.unfinished(files.tally.failures, directory, written)
+    floors: Mapping[str, Table] = {}
     if page and has_gold(split):
         from lmkbc.report.run_page import write_beside  # here, since it draws figures
 
-        write_beside(run, directory, split, progress)
-    return PredictedRun(directory, run.edition, split, options, files.tally, len(every))
+        floors = write_beside(run, directory, split, progress)
+    return PredictedRun(directory, run.edition, split, options, files.tally, len(every), floors)
 
 
 @keywords

@@ -11,11 +11,12 @@ from msgspec import Meta
 from lmkbc.api.predicting import PredictedRun, estimate, plans
 from lmkbc.api.predicting import predict as make_run
 from lmkbc.cli.dry_run import show_estimate, show_prompts
-from lmkbc.cli.terminal import note, progress
+from lmkbc.cli.terminal import note, progress, show_table
 from lmkbc.cli.typed import made_from
 from lmkbc.errors import OptionError, counted
 from lmkbc.run import submission
 from lmkbc.run.saved import SavedRun
+from lmkbc.workspace import has_gold
 
 EXAMPLE = "Example: lmkbc predict --split val --edition 2023 --from gpt4.jsonl.gz --search-table search.json"
 RULES = {
@@ -53,6 +54,8 @@ def predict(
     with progress() as report:
         run = make_run(**given, progress=report)
     _show(run, time.monotonic() - start, can_search=not (given.get("index") or given.get("search_table")))
+    if has_gold(run.split):
+        _show_scores(run)
 
 
 def _show(run: PredictedRun, seconds: float, *, can_search: bool) -> None:
@@ -74,8 +77,6 @@ def _show(run: PredictedRun, seconds: float, *, can_search: bool) -> None:
         f"{counted(tally.objects, 'object')}, {counted(tally.empty, 'empty answer')}; LM-KBC "
         f"{run.edition.name}, {run.split}; {selection['how']}; {seconds:.0f} s"
     )
-    if seen := SavedRun.at(where).in_sample:
-        note(f"{where}: {seen.remark(whole=not subset)}, so scores of this run look better than they are")
     if tally.stated_by_labels:
         note(
             f"objects that stand in labelled rows from the other side ({', '.join(run.manifest['learn_from'])}): "
@@ -100,3 +101,13 @@ def _show(run: PredictedRun, seconds: float, *, can_search: bool) -> None:
         note(f"{counted(sum(rules.values()), 'object')} dropped ({why}){left}")
     if can_search and rules.get("link"):
         note("train has no QID for some names: --search-table or --index links more of them")
+
+
+def _show_scores(run: PredictedRun) -> None:
+    """Print the macro-F1 of a run with its 95 % interval, and that of answers without a model."""
+    scores = run.evaluate()
+    low, high = scores.interval or (None, None)
+    rows = [[run.directory.name, scores.f1, low, high, scores.overall.rows]]
+    rows += [[f"floor: {name}", floor.overall.f1, None, None, floor.overall.rows] for name, floor in run.floors.items()]
+    title = ": ".join(filter(None, (scores.title, scores.remark)))
+    show_table(["run", "macro-F1", "low", "high", "rows"], rows, title=title)

@@ -132,7 +132,29 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: 
 
 
 def _cell(value: Any) -> Text:
-    return Text(f"{value:.3f}" if isinstance(value, float) else plain("" if value is None else str(value)))
+    return Text(f"{value:.3f}" if isinstance(value, float) else plain("-" if value is None else str(value)))
+
+
+def show_as(form: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Write a table to standard output as markdown, latex (with booktabs) or csv (with all digits)."""
+    if form == "csv":
+        import polars as pl
+
+        frame = pl.DataFrame(rows, schema=list(columns), orient="row", infer_schema_length=None)
+        sys.stdout.write(frame.write_csv())
+        return
+    latex = form == "latex"
+    special, between = (r"[&%$#_{}]", " & ") if latex else (r"[|]", " | ")
+    head, *body = (
+        between.join(re.sub(special, r"\\\g<0>", _cell(value).plain) for value in row) for row in (columns, *rows)
+    )
+    if latex:
+        aligned = "l" + "r" * (len(columns) - 1)
+        above = [f"\\begin{{tabular}}{{{aligned}}}", "\\toprule", f"{head} \\\\", "\\midrule"]
+        lines = [*above, *(f"{line} \\\\" for line in body), "\\bottomrule", "\\end{tabular}"]
+    else:
+        lines = [f"| {line} |" for line in (head, between.join(["---", *["---:"] * (len(columns) - 1)]), *body)]
+    sys.stdout.write("\n".join(lines) + "\n")
 
 
 def _rate(task: Task) -> str:

@@ -66,8 +66,10 @@ class ReportInput:
     evidence: Evidence = TRAIN_ALONE
 
 
-def write(space: Workspace, source: ReportInput, path: Path, report: Report = silent) -> int:
-    """Write the page to a file, and return its size in bytes. InputError if predictions and gold do not fit.
+def write(
+    space: Workspace, source: ReportInput, path: Path, report: Report = silent
+) -> tuple[int, Mapping[str, Table]]:
+    """Write the page to a file, and return its size in bytes and the floors. InputError if predictions and gold do not fit.
 
     Rows are made in parts and kept on disk, so memory does not depend on their number. report: callback for progress.
     """
@@ -109,15 +111,15 @@ def write(space: Workspace, source: ReportInput, path: Path, report: Report = si
         with writing(path) as file:
             for piece in rendered("report.html", **values):
                 file.write(piece.encode())
-            return file.tell()
+            return file.tell(), floors
 
 
-def write_beside(run: Run, directory: Path, split: str, report: Report = silent) -> None:
-    """Write the page of a run into its directory, with the recorded replies that the run read."""
+def write_beside(run: Run, directory: Path, split: str, report: Report = silent) -> Mapping[str, Table]:
+    """Write the page of a run into its directory, with the recorded replies that it read. Return the floors."""
     gold = run.workspace.gold_path(run.edition, split)
     evidence = Evidence.of(run.index, run.search_table, offline=run.offline)
     source = ReportInput(SavedRun.at(directory), run.edition, split, gold, run.files, evidence=evidence)
-    write(run.workspace, source, directory / submission.REPORT, report)
+    return write(run.workspace, source, directory / submission.REPORT, report)[1]
 
 
 def _columns(source: ReportInput) -> tuple[Column, Column]:
