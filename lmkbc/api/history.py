@@ -41,6 +41,7 @@ class RunRow:
     date: end of the run, in UTC.
     page: its report; None without one.
     changed: whether its predictions are not those of its manifest.
+    note: the user's remark, "" for none.
     """
 
     name: str
@@ -60,6 +61,7 @@ class RunRow:
     date: str
     page: str | None
     changed: bool
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -165,6 +167,7 @@ def _row(space: Workspace, run: SavedRun, scored: Callable[[Path], Scores]) -> R
         date=datetime.fromtimestamp((run.path / submission.MANIFEST).stat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M"),
         page=f"{run.path.name}/{submission.REPORT}" if page.is_file() else None,
         changed=run.changed,
+        note=run.text("note") or "",
     )
 
 

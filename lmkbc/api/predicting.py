@@ -39,8 +39,8 @@ class PredictedRun:
     """A run in a directory, with its answers, candidates, manifest, score and page.
 
     sources: options that locate its edition and data. tally: counts of the run, None if it was not made just now.
-    whole: number of queries of the split, 0 if it was not made just now. floors: scores of answers without a model, if a
-    page was made just now.
+    whole: number of queries of the split, 0 if it was not made just now. floors: scores of answers without a model, if
+    a page was made just now.
     """
 
     directory: Path
@@ -148,8 +148,12 @@ def predict(
     out: Annotated[
         Path | str | None,
         Meta(
-            description="Directory of the run: new, empty or an earlier run. Default: submissions/EDITION-SPLIT-SYSTEM."
+            description="Directory of the run: new, empty or the same run. Default: submissions/EDITION-SPLIT-SYSTEM, "
+            "with a number if another run is there."
         ),
+    ] = None,
+    note: Annotated[
+        str | None, Meta(description="Remark about the run, which 'lmkbc runs' lists.", extra={"metavar": "TEXT"})
     ] = None,
     failed_as_empty: Annotated[
         bool, Meta(description="Submit queries whose model call failed as empty answers.")
@@ -187,13 +191,16 @@ def predict(
             f"the {split} split has no query of {', '.join(sorted(asked.relations))}: name other relations"
         )
     subset = asked if len(queries) < len(every) else None
-    directory = Path(out) if out is not None else run_directory.named(run.edition.name, split, recipe.name, subset)
-    selector, provenance = selector_for(run, recipe, settled(Selection, options))
+    selection = settled(Selection, options)
+    selector, provenance = selector_for(run, recipe, selection)
+    about = run_directory.asked(run, recipe, provenance, subset)
+    own = Path(out or run_directory.named(run.edition.name, split, recipe.name, subset, selection["precision"]))
+    directory = run_directory.free(own, about) if out is None else own
     with (
         writing_alone(directory),
         closing(RunFiles(run.edition, as_empty=failed_as_empty, statements=run.statements)) as files,
     ):
-        run_directory.check(directory, subset)
+        run_directory.check(directory, about)
         if page and has_gold(split):
             progress(ExpectedStep("figures"), 0, 6)  # of the page
         steps = Steps(run, recipe, progress)
@@ -203,17 +210,12 @@ def predict(
         steps.ended()
         if "precision" in provenance and not (files.tally.objects or files.tally.failed):
             raise nothing_sure(selector, provenance["precision"])
-        written = files.finished(
-            run,
-            recipe,
-            provenance,
-            subset=subset,
-            models=steps.models,
-        )
+        note = note or (run_directory.earlier(directory) or {}).get("note")
+        written = files.finished(about, models=steps.models, note=note)
         seconds = round(time.monotonic() - start, 3)
         timing = {"seconds": seconds, "usage": steps.usage, "computed": run.computed}
         written[submission.TIMING] = (json.dumps(timing) + "\n").encode()
-        directory = run_directory.write(directory, written)
+        directory = run_directory.write(directory, written, own)
     if submission.PREDICTIONS not in written:
         raise run_directory.unfinished(files.tally.failures, directory, written)
     floors: Mapping[str, Table] = {}

@@ -69,7 +69,9 @@ class ReportInput:
 def write(
     space: Workspace, source: ReportInput, path: Path, report: Report = silent
 ) -> tuple[int, Mapping[str, Table]]:
-    """Write the page to a file, and return its size in bytes and the floors. InputError if predictions and gold do not fit.
+    """Write the page to a file, and return its size in bytes, and the floors.
+
+    InputError if predictions and gold do not fit.
 
     Rows are made in parts and kept on disk, so memory does not depend on their number. report: callback for progress.
     """

@@ -86,7 +86,7 @@ class Summary:
     rows: int
 
     def shown(self, column: ScoreColumn) -> float | None:
-        """Return the figure of a column for a table; None for the precision of nothing, which official scripts set to 1."""
+        """Return the figure of a column for a table; None for the precision of nothing, which counts as 1."""
         return None if column.of_kept and not self.average_predictions else getattr(self, column.name)
 
 

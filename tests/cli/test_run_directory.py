@@ -43,17 +43,17 @@ def answers(path: Path, numbers: range) -> Path:
 
 
 def test_a_run_replaces_a_run_and_keeps_a_persons_own_files(command: Command, tmp_path: Path) -> None:
-    assert command.done(*PREDICT, "--out", "run")[0] == ""
+    command.done(*PREDICT, "--out", "run")
     (tmp_path / "run" / "notes.txt").write_text("mine")
     (tmp_path / "run" / "predictions.zip").write_text("damaged")
-    assert command.done(*PREDICT, "--out", "run")[0] == ""
+    command.done(*PREDICT, "--out", "run")
     assert names(tmp_path / "run") == sorted([*WHOLE, "notes.txt"])
     assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
     assert (tmp_path / "run" / "predictions.zip").read_bytes()[:2] == b"PK"
 
 
 def test_a_limited_run_has_a_name_of_its_own_and_no_zip(command: Command, tmp_path: Path) -> None:
-    assert command.done(*PREDICT)[0] == ""
+    command.done(*PREDICT)
     whole = tmp_path / "submissions" / "mini-val-bl22-empty"
     before = {path.name: path.read_bytes() for path in whole.iterdir()}
     _, told = command.done(*PREDICT, "--limit", 5)
@@ -62,14 +62,10 @@ def test_a_limited_run_has_a_name_of_its_own_and_no_zip(command: Command, tmp_pa
     assert names(part) == [name for name in WHOLE if not name.endswith(".zip")]
     assert (manifest(part)["limit"], manifest(part)["counts"]["queries"]) == (5, 5)
     assert "limit" not in manifest(whole)
-    assert "holds a run of all queries, which one of the first 5 must not replace" in command.fails(
-        *PREDICT, "--limit", 5, "--out", whole
-    )
+    for words, other in (((*PREDICT, "--limit", 5, "--out", whole), "limit"), ((*PREDICT, "--out", part), "limit")):
+        assert f"{words[-1]} holds another run, which is not replaced: other {other}; name" in command.fails(*words)
     assert {path.name: path.read_bytes() for path in whole.iterdir()} == before
-    assert command.done(*PREDICT, "--limit", 6, "--out", part)[0] == ""
-    assert command.done(*PREDICT, "--out", part)[0] == ""
-    assert names(part) == WHOLE
-    assert command.done(*PREDICT, "--limit", 10**6)[0] == ""  # cuts nothing off
+    command.done(*PREDICT, "--limit", 10**6)  # cuts nothing off
     assert names(tmp_path / "submissions") == ["mini-val-bl22-empty", "mini-val-bl22-empty-first5"]
 
 
@@ -91,8 +87,8 @@ def test_a_run_with_failed_queries_keeps_the_rest_and_says_how_to_go_on(command:
     rest = tmp_path / "rest.jsonl"
     rest.write_text("".join(json.dumps(row | {"completions": ["None"]}) + "\n" for row in missing))
     kept = tmp_path / "run" / "candidates.jsonl.gz"
-    assert command.done(*RECORDED, "--from", given, "--from", rest, "--out", "both")[0] == ""
-    assert command.done(*RECORDED, "--from", kept, "--from", rest, "--out", "run")[0] == ""
+    command.done(*RECORDED, "--from", given, "--from", rest, "--out", "both")
+    command.done(*RECORDED, "--from", kept, "--from", rest, "--out", "run")
     assert names(tmp_path / "run") == WHOLE
     both, one = ((tmp_path / name / "predictions.jsonl").read_bytes() for name in ("both", "run"))
     assert both == one
@@ -100,25 +96,49 @@ def test_a_run_with_failed_queries_keeps_the_rest_and_says_how_to_go_on(command:
 
 def test_a_run_with_failed_queries_goes_beside_a_finished_one(command: Command, tmp_path: Path) -> None:
     every, some = answers(tmp_path / "all.jsonl", range(len(QUERIES))), answers(tmp_path / "some.jsonl", range(9))
-    assert command.done(*RECORDED, "--from", every, "--out", "run")[0] == ""
-    for _ in range(2):
-        assert "run-unfinished/missing.jsonl" in command.fails(*RECORDED, "--from", some, "--out", "run", status=1)
-    assert names(tmp_path / "run") == WHOLE
-    assert names(tmp_path / "run-unfinished") == LACKING
-    assert command.done(*RECORDED, "--from", every, "--out", "run-unfinished")[0] == ""
-    assert "name another directory with --out" in command.fails(*RECORDED, "--from", some, "--out", "run", status=1)
-    shown, told = command.done(*RECORDED, "--from", some, "--out", "run", "--failed-as-empty")
+    mine = (*RECORDED, "--from", some, "--out", "run")
+    _, told = command.done(*mine, "--failed-as-empty")
     lacking, first = len(QUERIES) - 9, QUERIES[9]
-    assert shown == ""
     assert (
         f"{lacking} of {len(QUERIES)} queries failed, first ({first.subject!r}, {first.relation!r}); they are "
         "submitted as empty answers; run/missing.jsonl lists them\n"
     ) in told
     assert len((tmp_path / "run" / "missing.jsonl").read_text().splitlines()) == lacking
     assert names(tmp_path / "run") == sorted([*WHOLE, "missing.jsonl"])
+    for _ in range(2):
+        assert "run-unfinished/missing.jsonl" in command.fails(*mine, status=1)
+    assert names(tmp_path / "run") == sorted([*WHOLE, "missing.jsonl"])
+    assert names(tmp_path / "run-unfinished") == LACKING
+    command.done(*RECORDED, "--from", every, "--out", "run-unfinished")
+    assert "name another directory with --out" in command.fails(*mine, status=1)
     assert names(tmp_path / "run-unfinished") == WHOLE
-    assert command.done(*RECORDED, "--from", every, "--out", "run")[0] == ""
-    assert names(tmp_path / "run") == WHOLE
+
+
+def test_a_finished_run_is_replaced_by_the_same_run_alone(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = tmp_path / "mine.toml"
+    recipe_file(recipe, {"component": "prior"}, select={"rule": "expected-f1"})
+    mine = ("predict", "--split", "val", "--edition", "mini", "--system", recipe, "--no-report")
+    first = tmp_path / "submissions" / "mini-val-mine"
+    command.done(*mine, "--note", "the first")
+    command.done(*mine)
+    assert manifest(first)["note"] == "the first"
+    before = {path.name: path.read_bytes() for path in first.iterdir()}
+    recipe_file(recipe, {"component": "prior"}, select={"rule": "cutoff", "threshold": 0.1})
+    for _ in range(2):
+        told = command.done(*mine)[1]
+        assert "submissions/mini-val-mine keeps another run (other recipe.select.rule, " in told
+        assert "submissions/mini-val-mine-2/predictions.zip: " in told
+    assert {path.name: path.read_bytes() for path in first.iterdir()} == before
+    assert names(tmp_path / "submissions") == ["mini-val-mine", "mini-val-mine-2"]
+    assert "other learn_from" in command.fails(*mine, "--learn-from", "none", "--out", "submissions/mini-val-mine-2")
+    found = json.loads(command.done("runs", "--diff", first, f"{first}-2", "--json")[0])
+    assert found["recipe.select.rule"] == ["expected-f1", "cutoff"]
+    assert {*found} == {"recipe.select.rule", "recipe.select.threshold", "selection.how", "note"}
+    monkeypatch.setattr("lmkbc.run.pipeline.Steps.models", ["another"])
+    assert "this one is submissions/mini-val-mine-3\n" in command.done(*mine)[1]
+    assert names(tmp_path / "submissions") == ["mini-val-mine", "mini-val-mine-2", "mini-val-mine-3"]
 
 
 def test_a_run_without_any_answer_has_no_candidates(command: Command, tmp_path: Path) -> None:
@@ -132,9 +152,9 @@ def test_a_run_without_any_answer_has_no_candidates(command: Command, tmp_path: 
 def test_every_score_of_a_run_comes_back(command: Command, tmp_path: Path) -> None:
     for system in ("prior", "naive-bayes"):
         recipe = recipe_file(tmp_path / f"{system}.toml", {"component": system}, select={"rule": "expected-f1"})
-        assert command.done(*PREDICT[:-2], "--system", recipe, "--out", system)[0] == ""
+        command.done(*PREDICT[:-2], "--system", recipe, "--out", system)
         kept = tmp_path / system / "candidates.jsonl.gz"
-        assert command.done(*RECORDED, "--from", kept, "--out", f"{system}-again")[0] == ""
+        command.done(*RECORDED, "--from", kept, "--out", f"{system}-again")
         lines = gzip.decompress(kept.read_bytes())
         assert gzip.decompress((tmp_path / f"{system}-again" / kept.name).read_bytes()) == lines
         assert b'"score"' in lines
@@ -166,7 +186,7 @@ def test_a_zip_lies_beside_its_predictions_and_replaces_zips_alone(command: Comm
     )
 
 
-@pytest.mark.parametrize("words", [("data", "list"), PREDICT], ids=" ".join)
+@pytest.mark.parametrize("words", [("data", "list"), ("predict", "--split", "test", *PREDICT[3:])], ids=" ".join)
 def test_data_that_the_environment_names_and_that_is_absent_is_told(
     words: tuple[str, ...], command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
