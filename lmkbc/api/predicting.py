@@ -20,6 +20,7 @@ from lmkbc.api.pages import Page, report
 from lmkbc.api.scores import HasRun, Scores, run_edition, score
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
+from lmkbc.notes import Live, unheard
 from lmkbc.progress import ExpectedStep, Report, silent
 from lmkbc.run.options import OneRelation, RunOptions, SelectedRunOptions, Selection, Split, settled
 from lmkbc.run.saved import SavedRun
@@ -159,6 +160,7 @@ def predict(
         bool, Meta(description="Submit queries whose model call failed as empty answers.")
     ] = False,
     progress: Report = silent,
+    live: Live = unheard,
     page: Annotated[
         bool,
         Meta(
@@ -171,7 +173,7 @@ def predict(
     """Make a run: candidates, links, selection, a checked submission, and a manifest of all inputs.
 
     By default, a run of the test split learns from train and the labelled held-out split, others from train. With
-    relation or limit, no zip is written. progress: callback for progress.
+    relation or limit, no zip is written. progress: callback for progress. live: callback for each text of a model.
 
     InputError for wrong input, before any model is asked; LmkbcError if queries failed.
     """
@@ -203,7 +205,7 @@ def predict(
         run_directory.check(directory, about)
         if page and has_gold(split):
             progress(ExpectedStep("figures"), 0, 6)  # of the page
-        steps = Steps(run, recipe, progress)
+        steps = Steps(run, recipe, progress, live)
         blocks = steps.over(queries)
         for block in as_one(blocks) if selector.reads_others else blocks:
             files.add(block, selector.select_all(block.sets))

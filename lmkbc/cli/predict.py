@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from inspect import signature
 from typing import Annotated, Any
@@ -16,9 +17,12 @@ from lmkbc.cli.typed import made_from
 from lmkbc.errors import OptionError, counted
 from lmkbc.run import submission
 from lmkbc.run.saved import SavedRun
+from lmkbc.types import Query
 from lmkbc.workspace import has_gold
 
 EXAMPLE = "Example: lmkbc predict --split val --edition 2023 --from gpt4.jsonl.gz --search-table search.json"
+LONGEST = 500
+"""Most characters of an answer that --live prints."""
 RULES = {
     "closed": "outside of the relation's list",
     "integer": "not whole",
@@ -39,6 +43,9 @@ def predict(
     show: Annotated[
         int | None, Meta(ge=1, description="With --dry-run: print all that would be sent about the first N queries.")
     ] = None,
+    live: Annotated[
+        bool, Meta(description="Print each text that a model writes about a query as soon as it is read, on one line.")
+    ] = False,
     **given: Any,
 ) -> None:
     """Make a checked submission for a split. It comes with candidates, links, and a manifest of all inputs."""
@@ -52,10 +59,15 @@ def predict(
         show_estimate(estimate, given)
         return
     with progress() as report:
-        run = make_run(**given, progress=report)
+        run = make_run(**given, progress=report, **({"live": _print_answer} if live else {}))
     _show(run, time.monotonic() - start, can_search=not (given.get("index") or given.get("search_table")))
     if has_gold(run.split):
         _show_scores(run)
+
+
+def _print_answer(query: Query, text: str) -> None:
+    """Print an answer on one line of stderr. A long one is cut."""
+    note(f"{query.subject}, {query.relation}: {json.dumps(text[:LONGEST], ensure_ascii=False)}")
 
 
 def _show(run: PredictedRun, seconds: float, *, can_search: bool) -> None:

@@ -279,9 +279,11 @@ class AnswerGenerator:
         while candidates is None:
             responses = yield requests
             for request, one in zip(requests, responses, strict=True):
-                received += filter(None, one.replies)
+                replies = [*filter(None, one.replies)]
+                received += replies
+                for reply in replies:
+                    self.notes.live(query, reply.text)
                 if request.schema is not None:
-                    replies = filter(None, one.replies)
                     tally.shapeless += sum(not self._conversation.keeps_schema(query, reply) for reply in replies)
             requests, candidates = next_requests(dialogue, responses)
         tally.count(candidates, received)

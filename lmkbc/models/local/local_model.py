@@ -125,7 +125,7 @@ class LocalModel:
                 rows = self.model.log_probabilities([call.prompt for call in some], list(map(_options, some)))
                 finite = [[p if math.isfinite(p) else None for p in row] for row in rows]  # JSON has no infinity
                 scores = [row if any(p is not None for p in row) else None for row in finite]
-                answers.keep(dict(zip(places, scores, strict=True)))
+                self.notes.received(answers.keep(dict(zip(places, scores, strict=True))))
             self.model.replayed([calls[place].prompt for place in answers.stored])
         rows = [
             [-math.inf if p is None else p for p in row or [None] * len(choices)]
@@ -213,7 +213,9 @@ class LocalModel:
                 some = whole[start : start + AT_ONCE]
                 for row, completions in self.model.complete([text for text, _ in some], how):
                     new = {place: _kept(draws[place], completions, how.first) for place in some[row][1]}
-                    yield from answers.keep(new).items()
+                    kept = answers.keep(new)
+                    self.notes.received(kept.values())
+                    yield from kept.items()
 
     def _draws(self, request: Request, prompt: Prompt, text: str) -> list[_Draws]:
         """Return the draws of a request, by call. text: of the prompt."""

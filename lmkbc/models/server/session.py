@@ -201,7 +201,9 @@ class Session:
             received = (await self._request(calls[together[0]], len(together)))[: len(together)]
             self.offers.several &= len(received) == len(together)
             self._compare(calls[0], sum(reply.prompt_tokens for reply in received))
-            for reply in answers.keep(dict(zip(together, received, strict=False))).values():
+            kept = answers.keep(dict(zip(together, received, strict=False))).values()
+            self._notes.received(kept)
+            for reply in kept:
                 if reply.failed:
                     self.failures[f"the server ended an answer with {reply.finish!r}"] += 1
             self._failed_in_a_row = 0
