@@ -38,9 +38,9 @@ MOST_OBJECTS = 20
 
 @dataclass(frozen=True)
 class Comparisons:
-    """Comparisons of each further run with the first.
+    """Comparisons of the first runs with those after them.
 
-    comparisons: one per further run: the difference over all, and by relation. remarks: a sentence for each run whose
+    comparisons: one per pair of runs: the difference over all, and by relation. remarks: a sentence for each run whose
     rules were tuned on the split, or whose predictions are not those of its manifest. split: "" if the gold was given.
     """
 
@@ -98,7 +98,7 @@ class Comparisons:
 
         draws = drawable()
         pairs = [(one, draws and forest(one, f"forest{place}")) for place, one in enumerate(self.comparisons)]
-        title = f"{self.title}: runs beside {self.comparisons[0].first}"
+        title = f"{self.title}: runs beside {' and '.join(dict.fromkeys(one.first for one in self.comparisons))}"
         return render(
             "compare.html",
             title=title,
@@ -137,10 +137,13 @@ def compare(
     relation: OneRelation = None,
     limit: Limit = None,
     gold: Gold = None,
+    baselines: Annotated[
+        int, Meta(ge=1, description="Number of first runs that are baselines: every later run is compared with each.")
+    ] = 1,
     data: DataDir = None,
     workspace: WorkspaceDir = None,
 ) -> Comparisons:
-    """Compare runs with the first one, on the same queries.
+    """Compare runs with the first one, or with several baselines, on the same queries.
 
     A run may also be a result of `lmkbc.predict`. If a run answered a subset of its split, that subset is compared.
     InputError for fewer than two runs, or for runs that are not comparable.
@@ -151,6 +154,8 @@ def compare(
     space, opened = Workspace(workspace, data), [open_run(run) for run in runs]
     if len(opened) < 2:
         raise InputError("compare needs two runs at least: give their directories, zips or predictions files")
+    if not 0 < baselines < len(opened):
+        raise OptionError("baselines", f"is {baselines} of {len(opened)} runs: give more runs than baselines")
     chosen, subset, named_split, path = scored_on(space, opened, edition, split, gold, relation, limit)
     truth = dict(subset.rows(read_gold(path, chosen).items(), lambda row: row[0][1]))
     for answers in (run.answers(chosen) for run in opened if run.is_subset):
@@ -161,7 +166,7 @@ def compare(
     remarks += [f"{name}: {remark}." for name, run in named for remark in run.remarks]
     asked = "" if gold is not None else chosen.split_named(named_split)
     try:
-        return Comparisons(chosen, compared(chosen, truth, opened, _names(path, chosen)), remarks, asked)
+        return Comparisons(chosen, compared(chosen, truth, opened, _names(path, chosen), baselines), remarks, asked)
     except InputError as error:
         others = (other_split(space, run.predictions, chosen, asked) for run in opened)
         raise next(filter(None, others), error) from None

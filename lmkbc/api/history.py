@@ -89,8 +89,13 @@ class Runs:
             for row in self.rows
             if row.page
         }
-        title = f"Runs in {self.folder.resolve().name}"
-        write_bytes(place, render("runs.html", title=title, rows=self.rows, links=links).encode())
+        title, plot = f"Runs in {self.folder.resolve().name}", None
+        points = [(row.name, row.cost, row.f1) for row in self.rows if row.cost is not None and row.f1 is not None]
+        if len(points) > 1:
+            from lmkbc.report.figures import costs, drawable  # here, since it loads numpy
+
+            plot = costs(points) if drawable() else None
+        write_bytes(place, render("runs.html", title=title, rows=self.rows, links=links, plot=plot).encode())
         return place
 
     def __len__(self) -> int:

@@ -264,6 +264,19 @@ def forest(comparison: Comparison, name: str) -> Plot:
     return drawn.plot
 
 
+def costs(points: Sequence[tuple[str, float, float]]) -> Plot:
+    """Draw the F1 of runs against their cost. points: name of a run, cost in USD, F1."""
+    caption = "Each point is a run. Answers that were stored before cost nothing."
+    with canvas("costs", "F1 against cost", caption, 3.6, 7.0) as drawn:
+        axes = drawn.axes
+        for name, cost, f1 in points:
+            axes.plot(cost, f1, "o", color=BLUE, ms=6)
+            axes.annotate(name, (cost, f1), xytext=(5, 4), textcoords="offset points", fontsize=7.5)
+        axes.set(xlabel="cost, USD", ylabel="F1")
+        axes.margins(x=0.25, y=0.15)
+    return drawn.plot
+
+
 FEWEST = 20
 """Fewest scored candidates of a relation with a panel."""
 MOST_PANELS = 24

@@ -14,6 +14,7 @@ from opened import recipe_file
 from space import SPACE
 
 import lmkbc
+from lmkbc.cli.terminal import show_as
 from lmkbc.scoring.comparison import score_interval
 from lmkbc.scoring.table import RowScore
 
@@ -220,6 +221,16 @@ def test_runs_are_listed_with_what_they_score(command: Command, folder: Path) ->
     assert "whole" in command.done("runs", folder, "--edition", "mini")[0]
 
 
+def test_runs_with_costs_are_drawn(folder: Path, tmp_path: Path) -> None:
+    for place, name in enumerate(("whole", "part <b>")):
+        shutil.copytree(folder / name, tmp_path / name)
+        (tmp_path / name / "timing.json").write_text(json.dumps({"seconds": 1, "usage": {"m": {"cost": place + 0.25}}}))
+        page = lmkbc.runs(tmp_path).write().read_text()
+        assert page.count("<figure") == place
+    assert "F1 against cost" in page
+    assert "part &lt;b&gt;</text>" in page
+
+
 def test_the_page_links_reports_and_escapes_names(folder: Path, tmp_path: Path) -> None:
     page = lmkbc.runs(folder).write(tmp_path / "index.html").read_text()
     links = re.findall(r'<a href="([^"]+)">', page)
@@ -258,6 +269,48 @@ def test_evaluate_prints_the_interval(command: Command, folder: Path) -> None:
     shown, _ = command.done("evaluate", folder / "whole", "--interval", "--json")
     low, high = json.loads(shown)["macro_f1_interval"]
     assert 0 < low < high < 1
+
+
+@pytest.mark.parametrize(
+    ("form", "head", "nothing", "some"),
+    [
+        (None, r"relation +P +R +F1", r"PersonHasNoblePrize +- +0\.400 +0\.400", r"Country\w+ +0\.040 "),
+        ("markdown", r"\| relation \| P \|", r"\| PersonHasNoblePrize \| - \| 0\.400 ", r"\| Country\w+ \| 0\.040 "),
+        ("latex", r"relation & P & R & F1 \\\\", r"PersonHasNoblePrize & - & 0\.400 ", r"Country\w+ & 0\.040 "),
+        ("csv", r"relation,P,R,F1", r"PersonHasNoblePrize,,0\.4,", r"Country\w+,0\.0[34]\d{9,},"),
+    ],
+)
+def test_the_precision_of_nothing_is_shown_as_such_in_every_format(
+    form: str | None, head: str, nothing: str, some: str, command: Command, folder: Path
+) -> None:
+    shown, _ = command.done("evaluate", folder / "whole", *(("--format", form) if form else ()))
+    for pattern in (head, nothing, some, r"\*\*\* Average \*\*\*"):
+        assert re.search(pattern, shown), (pattern, shown)
+
+
+def test_names_are_escaped_in_the_formats_of_papers(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = {}
+    for form in ("markdown", "latex"):
+        show_as(form, ["a_b", "n"], [["x|y & 5%\x1b", 0.5]])
+        shown[form] = capsys.readouterr().out.splitlines()
+    assert shown["markdown"] == ["| a_b | n |", "| --- | ---: |", "| x\\|y & 5%\ufffd | 0.500 |"]
+    assert shown["latex"][2::2][:2] == [r"a\_b & n \\", "x|y \\& 5\\%\ufffd & 0.500 \\\\"]
+
+
+def test_a_labelled_run_ends_with_its_score_beside_the_floors(command: Command) -> None:
+    shown, _ = command.done(
+        "predict", "--split", "val", "--edition", "mini", "--system", "prior", "--limit", 30, "--report"
+    )
+    scores = lmkbc.score("submissions/mini-val-prior-first30")
+    assert scores.interval
+    figures = [f"{figure:.3f}" for figure in (scores.f1, *scores.interval)]
+    title, head, own, *floors = (line.split() for line in shown.splitlines())
+    assert (" ".join(title), head[0]) == ("LM-KBC mini, val, the first 30", "run")
+    assert own == ["mini-val-prior-first30", *figures, "30"]
+    assert [line[1:-1] for line in floors] == [
+        ["class", "prior", own[1], "-", "-"],
+        ["all-empty", "file", "0.000", "-", "-"],
+    ]
 
 
 def test_a_run_whose_predictions_were_changed_is_named_everywhere(
