@@ -113,7 +113,7 @@ def _in_sample(scores: Scores) -> dict[str, Any]:
 def _print_table(scores: Scores, form: str | None) -> None:
     columns, seen = scores.edition.metric.columns, scores.in_sample
     summaries = {**scores.evaluation.table.relations, "*** Average ***": scores.overall}
-    lines = [[name, *map(part.shown, columns)] for name, part in summaries.items()]
+    lines: list[list[Any]] = [[name, *map(part.shown, columns)] for name, part in summaries.items()]
     names = ["relation", *(column.label for column in columns)]
     if seen and seen.f1 is not None:
         names.append("F1 out of fold")

@@ -15,6 +15,7 @@ from lmkbc.cli.dry_run import show_estimate, show_prompts
 from lmkbc.cli.terminal import note, progress, show_table
 from lmkbc.cli.typed import made_from
 from lmkbc.errors import OptionError, counted
+from lmkbc.notes import unheard
 from lmkbc.run import submission
 from lmkbc.run.saved import SavedRun
 from lmkbc.types import Query
@@ -59,7 +60,7 @@ def predict(
         show_estimate(estimate, given)
         return
     with progress() as report:
-        run = make_run(**given, progress=report, **({"live": _print_answer} if live else {}))
+        run = make_run(**given, progress=report, live=_print_answer if live else unheard)
     _show(run, time.monotonic() - start, can_search=not (given.get("index") or given.get("search_table")))
     if has_gold(run.split):
         _show_scores(run)

@@ -275,7 +275,8 @@ def free(directory: Path, about: Mapping[str, Any], known: Path | None = None) -
     places = (directory.with_name(f"{directory.name}-{number}") if number > 1 else directory for number in count(1))
     place = next(place for place in places if not _differs(place, about))
     if place not in (directory, known):
-        log.info("%s keeps another run (other %s): this one is %s", directory, _differs(directory, about), place)
+        why = f" (other {_differs(directory, about)})" if about else ""
+        log.info("%s keeps another run%s: this one is %s", directory, why, place)
     return place
 
 
@@ -292,24 +293,19 @@ def _differs(directory: Path, about: Mapping[str, Any]) -> str:
 
 
 def write(directory: Path, files: Mapping[str, Content], first: Path) -> Path:
-    """Write a run, and return its directory. LmkbcError if it would have to replace a finished run.
+    """Write a run, and return its directory. No finished run is replaced, except by the same run.
 
-    first: directory whose name gets a number if another run is there.
-    A run that lacks answers is written beside a finished one, and so is a run of other models than were known before.
+    first: directory whose name gets a number if another run is there. A run that lacks answers is written beside a
+    finished one, and so is a run of other models than were known before.
     """
     if submission.PREDICTIONS in files:
         place = free(first, json.loads(b"".join(pieces(files[submission.MANIFEST]))), directory)
-        write_directory(place, files, RUN)
-        return place
-    for place in (directory, directory.with_name(f"{directory.name}-unfinished")):
-        there = earlier(place)
-        if there is None or submission.PREDICTIONS not in there["outputs"]:
-            write_directory(place, files, RUN)
-            return place
-    raise LmkbcError(
-        f"queries failed, and what the others gave is not written, since {directory} and {place} hold finished runs: "
-        "name another directory with --out"
-    )
+    elif _differs(directory, {}):
+        place = free(directory.with_name(f"{directory.name}-unfinished"), {})
+    else:
+        place = directory
+    write_directory(place, files, RUN)
+    return place
 
 
 def unfinished(failures: str, directory: Path, files: Collection[str]) -> LmkbcError:

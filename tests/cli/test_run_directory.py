@@ -111,7 +111,7 @@ def test_a_run_with_failed_queries_goes_beside_a_finished_one(command: Command, 
     assert names(tmp_path / "run") == sorted([*WHOLE, "missing.jsonl"])
     assert names(tmp_path / "run-unfinished") == LACKING
     command.done(*RECORDED, "--from", every, "--out", "run-unfinished")
-    assert "name another directory with --out" in command.fails(*mine, status=1)
+    assert "run-unfinished-2/missing.jsonl" in command.fails(*mine, status=1)
     assert names(tmp_path / "run-unfinished") == WHOLE
 
 

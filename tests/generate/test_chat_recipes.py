@@ -261,7 +261,8 @@ def test_the_command_end_to_end_and_no_trace_of_the_key(
         assert len(rows) == 20
         assert {*rows[0]} == {"SubjectEntity", "Relation", "SubjectEntityID", "model", "completions"}
         assert all(row["completions"] == ["None"] for row in rows)
-        assert "1 of 21 queries failed, first" in command.fails(*words, "--limit", "21", "--offline", status=1)
+        more = (*words, "--limit", "21", "--offline", "--out", "more")
+        assert "1 of 21 queries failed, first" in command.fails(*more, status=1)
         assert server.served == served == 22
     assert any(CANARY in head for head in server.headers)
     assert CANARY not in asked.stdout + asked.stderr

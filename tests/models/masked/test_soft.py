@@ -114,6 +114,7 @@ def toy(tmp_path: Path) -> Path:
 def best(command: Command, folder: Path, system: str, model: Path) -> list[str]:
     """The best candidate of each test query, as the command predicts it."""
     arguments = ["predict", "--system", system, "--model", model, "--workspace", folder, "--edition", "toy"]
+    shutil.rmtree(folder / "run", ignore_errors=True)
     arguments += ["--offline", "--out", folder / "run"]
     if system == "gesis23":  # which reads vectors
         arguments += ["--from", folder / "vectors.txt"]
