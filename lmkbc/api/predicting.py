@@ -186,7 +186,7 @@ def predict(
 
     start = time.monotonic()
     run, recipe, asked = opened_subset(options, split, relation, limit)
-    split, every = run.split, run.workspace.queries(run.edition, run.split)
+    split, every = run.split, run.queries
     queries = list(asked.rows(every, lambda query: query.relation))
     if not queries:
         raise InputError(
@@ -248,7 +248,7 @@ def estimate(
 
     run, recipe, subset = opened_subset(options, split, relation, limit)
     edition = run.edition
-    queries = subset.rows(run.workspace.queries(edition, run.split), lambda query: query.relation)
+    queries = subset.rows(run.queries, lambda query: query.relation)
     own = out or run_directory.named(edition.name, run.split, recipe.name, None if subset.is_whole else subset)
     return estimate_run(run, recipe, queries, run_directory.timings(edition.name, recipe.name, Path(own)), progress)
 
@@ -269,7 +269,7 @@ def plans(
         run, recipe, name = opened_relation(options, relation)
         return list(plans_of(run, recipe, [Query(subject, name)]))
     run, recipe, subset = opened_subset(options, split, relation, limit)
-    queries = subset.rows(run.workspace.queries(run.edition, run.split), lambda query: query.relation)
+    queries = subset.rows(run.queries, lambda query: query.relation)
     return list(plans_of(run, recipe, list(queries)))
 
 

@@ -127,8 +127,7 @@ class Steps:
         """
         repeated = frozenset[Query]()
         if isinstance(queries, Sequence):
-            times = Counter(queries)
-            total, repeated = len(times), frozenset(query for query, count in times.items() if count > 1)
+            total, repeated = _distinct(queries)
         verbatim = {name for name, relation in self._run.relations.items() if relation.is_verbatim()}
         pool = Merging(Pool(self._run.edition, self._recipe.pool, verbatim), [source.named for source in self._sources])
         known: list[dict[Query, CandidateSet]] = [{} for _ in self._sources]  # results for queries that occur again
@@ -208,6 +207,12 @@ class Steps:
             linked.append(candidates)
             self._report("link (queries)", done + count, total)
         return linked
+
+
+def _distinct(queries: Sequence[Query]) -> tuple[int, frozenset[Query]]:
+    """Return the number of distinct queries, and those that occur more than once."""
+    times = Counter(queries)
+    return len(times), frozenset(query for query, count in times.items() if count > 1)
 
 
 class _OpenSource(NamedTuple):
