@@ -21,7 +21,7 @@ from lmkbc.api.scores import HasRun, Scores, run_edition, score
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.progress import ExpectedStep, Report, silent
-from lmkbc.run.options import OneRelation, RunOptions, SelectedRunOptions, Selection, Split, settled
+from lmkbc.run.options import OUTPUT, OneRelation, RunOptions, SelectedRunOptions, Selection, Split, settled
 from lmkbc.run.saved import SavedRun
 from lmkbc.types import Query
 from lmkbc.workspace import Workspace, has_gold
@@ -145,18 +145,20 @@ def predict(
     out: Annotated[
         Path | str | None,
         Meta(
-            description="Directory of the run: new, empty or an earlier run. Default: submissions/EDITION-SPLIT-SYSTEM."
+            description="Directory of the run: new, empty or an earlier run. Default: "
+            "submissions/EDITION-SPLIT-SYSTEM.",
+            extra=OUTPUT,
         ),
     ] = None,
     failed_as_empty: Annotated[
-        bool, Meta(description="Submit queries whose model call failed as empty answers.")
+        bool, Meta(description="Submit queries whose model call failed as empty answers.", extra=OUTPUT)
     ] = False,
     progress: Report = silent,
     page: Annotated[
         bool,
         Meta(
             description="Write report.html into the run, for labelled splits.",
-            extra={"flags": ("--report/--no-report",), "envvar": "LMKBC_REPORT", "default": True},
+            extra={**OUTPUT, "flags": ("--report/--no-report",), "envvar": "LMKBC_REPORT", "default": True},
         ),
     ] = False,
     **options: Unpack[SelectedRunOptions],

@@ -15,6 +15,7 @@ from lmkbc.cli.terminal import note, progress
 from lmkbc.cli.typed import made_from
 from lmkbc.errors import OptionError, counted
 from lmkbc.run import submission
+from lmkbc.run.options import OUTPUT
 from lmkbc.run.saved import SavedRun
 
 EXAMPLE = "Example: lmkbc predict --split val --edition 2023 --from gpt4.jsonl.gz --search-table search.json"
@@ -36,7 +37,8 @@ def predict(
     *,
     dry_run: bool = False,
     show: Annotated[
-        int | None, Meta(ge=1, description="With --dry-run: print all that would be sent about the first N queries.")
+        int | None,
+        Meta(ge=1, description="With --dry-run: print all that would be sent about the first N queries.", extra=OUTPUT),
     ] = None,
     **given: Any,
 ) -> None:
