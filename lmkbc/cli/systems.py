@@ -124,7 +124,8 @@ def check(
     for system in systems:
         recipe = read_recipe(space, system)
         check_all_read(recipe, recipe.select)
-        asked = {part.model: part for spec in recipe.generate for part in spec.whole() if hasattr(part, "offer")}
+        parts: list[Any] = [part for spec in recipe.generate for part in spec.whole()]
+        asked = {part.model: part for part in parts if hasattr(part, "offer")}
         offers += [{"system": recipe.name} | part.offer(run) for part in asked.values() if base_url]
     if json:
         show_json(offers)

@@ -1,9 +1,9 @@
 """Options, each declared once, for the command line, the Python functions and the run itself.
 
 A field of a group is an option, and so is a parameter of a function of `lmkbc.api` that has a `Meta` with its help text
-and its bounds. `Meta.extra` has what only the command line needs: special flags, the heading of its help under which
-the option stands ("group"; without one it is among the usual options, which come first), and settings of typer.
-"settle" is the function that checks and converts a value.
+and its bounds. `Meta.extra` has what only the command line needs: special flags, and settings of typer. "settle" is the
+function that checks and converts a value. "group" is the option's heading in the help of commands with many options;
+those without a heading come first.
 """
 
 from __future__ import annotations
