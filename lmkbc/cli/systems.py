@@ -12,31 +12,36 @@ import typer
 from lmkbc.api.predicting import plans
 from lmkbc.cli.dry_run import show_prompts
 from lmkbc.cli.terminal import note, show_json, show_table, tame
-from lmkbc.errors import counted
+from lmkbc.errors import InputError, counted
 from lmkbc.recipe import RecipeFile, check_all_read, read_file, read_recipe
 from lmkbc.run.options import Servers
 from lmkbc.run.run import ModelRun
 from lmkbc.workspace import Workspace
+
+WIDTH = 36
+"""Most characters of what a recipe does, so that the list fits a terminal."""
 
 app = typer.Typer(no_args_is_help=True, help="List and show the recipes.", rich_markup_mode=None)
 
 
 @app.command("list", epilog="Example: lmkbc systems list")
 def list_(json: bool = False) -> None:
-    """List the recipes. Published systems have a year, a model, an F1 and differences from the publication.
+    """List the recipes. Published systems have a year, an F1 and differences from the publication.
 
     N counts necessary differences, S counts shortcuts that can be closed. 'lmkbc systems show NAME' prints a recipe
-    with its citation and differences.
+    with its models, citation and differences.
     """
     space = Workspace()
     files = {name: read_file(space.recipe_path(name)) for name in space.system_names()}
     if json:
         show_json([{"name": name} | _summary(file) for name, file in files.items()])
         return
-    rows = [
-        (name, file.summary or _beginning(file.description), *columns(name, file)[1:]) for name, file in files.items()
-    ]
-    show_table(["system", "what it does", "year", "model", "F1", "N", "S"], rows)
+    rows = []
+    for name, file in files.items():
+        _, year, _, score, *counts = columns(name, file)
+        about = file.summary or textwrap.shorten(file.description, WIDTH, placeholder="...")
+        rows.append([name, about, year, score, *counts])
+    show_table(["system", "what it does", "year", "F1", "N", "S"], rows)
     note("differences from what was published: N necessary, S shortcuts that can be closed; 'lmkbc systems show NAME'")
 
 
@@ -46,11 +51,6 @@ def columns(name: str, file: RecipeFile) -> tuple[str, int | None, str, float | 
     model = f"{first} +{len(others)}" if others else first
     counts = (len(file.differs), len(file.shortcuts)) if file.published else (None, None)
     return name, file.year, model, file.score, *counts
-
-
-def _beginning(text: str) -> str:
-    """Return the first words of a text."""
-    return textwrap.shorten(text, 40, placeholder="...")
 
 
 def _summary(file: RecipeFile) -> dict[str, Any]:
@@ -119,6 +119,8 @@ def check(
 
     No model is loaded, and without --base-url none is asked. Choices are the most answers to one request (n).
     """
+    if base_url is None and (any_model or model or json):
+        raise InputError("--any-model, --model and --json are of a server: give --base-url too, or leave them out")
     space, run = Workspace(workspace), ModelRun(model=model, servers=Servers(base_url=base_url, any_model=any_model))
     offers: list[dict[str, Any]] = []
     for system in systems:

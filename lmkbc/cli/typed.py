@@ -41,7 +41,7 @@ FEW = 14
 """Most parameters of a command, --help included, that stand in one list."""
 
 
-class GroupedCommand(TyperCommand):
+class _GroupedCommand(TyperCommand):
     """A command whose help has its options under headings, once they are many."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -92,7 +92,7 @@ def _option(one: Parameter, hint: Any, about: Meta) -> Parameter:
 def spread_all(app: typer.Typer) -> typer.Typer:
     """Return a group of commands, each converted for typer."""
     for command in app.registered_commands:
-        command.cls = GroupedCommand
+        command.cls = _GroupedCommand
         command.callback = command.callback and spread(command.callback)
     for group in app.registered_groups:
         if group.typer_instance is not None:

@@ -205,6 +205,7 @@ def _files(tmp_path: Path, index: Path) -> None:
         ("link made", "made is a directory: give a file of it (predictions.jsonl)"),
         ("predict -s val -e mini --from p.jsonl --out o", "predictions are no answers of a model"),
         ("predict -s val -e mini --system majority --out o", "unknown system 'majority': 'lmkbc systems list' says"),
+        ("systems check prior --any-model", "are of a server: give --base-url too"),
         ("systems check absent.toml", "absent.toml does not exist: check the path"),
         ("systems check majority.toml", "unknown selection rule 'majority': 'lmkbc rules list' says"),
         ("tune -e mini --system prior --rules majority --no-write", "cannot be tuned: 'lmkbc rules list' says"),
