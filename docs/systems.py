@@ -13,7 +13,7 @@ from lmkbc.workspace import Workspace
 HEAD = """
 # Published systems
 
-Made from the recipes, as `lmkbc systems list` prints them. Each name leads to the page of its system.
+Made from the recipes. Each name leads to the page of its system.
 
 - **F1** is what its authors published: on test where they say it, else on the split that is held out. Compare systems
   of one year only, since each edition has its own data and score.

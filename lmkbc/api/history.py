@@ -131,7 +131,9 @@ def runs(
     found = [row for row in _rows(space, place, scored) if edition in (None, row.edition)]
     if not found:
         of = "" if edition is None else f" of edition {edition}"
-        raise InputError(f"{place} holds no run{of}: lmkbc predict writes one")
+        own = (place / submission.PREDICTIONS).is_file()
+        how = "it is a run itself, so name the folder that it lies in" if own else "'lmkbc predict' writes one"
+        raise InputError(f"{place} holds no run{of}: {how}")
     return Runs(place, sorted(found, key=lambda row: (row.date, row.name), reverse=True))
 
 

@@ -22,7 +22,7 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.notes import Live, unheard
 from lmkbc.progress import ExpectedStep, Report, silent
-from lmkbc.run.options import OneRelation, RunOptions, SelectedRunOptions, Selection, Split, settled
+from lmkbc.run.options import OUTPUT, OneRelation, RunOptions, SelectedRunOptions, Selection, Split, settled
 from lmkbc.run.saved import SavedRun
 from lmkbc.types import Query
 from lmkbc.workspace import Workspace, has_gold
@@ -149,15 +149,21 @@ def predict(
     out: Annotated[
         Path | str | None,
         Meta(
+<<<<<<< HEAD
             description="Directory of the run: new, empty or the same run. Default: submissions/EDITION-SPLIT-SYSTEM, "
             "with a number if another run is there."
+=======
+            description="Directory of the run: new, empty or an earlier run. Default: "
+            "submissions/EDITION-SPLIT-SYSTEM.",
+            extra=OUTPUT,
+>>>>>>> C1
         ),
     ] = None,
     note: Annotated[
         str | None, Meta(description="Remark about the run, which 'lmkbc runs' lists.", extra={"metavar": "TEXT"})
     ] = None,
     failed_as_empty: Annotated[
-        bool, Meta(description="Submit queries whose model call failed as empty answers.")
+        bool, Meta(description="Submit queries whose model call failed as empty answers.", extra=OUTPUT)
     ] = False,
     progress: Report = silent,
     live: Live = unheard,
@@ -165,7 +171,7 @@ def predict(
         bool,
         Meta(
             description="Write report.html into the run, for labelled splits.",
-            extra={"flags": ("--report/--no-report",), "envvar": "LMKBC_REPORT", "default": True},
+            extra={**OUTPUT, "flags": ("--report/--no-report",), "envvar": "LMKBC_REPORT", "default": True},
         ),
     ] = False,
     **options: Unpack[SelectedRunOptions],

@@ -17,6 +17,7 @@ from lmkbc.cli.typed import made_from
 from lmkbc.errors import OptionError, counted
 from lmkbc.notes import unheard
 from lmkbc.run import submission
+from lmkbc.run.options import OUTPUT
 from lmkbc.run.saved import SavedRun
 from lmkbc.types import Query
 from lmkbc.workspace import has_gold
@@ -42,7 +43,8 @@ def predict(
     *,
     dry_run: bool = False,
     show: Annotated[
-        int | None, Meta(ge=1, description="With --dry-run: print all that would be sent about the first N queries.")
+        int | None,
+        Meta(ge=1, description="With --dry-run: print all that would be sent about the first N queries.", extra=OUTPUT),
     ] = None,
     live: Annotated[
         bool, Meta(description="Print each text that a model writes about a query as soon as it is read, on one line.")

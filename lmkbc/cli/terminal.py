@@ -10,6 +10,7 @@ import logging
 import re
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import repeat
@@ -69,19 +70,36 @@ def note_published(edition: Edition, split: str, profile: str = "") -> None:
 
 
 class _Notes(logging.Handler):
-    """Handler that prints the engine's log as plain messages."""
+    """Handler that prints the engine's log as plain messages, equal ones once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = Counter[str]()
 
     def emit(self, record: logging.LogRecord) -> None:
-        note(record.getMessage())
+        message = record.getMessage()
+        self.seen[message] += 1
+        if self.seen[message] == 1:
+            note(message)
 
 
-def show_logs() -> None:
-    """Show the engine's log on stderr, such as counts of draws by state and remarks of generators."""
-    logger = logging.getLogger("lmkbc")
-    logger.handlers = [_Notes()]
+@contextmanager
+def shown_logs() -> Iterator[None]:
+    """Show the engine's log on stderr, such as counts of draws by state and remarks of generators.
+
+    At the end, say how often a message came that came more than once.
+    """
+    logger, notes = logging.getLogger("lmkbc"), _Notes()
+    logger.handlers = [notes]
     logger.setLevel(logging.INFO)
     logger.propagate = False
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it would warn about its own cache
+    try:
+        yield
+    finally:
+        for message, count in notes.seen.items():
+            if count > 1:
+                note(f"{count} times: {message}")
 
 
 def show_json(value: Any) -> None:

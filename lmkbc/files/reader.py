@@ -57,7 +57,9 @@ def opened(path: Path) -> IO[bytes]:
         if stat.S_ISREG(found.st_mode):
             return path.open("rb")
         if not stat.S_ISFIFO(found.st_mode):
-            raise InputError(f"{path} is {'a directory' if path.is_dir() else 'a device'}: give a file or a pipe")
+            inside = sorted(one.name for one in path.iterdir())[:_LISTED] if path.is_dir() else ()
+            which = f" of it ({', '.join(inside)})" if inside else " or a pipe"
+            raise InputError(f"{path} is {'a directory' if path.is_dir() else 'a device'}: give a file{which}")
         place = found.st_dev, found.st_ino
         if place not in _piped:
             kept = NamedTemporaryFile(prefix="lmkbc-")  # noqa: SIM115 -- closed when the program ends

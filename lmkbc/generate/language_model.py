@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from lmkbc.answer.clean import Clean
 from lmkbc.ask.context import ContextSettings, Provider, located, provider, recall_prompt
@@ -36,13 +36,13 @@ from lmkbc.models.base import (
     Sampling,
     next_requests,
 )
-from lmkbc.models.identity import model_name
+from lmkbc.models.identity import model_name, same_model
 from lmkbc.models.plain_questions import plain_request
 from lmkbc.models.reference import ModelReference
 from lmkbc.models.server.limits import GUESSED_ANSWER
 from lmkbc.notes import Notes
 from lmkbc.relation import OTHERS
-from lmkbc.run.run import Run
+from lmkbc.run.run import ModelRun, Run
 from lmkbc.settings import ReadBy
 from lmkbc.types import CandidateSet, Example, Generator, Query, State
 
@@ -190,7 +190,15 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
             return generator
         return Verifying(generator, FactCheck(model(), self.verify, run.relations, run.train, notes), notes)
 
-    def model_of(self, run: Run, notes: Notes) -> LanguageModel:
+    def offer(self, run: ModelRun) -> dict[str, Any]:
+        """Return what the server of the model offers, and what the recipe asks for."""
+        model: Any = self.model_of(run, Notes())
+        samples = max(sampling.samples for _, _, sampling in self.variants)
+        found = model.examine(samples)
+        served = any(same_model(model.name, name) for name in found["lists"])
+        return {"model": model.name, "served": served, "samples": samples, **found}
+
+    def model_of(self, run: ModelRun, notes: Notes) -> LanguageModel:
         """Return the opened model."""
         tables = self.sampling.extra, *(item.sampling.get("extra", {}) for item in self.relations.values())
         extras = {f"sampling.extra.{name}" for extra in tables for name in extra if name not in LOCAL_EXTRAS}

@@ -130,7 +130,12 @@ def _check(path: Path, index: int, row: RecordedRow, edition: Edition, known: Co
         hint = did_you_mean(row.Relation, edition.relations)
         _refuse(path, index, "Relation", f"{row.Relation!r} is no relation of edition {edition.name}; {hint}")
     if (row.completions is None) == (row.candidates is None):
-        _refuse(path, index, "completions", "a row has either completions or candidates; give one of them")
+        _refuse(
+            path,
+            index,
+            "completions",
+            "a row has either completions or candidates; predictions are no answers of a model",
+        )
     told = len(row.completions or ())
     if row.parts < 1 or told % row.parts:
         _refuse(path, index, "parts", f"{row.parts} parts cannot be made of {told} completions")

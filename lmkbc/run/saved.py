@@ -67,7 +67,10 @@ class SavedRun:
         predictions, manifest = path / submission.PREDICTIONS, path / submission.MANIFEST
         if not predictions.is_file():
             why = "queries failed" if (path / submission.MISSING).is_file() else "this is no run"
-            raise InputError(f"{path} holds no {submission.PREDICTIONS}: {why}; give a finished run")
+            how = "give a finished run"
+            if (path / "facts").is_dir():
+                why, how = "it is a knowledge base", f"'lmkbc report {path}' shows it, 'lmkbc audit {path}' measures it"
+            raise InputError(f"{path} holds no {submission.PREDICTIONS}: {why}; {how}")
         written = submission.read_manifest(manifest) if manifest.is_file() else {}
         return cls(path, predictions, written, _is_changed(predictions, written))
 

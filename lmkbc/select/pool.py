@@ -1,9 +1,9 @@
 """Pooling: the candidates of many sources for one query, merged into one scored list, best first.
 
-A source is one draw of one generator that has a reply. A failed call is no source. A reply that cannot be read, or whose
-objects were all dropped, is a source without objects. It is no evidence for NIL. Where shares are of answers alone, a reply
-that cannot be read is no source. The score of an object is the mean over the sources, 0 for sources that do not name it.
-For sampled answers with scores of 1 it is the share of votes.
+A source is one draw of one generator that has a reply. A failed call is no source. A reply that cannot be read, or
+whose objects were all dropped, is a source without objects, and no evidence for NIL. Where shares are of answers alone,
+a reply that cannot be read is no source. The score of an object is the mean over the sources, 0 for sources that do not
+name it. For sampled answers with scores of 1 it is the share of votes.
 """
 
 from __future__ import annotations

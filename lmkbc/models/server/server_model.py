@@ -22,12 +22,13 @@ from lmkbc.models.base import (
     Request,
     Response,
     Result,
+    Sampling,
     Size,
     next_requests,
     single,
 )
 from lmkbc.models.budget import Budget
-from lmkbc.models.plain_questions import FIRST_WORD
+from lmkbc.models.plain_questions import FIRST_WORD, plain_request
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.batch import run as run_batch
 from lmkbc.models.server.client import ModelClient
@@ -36,7 +37,7 @@ from lmkbc.models.server.limits import GUESSED_ANSWER, Limits, most_tokens
 from lmkbc.models.server.openai_client import ChatClient
 from lmkbc.models.server.request import LENGTH, MOST_DRAWS
 from lmkbc.models.server.served import Window, length_of
-from lmkbc.models.server.session import Session
+from lmkbc.models.server.session import CHOICES, Session
 from lmkbc.models.thoughts import answer_of
 from lmkbc.notes import Notes
 
@@ -140,6 +141,13 @@ class ServerModel:
         return [
             None if (reply := found[place]) is None else _word_scores(reply, row) for place, row in enumerate(options)
         ]
+
+    def examine(self, samples: int) -> dict[str, Any]:
+        """Return what the server offers for a short question, with this model's fields; see `Session.examine`."""
+        session, request = self._session(), plain_request("Say yes.", Sampling(max_tokens=1, logprobs=True))
+        (call,) = self.calls(request, request.prompt)
+        (found,) = session.answers([max(samples, CHOICES[0])], partial(session.examine, call))
+        return found
 
     def prompts(self, request: Request) -> Iterator[Prompt]:
         """Yield the prompt, and shorter ones for a server that refuses it."""

@@ -9,7 +9,10 @@ import asyncio
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
+
+import msgspec
 
 from lmkbc.errors import counted
 from lmkbc.http import CallError, pooled
@@ -20,10 +23,13 @@ from lmkbc.models.budget import Budget
 from lmkbc.models.server.body import TokenReport
 from lmkbc.models.server.client import ModelClient
 from lmkbc.models.server.limits import Limits, OverBudgetError, Paid
-from lmkbc.models.server.refusal import RejectedError, TooLongError
+from lmkbc.models.server.refusal import AbsentError, RejectedError, TooLongError
 from lmkbc.models.server.request import MOST_DRAWS, Offers, blamed, guesses, without, without_prefill
 from lmkbc.models.server.served import Window, length_of
 from lmkbc.notes import Notes
+
+CHOICES = (16, 8, 4, 2)
+"""Numbers of choices that a server is asked for until it gives as many; more than the first make no difference."""
 
 SHARE_READ = 0.55
 """Share of a prompt's expected tokens below which the server has read only a part of it. Estimates err by less."""
@@ -207,6 +213,31 @@ class Session:
                 if reply.failed:
                     self.failures[f"the server ended an answer with {reply.finish!r}"] += 1
             self._failed_in_a_row = 0
+
+    async def examine(self, call: Call, most: int) -> dict[str, Any]:
+        """Return what the server offers, found out by requests whose answers are not stored.
+
+        most: number of choices to ask for at first; fewer follow a refusal.
+        """
+        try:
+            listed = tuple(await self.client.models())
+        except (AbsentError, CallError, msgspec.MsgspecError, UnicodeDecodeError):  # the requests show what is wrong
+            listed = ()
+        await self.window.ask(self.client)
+        (reply, *_) = await self._request(call, 1)
+        choices = 1
+        for wanted in (most, *(size for size in CHOICES if size < most)):
+            with suppress(RejectedError):
+                answered = len(await self._answer(self.body(call, 1) | {"n": wanted}))
+                choices = wanted if answered >= wanted else 1
+                break
+        return {
+            "lists": list(listed),
+            "choices": choices,
+            "window": self.window.tokens,
+            "logprobs": reply.logprobs is not None,
+            "refused": sorted(self.offers.refused),
+        }
 
     def body(self, call: Call, draws: int) -> dict[str, Any]:
         """Return the request for some draws of a call, within what the server is known to accept."""
