@@ -149,18 +149,14 @@ def predict(
     out: Annotated[
         Path | str | None,
         Meta(
-<<<<<<< HEAD
             description="Directory of the run: new, empty or the same run. Default: submissions/EDITION-SPLIT-SYSTEM, "
-            "with a number if another run is there."
-=======
-            description="Directory of the run: new, empty or an earlier run. Default: "
-            "submissions/EDITION-SPLIT-SYSTEM.",
+            "with a number if another run is there.",
             extra=OUTPUT,
->>>>>>> C1
         ),
     ] = None,
     note: Annotated[
-        str | None, Meta(description="Remark about the run, which 'lmkbc runs' lists.", extra={"metavar": "TEXT"})
+        str | None,
+        Meta(description="Remark about the run, which 'lmkbc runs' lists.", extra={**OUTPUT, "metavar": "TEXT"}),
     ] = None,
     failed_as_empty: Annotated[
         bool, Meta(description="Submit queries whose model call failed as empty answers.", extra=OUTPUT)

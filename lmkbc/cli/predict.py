@@ -47,7 +47,11 @@ def predict(
         Meta(ge=1, description="With --dry-run: print all that would be sent about the first N queries.", extra=OUTPUT),
     ] = None,
     live: Annotated[
-        bool, Meta(description="Print each text that a model writes about a query as soon as it is read, on one line.")
+        bool,
+        Meta(
+            description="Print each text that a model writes about a query as soon as it is read, on one line.",
+            extra=OUTPUT,
+        ),
     ] = False,
     **given: Any,
 ) -> None:
