@@ -89,6 +89,24 @@ def test_rows_are_filtered_by_relation_error_and_text(view: ReportView) -> None:
     view.status("120 of 120")
 
 
+def test_a_count_of_dropped_objects_is_a_link_to_their_rows(view: ReportView) -> None:
+    view.page.locator("tr", has_text="outside of the relation's list").locator("a").press("Enter")
+    view.status("80 of 120")
+    assert view.page.locator("#error option:checked").inner_text() == "outside of the relation's list"
+    view.page.locator("#body .open").first.click()
+    lost = view.page.locator("tr.detail table", has_text="Left out before linking").locator("tbody tr").first
+    assert "<script>" in lost.inner_text()
+    assert "outside of the relation's list" in lost.inner_text()
+    view.page.select_option("#error", label="without a QID")
+    view.status("120 of 120")
+
+
+def test_every_link_of_the_contents_leads_to_a_part(view: ReportView) -> None:
+    links = view.page.eval_on_selector_all(".contents a", "all => all.map(one => one.hash)")
+    assert len(links) > 5
+    assert all(view.page.locator(f"h2{link}").count() == 1 for link in links)
+
+
 def test_replies_are_searched_too(view: ReportView) -> None:
     view.page.fill("#search", "7 * 7 }}</script>\u2028xxxxxxxxx")
     view.status("120 of 120")
