@@ -255,7 +255,7 @@ def forest(comparison: Comparison, name: str) -> Plot:
     places = np.arange(len(parts))[::-1]
     caption = "Differences of F1 with their 95 % intervals. Filled: significant once corrected; hollow: not."
     title = f"{comparison.second} minus {comparison.first}"
-    with canvas(name, title, caption, 0.9 + 0.24 * len(parts)) as drawn:
+    with canvas(name, title, caption, 0.9 + 0.24 * len(parts), width=9.0) as drawn:
         axes = drawn.axes
         axes.axvline(0, color=MUTED, lw=1)
         for place, part in zip(places, parts.values(), strict=True):
