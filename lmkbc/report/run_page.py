@@ -231,9 +231,10 @@ def _parts(
 def _asking(space: Workspace, source: ReportInput, queries: Sequence[Query]) -> Callable[[Query], Shown]:
     """Return a function that gives the recipe's prompts for a query; none if the train split is not here."""
 
-    def none(_: Query) -> Shown:
+    def unknown(_: Query) -> Shown:
         return ()
 
+    none: Callable[[Query], Shown] = unknown
     run = Run(workspace=space, edition=source.edition, offline=True)
     if not space.has_data(source.edition):
         return none
@@ -255,7 +256,7 @@ def _some(
 
 
 def _about(
-    run: SavedRun, edition: Edition, source: ReportInput, timing: RunTiming, recorded_models: Sequence[str]
+    run: SavedRun, edition: Edition, source: ReportInput, timing: RunTiming, recorded_models: list[str]
 ) -> dict[str, str]:
     answered = run.manifest.get("models")
     models = [str(model) for model in answered] if isinstance(answered, list) else []
