@@ -17,9 +17,11 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, OptionError, check_known
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.jsonl import read_examples
+from lmkbc.generate.recorded_rows import each_row
 from lmkbc.progress import Report, silent
 from lmkbc.run.options import DataDir, EditionName, Gold, Limit, OneRelation, OneSplit, WorkspaceDir
-from lmkbc.run.saved import read_gold
+from lmkbc.run.saved import SavedRun, read_gold
+from lmkbc.run.submission import CANDIDATES
 from lmkbc.run.subset import names_of
 from lmkbc.workspace import Workspace
 
@@ -166,7 +168,8 @@ def compare(
     remarks += [f"{name}: {remark}." for name, run in named for remark in run.remarks]
     asked = "" if gold is not None else chosen.split_named(named_split)
     try:
-        return Comparisons(chosen, compared(chosen, truth, opened, _names(path, chosen), baselines), remarks, asked)
+        named = _names(path, chosen, opened)
+        return Comparisons(chosen, compared(chosen, truth, opened, named, baselines), remarks, asked)
     except InputError as error:
         others = (other_split(space, run.predictions, chosen, asked) for run in opened)
         raise next(filter(None, others), error) from None
@@ -221,8 +224,13 @@ def compare_bases(
     return BaseComparison(mine.path, theirs.path, least, made.counts, made.came, made.went, made.changed)
 
 
-def _names(gold: Path, edition: Edition) -> dict[str, str]:
-    """Return id -> name from a gold file; {} for an edition without ids."""
+def _names(gold: Path, edition: Edition, runs: Sequence[SavedRun]) -> dict[str, str]:
+    """Return id -> name from a gold file, else as the runs call it; {} for an edition without ids."""
     if edition.target != "id":
         return {}
-    return {one.id: one.name for example in read_examples(gold, edition) for one in example.objects if one.id}
+    answered = {one for run in runs for objects in run.predicted(edition).values() for one in objects}
+    files = (path for run in runs if (path := run.path / CANDIDATES).is_file())
+    proposed = (one for path in files for row in each_row(path, edition) for one in row.candidates or ())
+    names = {one.id: one.object for one in proposed if one.id and one.id in answered}
+    examples = read_examples(gold, edition)
+    return names | {one.id: one.name for example in examples for one in example.objects if one.id}

@@ -25,17 +25,6 @@ from lmkbc.workspace import has_gold
 EXAMPLE = "Example: lmkbc predict --split val --edition 2023 --from gpt4.jsonl.gz --search-table search.json"
 LONGEST = 500
 """Most characters of an answer that --live prints."""
-RULES = {
-    "closed": "outside of the relation's list",
-    "integer": "not whole",
-    "link": "without a QID",
-    "maximum": "too large",
-    "minimum": "too small",
-    "placeholder": "a word such as 'country'",
-    "stop": "on the relation's stop list",
-    "subject": "the subject itself",
-}
-"""Why an object is dropped, in words; the other rules are words already."""
 
 
 @made_from(make_run)
@@ -115,7 +104,7 @@ def _show(run: PredictedRun, seconds: float, *, can_search: bool) -> None:
     if len(draws := tally.counts["draws"]) > 1:
         note(f"replies of models: {', '.join(f'{count} {state}' for state, count in draws.items())}")
     if rules := tally.rules:
-        why = ", ".join(f"{count} {RULES.get(rule, rule)}" for rule, count in rules.items())
+        why = ", ".join(f"{count} {submission.RULES.get(rule, rule)}" for rule, count in rules.items())
         left = f"; {counted(tally.dropped, 'query')} kept none of the objects that were named" if tally.dropped else ""
         note(f"{counted(sum(rules.values()), 'object')} dropped ({why}){left}")
     if can_search and rules.get("link"):

@@ -53,6 +53,7 @@ class RecordedRow(msgspec.Struct, gc=False):
     verification: object -> verification score.
     pooled: whether scores are over all sources; a candidate's source then lists their names.
     dropped: whether objects were named and none was kept.
+    dropped_objects: objects that were named and not kept, each with the rule that it violates.
     """
 
     SubjectEntity: str
@@ -70,6 +71,7 @@ class RecordedRow(msgspec.Struct, gc=False):
     verification: dict[str, float] = {}
     pooled: bool = False
     dropped: bool = False
+    dropped_objects: list[tuple[str, str]] = []
 
     @property
     def called(self) -> str | None:

@@ -185,7 +185,11 @@ def changed(
     """Return the rows on which two runs score differently, the largest differences first."""
 
     def texts(objects: Any) -> tuple[str, ...]:
-        return tuple(_text(item, names) for item in objects) if isinstance(objects, list | tuple) else (str(objects),)
+        return (
+            tuple(_text(item, names) for item in objects if item)
+            if isinstance(objects, list | tuple)
+            else (str(objects),)
+        )
 
     made = [
         ChangedRow(*pair, one.f1, other.f1, *(texts(given.get(pair, ())) for given in (*answers, gold)))
