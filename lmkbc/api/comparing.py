@@ -168,8 +168,8 @@ def compare(
     remarks += [f"{name}: {remark}." for name, run in named for remark in run.remarks]
     asked = "" if gold is not None else chosen.split_named(named_split)
     try:
-        named = _names(path, chosen, opened)
-        return Comparisons(chosen, compared(chosen, truth, opened, named, baselines), remarks, asked)
+        names = _names(path, chosen, opened)
+        return Comparisons(chosen, compared(chosen, truth, opened, names, baselines), remarks, asked)
     except InputError as error:
         others = (other_split(space, run.predictions, chosen, asked) for run in opened)
         raise next(filter(None, others), error) from None
