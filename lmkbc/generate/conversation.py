@@ -443,7 +443,7 @@ class Conversation:
             least = expand.until_new if turn else 1
             for draw, branches in found.items():
                 after = [
-                    (slots, before, {**before, **self._named(query, latest[part][draw])})
+                    (slots, before, {**before, **self._named(query, latest[part][draw]), **before})
                     for part, (slots, before) in enumerate(branches)
                 ]
                 found[draw] = [(slots, names) for slots, before, names in after if len(names) - len(before) >= least]
