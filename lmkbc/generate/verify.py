@@ -336,12 +336,10 @@ class FactCheck(FactWording):
         if not asked:
             return scores
         known = dict(zip(asked, self._probable(asked), strict=True))
-        made: list[float | None] = []
-        for score, its in zip(scores, controls, strict=True):
-            bias = [_log_odds(one) for control in its if (one := known[control]) is not None]
-            corrected = score is not None and bias
-            made.append(_share(_log_odds(score) - math.fsum(bias) / len(bias), 0.0) if corrected else score)
-        return made
+        return [
+            _less(score, [one for control in its if (one := known[control]) is not None])
+            for score, its in zip(scores, controls, strict=True)
+        ]
 
     def _placebos(self, query: Query, text: str) -> Iterator[tuple[Query, str]]:
         """Yield the fact about train's first subjects of the relation that lack the object."""
@@ -394,6 +392,13 @@ def _share(yes: float, no: float) -> float | None:
     if max(yes, no) == -math.inf:
         return None
     return 1 / (1 + math.exp(min(no - yes, 700.0)))
+
+
+def _less(score: float | None, bias: Sequence[float]) -> float | None:
+    """Return a probability less the mean of others, in log-odds."""
+    if score is None or not bias:
+        return score
+    return _share(_log_odds(score) - math.fsum(map(_log_odds, bias)) / len(bias), 0.0)
 
 
 def _log_odds(share: float) -> float:
