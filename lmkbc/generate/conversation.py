@@ -378,7 +378,7 @@ class Conversation:
         most = max((len(one) for one in course if isinstance(one, list)), default=1)
         parts: list[list[Reply | None]] = [[one if one is None else UNREAD for one in course] for _ in range(most)]
         plan = self._asking.plan(query)
-        prompts: dict[tuple[str | int, ...], Prompt] = {}
+        prompts: dict[tuple[int, tuple[str, ...]], Prompt] = {}
         asked: dict[Prompt, tuple[Slots, int]] = {}
         places: defaultdict[tuple[Prompt, int], list[int]] = defaultdict(list)
         for draw, branches in enumerate(course):
@@ -387,7 +387,7 @@ class Conversation:
                 continue
             for part, slots in enumerate(branches):
                 shown_to = draw if plan.redraws else 0
-                filled = (shown_to, *slots.values())
+                filled = shown_to, tuple(slots.values())
                 if filled not in prompts:
                     prompts[filled] = self._asking.prompt(query, context, slots, draw=shown_to)
                     asked.setdefault(prompts[filled], (slots, shown_to))
