@@ -180,7 +180,7 @@ def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation], 
         | ({"group": file.group} if file.group else {})
         | ({"generate": tuple({**table, "frames": words} for table in file.generate)} if words else {}),
     )
-    for check in (*(spec.check for spec in recipe.generate), recipe.link.check, recipe.group.check):
+    for check in (*(spec.check for spec in recipe.generate), recipe.link.check, recipe.clean.check, recipe.group.check):
         check(relations)
     return recipe
 

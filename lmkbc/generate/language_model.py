@@ -83,7 +83,8 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
         ModelReference.__post_init__(self)
         PromptSettings.__post_init__(self)
         asks_again = any(
-            style.follow_up or style.repair or any(step.ask for step in style.steps) for style in self.styles
+            style.follow_up or style.repair or style.retries or style.expand or any(step.ask for step in style.steps)
+            for style in self.styles
         )
         refuse(
             (
@@ -97,7 +98,8 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
             ),
             (
                 self.executor == "batch" and asks_again,
-                "a batch is answered once: use executor 'calls' where prompt has follow_up, repair or steps",
+                "a batch is answered once: use executor 'calls' where prompt has follow_up, repair, retries, expand or "
+                "steps",
             ),
         )
 
