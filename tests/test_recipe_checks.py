@@ -309,7 +309,7 @@ def test_a_server_says_what_it_offers_a_recipe(command: Command, tmp_path: Path)
     with Loopback(ignores=("n", "logprobs")) as server:
         server.tells = {"models": {"data": [{"id": "other"}]}}
         shown, told = command.done("systems", "check", path, "--base-url", server.url)
-    assert shown.splitlines()[1].split() == ["chat", "m", "no", "20", "1", "no"]
+    assert shown.splitlines()[1].split() == ["chat", "m", "no", "20", "1", "-", "no"]
     assert "m is none of the models that the server lists (other)" in told
 
 

@@ -54,7 +54,7 @@ def main(argv: Sequence[str]) -> None:
             table.add(
                 name,
                 {
-                    "queries": len(asked),
+                    "queries": str(len(asked)),
                     "untuned": f"{scored(recipe, whole.sets, asked, edition):.3f}",
                     "out of fold": "-" if tuned is None else f"{tuned:.3f}",
                     "tokens a query": f"{used / len(asked):.0f}",

@@ -53,11 +53,11 @@ def test_the_published_systems_are_here() -> None:
     assert set(PUBLISHED) <= set(CHAT)
 
 
-@pytest.mark.parametrize("name", CHAT)
+@pytest.mark.parametrize("name", [name for name in CHAT if not name.startswith("few-shot")])
 def test_recipes_are_short_cited_and_scored(name: str) -> None:
     system = read_recipe(SPACE, name)
     own, _, _ = (SYSTEMS / f"{name}.toml").read_text(encoding="utf-8").partition("[source]")
-    assert len(own.splitlines()) < 100
+    assert len(own.splitlines()) < 120
     assert read_file(SPACE.recipe_path(name)).citation
     assert system.published
     assert all(0 < score < 1 and place.split("/")[0] in SPACE.editions for place, score in system.published.items())

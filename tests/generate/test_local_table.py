@@ -68,7 +68,7 @@ def test_every_recipe_of_a_server_runs_here(name: str, run: Run, tmp_path: Path)
     for spec in SERVED[name].generate:
         if not isinstance(spec, LanguageModelSpec):
             continue
-        few = {"max_tokens": 4, "samples": 2}
+        few = {"max_tokens": 4, "samples": 2, "at_first": None}
         own = {key: replace(one, sampling=one.sampling | few) for key, one in spec.relations.items()}
         short = replace(spec, sampling=replace(spec.sampling, **few), relations=own)
         for _, generator in short.opened(run, Notes()):
@@ -141,7 +141,8 @@ def test_a_step_that_asks_a_server_asks_the_model_here(run: Run) -> None:
     assert notes.remarks == ["tiny.gguf runs on this machine: settings that only a server uses are ignored (extra)"]
 
 
-MODELS = {getattr(spec, "model", "") for one in SERVED.values() for spec in one.generate if spec.component == "chat"}
+PUBLISHED = [one for one in SERVED.values() if one.published]
+MODELS = {getattr(spec, "model", "") for one in PUBLISHED for spec in one.generate if spec.component == "chat"}
 
 
 @pytest.mark.parametrize("model", sorted(MODELS))
