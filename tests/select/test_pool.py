@@ -76,6 +76,7 @@ ZOLA = draws("m", ["Émile Zola"], ["emile zola"], ["Émile Zola"])
         (VOTES, {}, {"Ann": 0.5, "Bo": 0.5}),
         (VOTES, {"per": "draw"}, {"Ann": 0.75, "Bo": 0.25}),
         (VOTES, {"weights": {"n": 3}}, {"Bo": 0.75, "Ann": 0.25}),
+        ([draws("m", ["Ann"])], {"weights": {"m": 0}}, {"Ann": 0.0}),
         ([draws("m", ["Ann"]), draws("n", State.UNPARSED)], {"of": "answers"}, {"Ann": 1.0}),
         ([ZOLA], {}, {"Émile Zola": 1.0}),  # equal objects merge under the edition's normalisation
         ([ZOLA], {"edition": EDITIONS["2025"]}, {"Émile Zola": 0.666667, "emile zola": 0.333333}),
@@ -84,6 +85,12 @@ ZOLA = draws("m", ["Émile Zola"], ["emile zola"], ["Émile Zola"])
 )
 def test_what_a_pooled_score_is(sets: list[CandidateSet], settings: dict[str, Any], shares: dict[str, float]) -> None:
     assert pooled(*sets, **settings) == shares
+
+
+def test_no_rounding_makes_an_object_surer_than_sure() -> None:
+    named = [[draws(model, ["Ann"])] for model in "mno"]
+    (merged,) = pool(STRINGS, {"weights": {"n": 3, "o": 0.1}}).merge(named)
+    assert merged.candidates[0].score == 1.0
 
 
 def test_where_all_failed_the_query_has_failed() -> None:
