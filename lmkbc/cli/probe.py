@@ -17,7 +17,7 @@ from lmkbc.errors import counted
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_directory, check_replaced
 from lmkbc.models.store_place import Place
-from lmkbc.probe.bear.bear import BearBenchmark
+from lmkbc.probe.bear import BearBenchmark
 from lmkbc.probe.benchmark import Benchmark, BenchmarkRun, Findings
 from lmkbc.probe.kamel.kamel import KamelBenchmark, KamelBuild
 from lmkbc.probe.kmir.kmir import KmirBuild, KmirRun, KmirScore

@@ -51,11 +51,7 @@ TASK = (
 )
 PARTS = ("subject", "predicate", "object")
 _TRIPLE = {"type": "object", "properties": {part: {"type": "string"} for part in PARTS}, "required": [*PARTS]}
-SCHEMA = {
-    "type": "object",
-    "properties": {"triples": {"type": "array", "items": _TRIPLE}},
-    "required": ["triples"],
-}
+SCHEMA = {"type": "object", "properties": {"triples": {"type": "array", "items": _TRIPLE}}, "required": ["triples"]}
 SAMPLING = Sampling(temperature=0.0, max_tokens=4096)
 
 
@@ -79,66 +75,51 @@ def free_triples(model: LanguageModel, limit: int, run: BenchmarkRun) -> Finding
     names = [invented for invented, _ in pairs] + [real for _, real in pairs]
     prompts = [Prompt((Message("system", TASK),), (Message("user", name),)) for name in names]
     found = [triples(text) for text in texts(model, prompts, SAMPLING, run, "names", SCHEMA)]
-    values: dict[str, dict[str, Any]] = {}
-    for kind, part in ((INVENTED, found[: len(pairs)]), (REAL, found[len(pairs) :])):
-        counts = [len(one or ()) for one in part]
-        unread = sum(one is None for one in part)
-        values[kind] = {
+    values = {
+        kind: {
             "names": len(part),
-            "answered": sum(map(bool, counts)),
-            "triples": sum(counts),
-            "no JSON": unread,
+            "answered": sum(map(bool, part)),
+            "triples": sum(len(one or ()) for one in part),
+            "no JSON": part.count(None),
         }
-    heads = ["names", "number", "answered", "triples", "no JSON"]
+        for kind, part in ((INVENTED, found[: len(pairs)]), (REAL, found[len(pairs) :]))
+    }
     rows: list[list[Any]] = [[kind, *row.values()] for kind, row in values.items()]
     rows += (
         [f"published: {name}, {INVENTED}", len(NAMES), ones, many, None] for name, (many, ones) in PUBLISHED.items()
     )
+    heads = ["names", "number", "answered", "triples", "no JSON"]
     return Findings(values, [Sheet(heads, rows, "triples", f"Triples by {model.name} about bare names")])
 
 
-SHARED = 3
-"""Names with a word in common from which on an invented name may keep it, as in "River" or "of"."""
-TRIES, LONGEST = 50, 14
-NEAR = 0.8
-"""Similarity from which on a new word counts as a misspelt one (difflib's ratio)."""
+SHARED, NEAR, TRIES = 3, 0.8, 50
+"""Names that share a word such as "River"; similarity that a new word has to no known one; tries to find a word."""
 
 
 def invented_subjects(names: Sequence[str], count: int, seed: int = 0) -> list[str]:
     """Return new names of the same kind: words that several names share, and new words for the others.
 
-    A new word is drawn letter by letter, each after the two before it (a Markov chain over the names' words). The
-    rarest word of a name is always new. New words do not resemble known ones. Fewer names are returned if
-    too few new words come up.
+    A new word is the first half of one word and the second half of another, and resembles none (difflib's ratio). The
+    rarest word of a name is always new. Fewer names are returned if too few new words come up.
     """
-    distinct = list(dict.fromkeys(names))
+    distinct, draw, invented = list(dict.fromkeys(names)), random.Random(seed), dict[str, None]()
     seen = Counter(word for name in distinct for word in dict.fromkeys(name.split()))
-    following: defaultdict[str, list[str]] = defaultdict(list)
-    for word in seen:
-        for first, second, letter in zip(f"  {word}", f" {word}", f"{word} ", strict=False):
-            following[first + second].append(letter)
-    draw, known = random.Random(seed), {folded_key(word) for word in seen}
-
-    def drawn() -> str:
-        word = "  "
-        while len(word) < LONGEST and (letter := draw.choice(following[word[-2:]])) != " ":
-            word += letter
-        return word.strip()
+    rare, known = [word for word in seen if seen[word] < SHARED and len(word) > 3], {*map(folded_key, seen)}
 
     def new() -> str:
-        words = (drawn() for _ in range(TRIES))
-        return next(
-            (one for one in words if len(one) > 3 and not get_close_matches(folded_key(one), known, 1, NEAR)), ""
-        )
+        pairs = (draw.choices(rare, k=2) for _ in range(TRIES if rare else 0))
+        words = (first[: (len(first) + 1) // 2] + second[len(second) // 2 :] for first, second in pairs)
+        return next((word for word in words if not get_close_matches(folded_key(word), known, 1, NEAR)), "")
 
-    invented: dict[str, None] = {}
     for name in draw.choices(distinct, k=TRIES * count):
-        words = name.split()
-        rarest = min(words, key=lambda word: (seen[word], -len(word)), default="")
-        made = [word if seen[word] >= SHARED and word != rarest else new() for word in words]
-        if made and all(made) and len(invented) < count:
-            invented[" ".join(made)] = None
+        if len(invented) < count and (words := name.split()):
+            rarest = min(words, key=lambda word: (seen[word], -len(word)))
+            made = [word if seen[word] >= SHARED and word != rarest else new() for word in words]
+            invented |= {" ".join(made): None} if all(made) else {}
     return list(invented)
+
+
+HEADS = ("relation", "subjects", "queries", "failed", "empty in gold %")
 
 
 def silence(
@@ -153,8 +134,7 @@ def silence(
     asked: dict[tuple[str, str], list[Query]] = {}
     for relation, some in rows.items():
         names = [example.query.subject for example in [*run.train, *examples] if example.query.relation == relation]
-        made = invented_subjects(names, limit, seed)
-        asked[relation, INVENTED] = [Query(name, relation) for name in made]
+        asked[relation, INVENTED] = [Query(name, relation) for name in invented_subjects(names, limit, seed)]
         asked[relation, REAL] = [example.query for example in some[:limit]]
     for kind, named in ((INVENTED, [*NAMES]), (REAL, [*NAMES.values()])):
         asked[ALL, kind] = [query for relation in rows for query in asked[relation, kind]]
@@ -179,12 +159,13 @@ def silence(
         labelled = [gold[query] for query in own if query in gold]
         shares["empty in gold"] = labelled.count(False) / len(labelled) if labelled else None
         values[relation][kind] = shares
-    heads = ["relation", "subjects", "queries", "failed", "empty in gold %"]
-    heads += [head for way in ways for head in (f"{way}: empty %", "triples", "answered")]
+    of_ways = [head for way in ways for head in (f"{way}: empty %", "triples", "answered")]
     table = [
         [relation, kind, one["queries"], one["failed"], *percent(one["empty in gold"])]
         + [cell for way in ways for cell in (*percent(one[way]["empty"]), one[way]["triples"], one[way]["answered"])]
         for relation, kinds in values.items()
         for kind, one in kinds.items()
     ]
-    return Findings(dict(values), [Sheet(heads, table, "silence", f"{recipe.name} on {run.edition.title}")])
+    return Findings(
+        dict(values), [Sheet([*HEADS, *of_ways], table, "silence", f"{recipe.name} on {run.edition.title}")]
+    )

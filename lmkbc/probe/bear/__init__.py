@@ -1,1 +1,0 @@
-"""BEAR (Wiland et al. 2024): options as whole sentences, for causal and masked models."""
