@@ -1,8 +1,8 @@
 """Invented names: how much a model or a system says about what does not exist, beside what it says about real names.
 
 Silence alone would win, so each invented name stands beside a real one of its kind. A model is asked for free triples
-about a bare name, after BeyondQuestions (github.com/Knowledge-aware-AI/BeyondQuestions, CC BY 4.0), whose ten invented
-names these are; the instruction is in this project's words. A system is asked its relations.
+about a bare name; a system is asked its relations. Protocol and invented names are those of BeyondQuestions
+(github.com/Knowledge-aware-AI/BeyondQuestions, CC BY 4.0). The instruction is in this project's words.
 """
 
 from __future__ import annotations
