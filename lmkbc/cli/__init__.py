@@ -40,7 +40,7 @@ COMMANDS = {
     "rules": "List the rules that say what is kept.",
     "train": "Train masked and causal models on facts.",
     "store": "Count, export and drop the kept answers of models.",
-    "probe": "Test what a model knows: KAMEL, LAMA, KMIR, OptiPrompt and controls.",
+    "probe": "Test what a model knows: KAMEL, LAMA, BEAR, KMIR, OptiPrompt, controls, invented names.",
 }
 """Sub-command -> its purpose, so that the list needs no modules. Each is in the module of the same name."""
 MODULES = {"build": "build_base"}

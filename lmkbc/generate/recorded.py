@@ -256,6 +256,7 @@ def _pooled(query: Query, row: RecordedRow, model: str, _: Relation) -> Candidat
         query,
         objects,
         (State.ANSWERED if objects else row.silence,),
+        tuple(Dropped(*lost) for lost in row.dropped_objects),
         nothing=tuple(
             Nil(proposal.score, _sources(proposal, model)) for proposal in nils if proposal not in nil_probabilities
         ),

@@ -358,8 +358,9 @@ class LanguageModel(Protocol):
     def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> Sequence[Sequence[float] | None]:
         """Return the log-probability of each of its options as the answer to each prompt, in the order of the prompts.
 
-        Options of a plain prompt are words that may come next. A log-probability is -inf if it is unknown, or if the
-        option exceeds the context. None stands for a prompt whose call failed.
+        Options of a plain prompt are words that may come next. After an empty text, a local model's options are whole
+        texts. A log-probability is -inf if it is unknown, or if the option exceeds the context. None stands for a
+        prompt whose call failed.
         """
 
 

@@ -151,10 +151,9 @@ class LocalModel:
         """Return the call of each prompt. Options that continue a text begin with a space."""
         calls = []
         for prompt, row in zip(prompts, options, strict=True):
-            plain = prompt.form == "plain"
-            spaced = not self._chats if plain else prompt.form == "completion"
-            given = {"words" if plain else "options": [f" {text}" if spaced else text for text in row]}
-            text = self.model.closed(self._text(prompt))
+            plain, text = prompt.form == "plain", self.model.closed(self._text(prompt))
+            spaced = text and (not self._chats if plain else prompt.form == "completion")
+            given = {"words" if plain else "options": [f" {option}" if spaced else option for option in row]}
             calls.append(Call(model=self.name, revision=self.identity, prompt=text, sampling=given))
         return calls
 

@@ -100,9 +100,20 @@ class CausalModel:
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[list[float]]:
         """Return, for each prompt, the log-probability (natural) of each of its options as its continuation.
 
-        It is -inf for options that exceed the model's window, and after an empty prompt.
+        After an empty prompt, an option is a whole text, which follows the start token, or the end token of a model
+        without one. The log-probability is -inf for options that exceed the model's window.
         """
         tokens = with_options(self.encode, prompts, options)
+        begin = next(
+            (token for token in (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id) if token is not None), None
+        )
+        if begin is not None:
+            tokens = [
+                choices
+                if prompt
+                else [option if option.first else Option((begin, *option.whole), 1) for option in choices]
+                for prompt, choices in zip(prompts, tokens, strict=True)
+            ]
         logs = [[0.0 if 1 <= first == len(whole) else -math.inf for whole, first in choices] for choices in tokens]
         fits = [
             [at for at, (whole, first) in enumerate(choices) if 1 <= first < len(whole) <= self._window - self.spare]
