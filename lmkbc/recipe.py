@@ -17,8 +17,7 @@ from lmkbc.generate.spec import GeneratorSpec, check_names, specs
 from lmkbc.link.cleaning import Cleaning
 from lmkbc.link.grouping import Grouping
 from lmkbc.link.linker import Linking
-from lmkbc.models.located import is_available
-from lmkbc.models.packaged import generative
+from lmkbc.models.located import generative, is_available
 from lmkbc.models.reference import ModelReference
 from lmkbc.relation import Relation
 from lmkbc.select.mutual import Mutual

@@ -41,7 +41,6 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
     ("parts", "said"),
     [
         (generating({"executor": "bach"}), "generator 'chat': setting 'executor' is 'bach': did you mean 'batch'?"),
-        (generating({"schema": "no"}), "generator 'chat': setting 'schema' is 'no': give true or false"),
         (generating({"closed_book": "no"}), "generator 'chat': setting 'closed_book' is 'no': give true or false"),
         (generating({"prices": ["a", "b"]}), "generator 'chat': setting 'prices[0]' is 'a': give a number"),
         (generating({"prices": [1.0]}), "setting 'prices' is [1.0]: give a list of 2 numbers"),

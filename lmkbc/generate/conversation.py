@@ -270,7 +270,6 @@ class Conversation:
     notes: where passages and replies are recorded.
     model: name of the model, if it differs from `name`.
     clean: whether to bring names into the relation's shape.
-    schema: whether to request the answer to the query itself as JSON of a fixed schema.
     """
 
     def __init__(
@@ -282,12 +281,11 @@ class Conversation:
         notes: Notes,
         *,
         clean: Clean = True,
-        schema: bool = False,
         model: str = "",
     ) -> None:
         self._model = model
         self._asking, self._relations, self._name = asking, relations, name
-        self._context, self._notes, self._clean, self._schema = context, notes, clean, schema
+        self._context, self._notes, self._clean = context, notes, clean
         self._passages: dict[Query, tuple[Passage, ...]] = {}
 
     def begin(self, queries: Sequence[Query]) -> None:
@@ -464,13 +462,7 @@ class Conversation:
         self, query: Query, prompt: Prompt, draws: Sequence[int], shorter: Callable[[], Iterable[Prompt]] = tuple
     ) -> Request:
         plan, style = self._asking.plan(query), self._asking.plan(query).style
-        schema = style.format.schema(self._relations[query.relation].kind) if self._schema else None
-        return Request(prompt, tuple(draws), plan.sampling, style.stops, style.format.brackets, schema, shorter)
-
-    def keeps_schema(self, query: Query, reply: Reply) -> bool:
-        """Return whether a reply conforms to the schema of its query's answers."""
-        form, relation = self._asking.plan(query).style.format, self._relations[query.relation]
-        return form.keeps_schema(reply.text, relation.kind)
+        return Request(prompt, tuple(draws), plan.sampling, style.stops, style.format.brackets, shorter)
 
     def candidates(self, query: Query, parts: Sequence[Sequence[Reply | None]]) -> CandidateSet:
         """Return the candidates of a query from the draws of each of its prompts."""

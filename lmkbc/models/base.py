@@ -194,6 +194,12 @@ class Reply(msgspec.Struct, omit_defaults=True):
             return False
         return self.finish in WITHHELD or bool(self.first) or bool(answer_of(self.text))
 
+    @property
+    def without_thoughts(self) -> Reply | None:
+        """Return the answer alone; None if there is none."""
+        text = answer_of(self.text) if self.is_answer else None
+        return msgspec.structs.replace(self, text=text or "") if text is not None or self.first else None
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -201,7 +207,6 @@ class Request:
 
     stops: texts that end an answer.
     lists: whether an answer ends with its closing bracket.
-    schema: JSON schema to request, if any.
     shorter: returns prompts with fewer and fewer tokens, for a prompt that is too long.
     """
 
@@ -210,7 +215,6 @@ class Request:
     sampling: Sampling
     stops: tuple[str, ...] = ()
     lists: bool = False
-    schema: Mapping[str, Any] | None = None
     shorter: Callable[[], Iterable[Prompt]] = tuple
 
 
@@ -249,6 +253,12 @@ class Response:
     prompt: Prompt
     replies: Sequence[Reply | None]
 
+    def plain(self) -> Response:
+        """Return the response; to a plain prompt, with answers without thoughts."""
+        if self.prompt.form != "plain":
+            return self
+        return Response(self.prompt, [reply and reply.without_thoughts for reply in self.replies])
+
 
 @dataclass(slots=True)
 class Outcome:
@@ -268,6 +278,7 @@ class Call:
     prompt: the messages or the text.
     sampling: JSON values.
     draw: distinguishes draws with the same prompt and seed.
+    schema: part of the keys of kept answers, without other values.
     """
 
     model: str
@@ -275,7 +286,7 @@ class Call:
     base_url: str = ""
     revision: str = ""
     sampling: Mapping[str, Any] = field(default_factory=dict)
-    schema: Mapping[str, Any] | None = None
+    schema: None = None
     seed: int | None = None
     draw: int = 0
 
@@ -385,8 +396,8 @@ class BackEnd(LanguageModel, Protocol):
     def option_calls(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> Sequence[Call]:
         """Return the call of each prompt whose options are scored."""
 
-    def kept(self, calls: Sequence[Call]) -> Sequence[Sequence[Reply] | None]:
-        """Return the kept replies under each call; None if there are none."""
+    def kept(self, calls: Sequence[Call]) -> Sequence[Reply | None]:
+        """Return the kept reply under each call; None if there is none."""
 
     def sizes(self, calls: Sequence[Call]) -> Iterator[tuple[Call, Size]]:
         """Yield the first call and the size of each request for calls that differ only in seed and draw."""

@@ -5,7 +5,7 @@ A field with a description is an option of the command. `run` does the work, als
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Annotated, Any, Protocol
@@ -96,20 +96,17 @@ def texts(
     sampling: Sampling,
     run: BenchmarkRun,
     what: str = "queries",
-    schema: Mapping[str, Any] | None = None,
 ) -> list[str]:
     """Return the answer to each prompt; "" for one that counts as wrong. Notes give the number of these, and why.
 
     LmkbcError if answers of a server are missing, since these are failures and not wrong answers. what: unit of the
-    progress. schema: JSON schema to request of a server.
+    progress.
     """
     found = [""] * len(prompts)
     missing = silent_on = 0
     outcome = Outcome()
     with run.progress() as report:
-        dialogues = {
-            place: single(Request(prompt, (0,), sampling, schema=schema)) for place, prompt in enumerate(prompts)
-        }
+        dialogues = {place: single(Request(prompt, (0,), sampling)) for place, prompt in enumerate(prompts)}
         for done, (place, (reply,)) in enumerate(model.complete(dialogues, outcome), start=1):
             if reply is None or reply.failed:
                 missing += 1

@@ -52,7 +52,9 @@ TASK = (
 PARTS = ("subject", "predicate", "object")
 _TRIPLE = {"type": "object", "properties": {part: {"type": "string"} for part in PARTS}, "required": [*PARTS]}
 SCHEMA = {"type": "object", "properties": {"triples": {"type": "array", "items": _TRIPLE}}, "required": ["triples"]}
-SAMPLING = Sampling(temperature=0.0, max_tokens=4096)
+FORMAT = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": SCHEMA}}
+SAMPLING = Sampling(temperature=0.0, max_tokens=4096, extra={"response_format": FORMAT})
+"""The form of the answer is asked of servers alone."""
 
 
 def triples(text: str) -> set[tuple[str, ...]] | None:
@@ -74,7 +76,7 @@ def free_triples(model: LanguageModel, limit: int, run: BenchmarkRun) -> Finding
     pairs = list(NAMES.items())[:limit]
     names = [invented for invented, _ in pairs] + [real for _, real in pairs]
     prompts = [Prompt((Message("system", TASK),), (Message("user", name),)) for name in names]
-    found = [triples(text) for text in texts(model, prompts, SAMPLING, run, "names", SCHEMA)]
+    found = [triples(text) for text in texts(model, prompts, SAMPLING, run, "names")]
     values = {
         kind: {
             "names": len(part),

@@ -23,8 +23,7 @@ from torch import Tensor, nn
 
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import blank, settle
-from lmkbc.models.masked.backbone import Backbone, load
-from lmkbc.models.masked.clozes import Clozes
+from lmkbc.models.masked.backbone import Backbone, Clozes, load
 from lmkbc.models.masked.forward import Forward, at_masks, padded
 from lmkbc.models.masked.vocabulary import Words
 from lmkbc.probe.kmir.questions import MASK, Question

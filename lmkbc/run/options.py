@@ -18,8 +18,8 @@ from typing import Annotated, Any, TypedDict, TypeVar, Unpack, get_args, get_ori
 from msgspec import Meta
 
 from lmkbc.errors import OptionError
-from lmkbc.models.back_ends import BACK_ENDS
 from lmkbc.models.budget import checked_prices
+from lmkbc.models.reference import BACK_ENDS
 from lmkbc.models.store_place import Place, place_of
 from lmkbc.workspace import Workspace
 

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from lmkbc.edition import Edition
-from lmkbc.models.answer_store import FreshStore, Store
-from lmkbc.models.answers import CallCounter, DryStore
-from lmkbc.models.back_ends import check_back_end
+from lmkbc.models.answers import CallCounter, DryStore, Store
 from lmkbc.models.budget import Budget
+from lmkbc.models.reference import check_back_end
 from lmkbc.models.store_place import default_place
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
@@ -73,7 +72,7 @@ class ModelRun:
         place = default_place(self.servers.get("store"), offline=self.offline and self.dry is None)
         if self.dry is not None:
             return DryStore(place, self.dry, fresh=self.servers.get("fresh", False))
-        return FreshStore(place, self.renewed) if self.servers.get("fresh") else Store(place)
+        return Store(place, self.renewed if self.servers.get("fresh") else None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ from lmkbc.generate.spec import GENERATORS, spec_of
 from lmkbc.models.local.checkpoint import load as load_causal
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.masked.backbone import load
-from lmkbc.models.masked.object_vectors import FILE, Entities
+from lmkbc.models.masked.heads import FILE, Entities
 from lmkbc.progress import ExpectedStep
 from lmkbc.run.options import Servers
 from lmkbc.run.pipeline import Steps, propose

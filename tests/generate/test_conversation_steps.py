@@ -15,7 +15,7 @@ from opened import asks, generators, over_local, recipe_of
 from space import MINI, RELATIONS, SPACE
 
 from lmkbc.ask.plan import PromptBuilder
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 from lmkbc.models.local.decode import Completion, Decoding
 from lmkbc.models.local.model import CausalModel
 from lmkbc.run.options import Servers

@@ -15,7 +15,7 @@ from space import MINI, SPACE
 from lmkbc.errors import InputError
 from lmkbc.generate.access import step_model
 from lmkbc.generate.language_model import LanguageModelSpec
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 from lmkbc.models.local.local_model import LocalModel
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.located import is_local_name
@@ -102,7 +102,6 @@ def test_what_only_a_server_heeds_is_named_once(run: Run, tmp_path: Path) -> Non
     table = {
         "component": "chat",
         "shots": {"k": 0},
-        "schema": True,
         "prices": [1.0, 2.0],
         "limits": {"concurrency": 2},
         "sampling": {"temperature": 0.0, "extra": {"chat_template_kwargs": settings, "repetition_penalty": 1.5}},
@@ -111,7 +110,7 @@ def test_what_only_a_server_heeds_is_named_once(run: Run, tmp_path: Path) -> Non
     _, notes = generated(run, recipe_of(table), QUERIES)
     assert [remark for remark in notes.remarks if "ignored" in remark] == [
         "tiny.gguf runs on this machine: settings that only a server uses are ignored (limits, prices, "
-        "sampling.extra.chat_template_kwargs, sampling.extra.min_p, schema)"
+        "sampling.extra.chat_template_kwargs, sampling.extra.min_p)"
     ]
     kept = [json.loads(line)["call"]["sampling"] for line in Store(tmp_path / "store.sqlite").export()]
     heeded = {(one["max_tokens"], one["repetition_penalty"], one["top_k"]) for one in kept}

@@ -14,7 +14,7 @@ from space import MINI, RELATIONS, SPACE, TRAIN
 
 from lmkbc.ask.plan import PromptBuilder
 from lmkbc.generate.access import local_model
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 from lmkbc.models.base import Prompt
 from lmkbc.models.local import decode as decode_module
 from lmkbc.models.local.local_model import LocalModel
@@ -133,7 +133,7 @@ def test_a_step_s_own_questions_are_counted_where_it_says(tmp_path: Path) -> Non
         "calls": 2,
         "prompt_tokens": 4 + 5 + 4,
         "from_store": 1,
-        "saved_by_store": 4,
+        "saved_by_store": 4 + 4,
     }
     assert other.usage["calls"] == 1
     store.close()

@@ -13,7 +13,7 @@ from writing import Writing
 from lmkbc.ask.examples import ExampleSelector, Shots
 from lmkbc.errors import InputError
 from lmkbc.generate.verify import Check, FactCheck
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 from lmkbc.models.base import Prompt
 from lmkbc.models.local.local_model import LocalModel
 from lmkbc.models.local.model import CausalModel

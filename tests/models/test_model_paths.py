@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from loopback import Body, Loopback
 from opened import recipe_file
 
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 from lmkbc.models.identity import file_digest, model_identity, model_name
 
 

@@ -55,7 +55,7 @@ class Scripted:
     def complete(self, dialogues: Mapping[Any, Any], _: Outcome | None = None) -> Iterator[tuple[Any, Any]]:
         for key, dialogue in dialogues.items():
             (request,), _result = next_requests(dialogue)
-            self.schemas.append(request.schema)
+            self.schemas.append(request.sampling.extra["response_format"]["json_schema"]["schema"])
             reply = Reply(self.answers.get(request.prompt.own[-1].content, '{"triples": []}'))
             yield key, next_requests(dialogue, [Response(request.prompt, [reply])])[1]
 

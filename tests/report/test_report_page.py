@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from lmkbc.cli import build
 from lmkbc.errors import InputError
 from lmkbc.generate.recorded_rows import CandidateRow
-from lmkbc.link.evidence import Hit, Link
+from lmkbc.link.disambiguation import Hit, Link
 from lmkbc.link.train_objects import BY_ROWS
 from lmkbc.report import figures
 from lmkbc.report.links import Trace, trace

@@ -13,8 +13,7 @@ from opened import recipe_file
 from tiny_masked import save
 
 from lmkbc.errors import InputError
-from lmkbc.models.masked.backbone import load
-from lmkbc.models.masked.clozes import Clozes
+from lmkbc.models.masked.backbone import Clozes, load
 from lmkbc.models.masked.forward import Forward
 from lmkbc.models.masked.soft_prompts import FILE, SoftPrompt, mask_logits, read_prompts, with_prompts
 from lmkbc.models.masked.vocabulary import Words
