@@ -13,12 +13,20 @@ from lmkbc.workspace import Workspace
 HEAD = """
 # Published systems
 
-Made from the recipes, as `lmkbc systems list` prints them. Each name leads to the page of its system.
+Made from the recipes. Each name leads to the page of its system.
 
 - **F1** is what its authors published: on test where they say it, else on the split that is held out. Compare systems
   of one year only, since each edition has its own data and score.
 - **N** counts differences that are necessary: they cannot be closed here.
 - **S** counts shortcuts: they could be closed, and are not.
+"""
+
+ABSENT = """
+No recipe:
+
+- REAP (2026, arXiv 2608.10963, .62) and CoRe (2026, .548 on val): no repository and no paper of theirs was found.
+- Bara, and Machado et al. (2024): they read the asked property, or pages that state it, from the web. Their .922 and
+  .908 are of retrieval, not of what a model knows.
 """
 
 
@@ -37,7 +45,7 @@ def overview(files: dict[str, RecipeFile]) -> str:
         _, *values = columns(name, file)
         shown = ["" if one is None else f"{one:.3f}" if isinstance(one, float) else cell(str(one)) for one in values]
         rows.append((f"[`{name}`](systems/{name}.md)", *shown))
-    return "\n".join([HEAD.strip(), "", *table(("system", "year", "model", "F1", "N", "S"), rows)])
+    return "\n".join([HEAD.strip(), "", *table(("system", "year", "model", "F1", "N", "S"), rows), ABSENT.strip()])
 
 
 def system(name: str, file: RecipeFile) -> str:

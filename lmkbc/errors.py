@@ -58,23 +58,28 @@ def counted(number: int, one: str, many: str = "") -> str:
     return f"{number} {one if number == 1 else many or regular}"
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the end of an "unknown name" message: the nearest known name, or all known names."""
+def did_you_mean(name: str, known: Iterable[str], command: str = "") -> str:
+    """Return the end of an "unknown name" message: the nearest known name, or all known names.
+
+    command: one that lists the known names and says what they are, in place of their bare list.
+    """
     names = sorted(known)
     folded = {known_name.casefold(): known_name for known_name in names}
-    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
     if close:
         return f"did you mean {folded[close[0]]!r}?"
+    if command:
+        return f"'{command}' says which there are"
     return f"known are: {', '.join(names) or 'none'}"
 
 
-def check_known(name: str, known: Collection[str], sentence: str) -> None:
+def check_known(name: str, known: Collection[str], sentence: str, command: str = "") -> None:
     """Raise InputError if a name is not known.
 
-    sentence: what is wrong; the nearest known name is appended.
+    sentence: what is wrong; the nearest known name is appended. command: as of `did_you_mean`.
     """
     if name not in known:
-        raise InputError(f"{sentence}: {did_you_mean(name, known)}")
+        raise InputError(f"{sentence}: {did_you_mean(name, known, command)}")
 
 
 def refuse(*checks: tuple[object, str]) -> None:

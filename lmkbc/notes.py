@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -49,6 +49,14 @@ class Replies(NamedTuple):
     model: str = ""
 
 
+Live = Callable[[Query, str], None]
+"""Callback that gets each text that a model wrote about a query, as soon as it is read."""
+
+
+def unheard(query: Query, text: str) -> None:
+    """Ignore a text."""
+
+
 @dataclass(slots=True)
 class Notes:
     """Side information that a run passes in and a step fills.
@@ -59,6 +67,8 @@ class Notes:
     replies: replies to the query itself.
     at_end: checks that run after the last query.
     models: models whose answers the step uses.
+    answers, tokens: number of new answers so far, and their tokens, if known. on_answer: called when some have come.
+    live: gets each text.
     """
 
     usage: dict[str, Any] = field(default_factory=dict)
@@ -67,6 +77,17 @@ class Notes:
     replies: dict[Query, Replies] = field(default_factory=dict)
     at_end: list[Callable[[], None]] = field(default_factory=list)
     models: list[str] = field(default_factory=list)
+    answers: int = 0
+    tokens: int = 0
+    on_answer: Callable[[], None] = field(default=lambda: None, repr=False)
+    live: Live = field(default=unheard, repr=False)
+
+    def received(self, answers: Iterable[Any]) -> None:
+        """Count new answers, and report them."""
+        for answer in answers:
+            self.answers += 1
+            self.tokens += getattr(answer, "completion_tokens", 0)
+        self.on_answer()
 
     def remark(self, sentence: str) -> None:
         """Record and log a sentence, once."""

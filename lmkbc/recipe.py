@@ -17,8 +17,7 @@ from lmkbc.generate.spec import GeneratorSpec, check_names, specs
 from lmkbc.link.cleaning import Cleaning
 from lmkbc.link.grouping import Grouping
 from lmkbc.link.linker import Linking
-from lmkbc.models.located import is_available
-from lmkbc.models.packaged import generative
+from lmkbc.models.located import generative, is_available
 from lmkbc.models.reference import ModelReference
 from lmkbc.relation import Relation
 from lmkbc.select.mutual import Mutual
@@ -34,6 +33,7 @@ from lmkbc.workspace import Workspace
 class RecipeFile:
     """Top level of a recipe's file, with the tables of the steps unchecked.
 
+    summary: what it does, in about five words, for lists.
     year: year of the challenge in which a published system took part.
     wording: whose words the prompts use, this project's ("own") or the authors', which 'lmkbc systems fetch' downloads.
     differs: sentences about parts of the system that cannot be reproduced.
@@ -48,6 +48,7 @@ class RecipeFile:
     clean: Mapping[str, Any] = field(default_factory=dict)
     group: Mapping[str, Any] = field(default_factory=dict)
     pool: Mapping[str, Any] = field(default_factory=dict)
+    summary: str = ""
     citation: str = ""
     year: int | None = None
     wording: Literal["own", "authors"] = "own"
@@ -128,24 +129,37 @@ class Recipe:
         return self.pool.train_sides or any(part.learns for spec in self.generate for part in spec.whole())
 
 
-def read_recipe(workspace: Workspace, name: str) -> Recipe:
-    """Read a bundled recipe by name, or another by path. Raise InputError with file, table and setting."""
-    path = workspace.recipe_path(name)
-    file = read_file(path)
+def read_recipe(workspace: Workspace, system: str | Mapping[str, Any]) -> Recipe:
+    """Read a bundled recipe by name, another by path, or one that is given as the table of a file, and its `name`.
+
+    Raise InputError with file, table and setting.
+    """
+    if isinstance(system, str):
+        path = workspace.recipe_path(system)
+        where, called, name, file = str(path), system, path.stem, read_file(path)
+    else:
+        where, called = "system", str(system.get("name", "recipe"))
+        if not re.fullmatch(r"[\w-][\w.-]*", called):
+            raise InputError(f"system: name is {called!r}: give a file's name, as in 'my-recipe'")
+        name, table = called, {"description": called} | {key: system[key] for key in system if key != "name"}
+        file = _file_of(table, where)
     try:
-        words = authors_words(name) if file.wording == "authors" else ""
-        return make_recipe(path.stem, file, workspace.relations, words)
+        words = authors_words(called) if file.wording == "authors" else ""
+        return make_recipe(name, file, workspace.relations, words)
     except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+        raise InputError(f"{where}: {error}") from None
 
 
 def read_file(path: Path) -> RecipeFile:
     """Read the file of a recipe. Raise InputError if it is no TOML or lacks a part."""
-    table = read_toml(path)
+    return _file_of(read_toml(path), str(path))
+
+
+def _file_of(table: Mapping[str, Any], where: str) -> RecipeFile:
     lacking = [part for part in NEEDED if part not in table]
     if lacking and table.keys() <= {field.name for field in fields(RecipeFile)}:  # else one is misspelt
-        raise InputError(f"{path}: lacks {lacking[0]}; a recipe needs description, [[generate]] and [select]")
-    return checked(RecipeFile, table, f"{path}: a recipe")
+        raise InputError(f"{where}: lacks {lacking[0]}; a recipe needs description, [[generate]] and [select]")
+    return checked(RecipeFile, table, f"{where}: a recipe")
 
 
 def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation], words: str = "") -> Recipe:
@@ -165,7 +179,7 @@ def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation], 
         | ({"group": file.group} if file.group else {})
         | ({"generate": tuple({**table, "frames": words} for table in file.generate)} if words else {}),
     )
-    for check in (*(spec.check for spec in recipe.generate), recipe.link.check, recipe.group.check):
+    for check in (*(spec.check for spec in recipe.generate), recipe.link.check, recipe.clean.check, recipe.group.check):
         check(relations)
     return recipe
 

@@ -141,7 +141,7 @@ class Workspace:
 
     def relation(self, name: str) -> Relation:
         """Return a relation by its own name or any edition's spelling."""
-        check_known(name, self.relations, f"unknown relation {name!r}")
+        check_known(name, self.relations, f"unknown relation {name!r}", "lmkbc relations list")
         return self.relations[name]
 
     def edition(self, name: str) -> Edition:
@@ -160,7 +160,9 @@ class Workspace:
                 f"{name} is no recipe: a recipe is a TOML file, as 'lmkbc systems show recorded' prints one; recorded "
                 "answers are given with --from"
             )
-        raise InputError(f"unknown system {name!r}: {did_you_mean(name, known)}")
+        if path.suffix == ".toml" or len(path.parts) > 1:
+            raise InputError(f"{name} does not exist: check the path")
+        raise InputError(f"unknown system {name!r}: {did_you_mean(name, known, 'lmkbc systems list')}")
 
     def system_names(self) -> list[str]:
         """Return the names of the workspace's and the bundled recipes."""

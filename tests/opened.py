@@ -11,7 +11,7 @@ from lmkbc.ask.context import Provider
 from lmkbc.ask.plan import PromptBuilder, PromptSettings
 from lmkbc.generate.conversation import Conversation
 from lmkbc.generate.language_model import AnswerGenerator
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.server_model import ServerModel
@@ -54,14 +54,13 @@ def over_server(
     server: Server,
     store: Store,
     *,
-    schema: bool = False,
     executor: str = "calls",
     **how: Any,
 ) -> AnswerGenerator:
     """A generator over a server's model."""
     notes = Notes()
     model = ServerModel(server, store, batch=executor == "batch", notes=notes, **how)
-    talk = Conversation(asking, relations, server.name, None, notes, schema=schema)
+    talk = Conversation(asking, relations, server.name, None, notes)
     return AnswerGenerator(model, talk, server.name, notes)
 
 

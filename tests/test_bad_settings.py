@@ -8,7 +8,7 @@ import pytest
 from lmkbc.ask.examples import Shots
 from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.cloze_settings import ProbeSettings
+from lmkbc.generate.masked.candidates import ProbeSettings
 from lmkbc.models.server.limits import Limits
 from lmkbc.select.pool import Pooling
 from lmkbc.select.registry import build
@@ -47,8 +47,9 @@ RULES: list[tuple[dict[str, Any], str]] = [
     ({**FILTERED, "sources": []}, "sources of rule source-filter is empty: name at least one source"),
     (
         {"rule": "verified", "inner": TOP, "combine": "sum"},
-        "'combine' is 'sum': known are: product, veto",
+        "'combine' is 'sum': known are: mean, product, veto",
     ),
+    ({"rule": "verified", "inner": TOP, "weight": 2.0}, "weight of rule verified is 2.0: give a share in [0, 1]"),
     ({"rule": "verified"}, "rule verified needs inner: give it a value"),
     ({**LISTED, "source": 3}, "'source' is 3: give a string"),
 ]

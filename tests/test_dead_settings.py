@@ -65,6 +65,27 @@ DEAD: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], str, str]] = [
         "prompt.steps[0].every",
         "'span'",
     ),
+    (
+        CHAT,
+        {"prompt": {"retries": 1}, "sampling": {"temperature": 0.0}},
+        {"prompt": {"retries": 1}, "sampling": {"temperature": 0.2}},
+        "prompt.retries",
+        "a temperature above 0",
+    ),
+    (
+        CHAT,
+        {"sampling": {"samples": 3, "agreement": 0.5}},
+        {"sampling": {"samples": 3, "agreement": 0.5, "at_first": 2}},
+        "sampling.agreement",
+        "at_first",
+    ),
+    (
+        CHAT,
+        {"verify": {"placebos": 3, "by": "text"}, "select": {"rule": "verified", "inner": CUTOFF}},
+        {"verify": {"placebos": 3}},
+        "verify.placebos",
+        "by probability",
+    ),
     (CHAT, {"pool": {"per": "draw"}}, {"generate": [CHAT, {**CHAT, "name": "b"}]}, "per", "several generators"),
     (CHAT, {"link": {"evidence": ["train"], "typed": []}}, {"link": {"typed": []}}, "typed", "evidence 'search'"),
 ]

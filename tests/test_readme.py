@@ -27,11 +27,8 @@ def typed(heading: str) -> tuple[list[str], str]:
     return [line.partition(" #")[0].strip() for line in commands.splitlines()], output
 
 
-@pytest.mark.floats
 @pytest.mark.model
-def test_sixty_seconds_work_when_typed(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_sixty_seconds_work_when_typed(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commands, output = typed("Sixty seconds")
     assert commands[:2] == ["make predict", "source .venv/bin/activate"]
     opened: list[str] = []
@@ -43,8 +40,14 @@ def test_sixty_seconds_work_when_typed(
         assert (program, status) == ("lmkbc", 0), told
         shown.append(printed)
     assert [line.rstrip() for line in shown[1].splitlines()] == output.splitlines()
-    assert opened == [(tmp_path / "submissions" / "mini-val-embedded" / "report.html").as_uri()]
-    # what Python prints of the same run
+    assert opened == [(tmp_path / "submissions" / "mini-val-smollm2-embedded" / "report.html").as_uri()]
+
+
+@pytest.mark.floats
+def test_python_prints_what_the_page_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     code = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)[0]
     exec(compile(code, "README.md", "exec"), {})
     assert f"{capsys.readouterr().out.strip()} " in code.partition("# ")[2].replace(";", " ")

@@ -1,14 +1,19 @@
 """A recipe is checked whole when it is read: what is wrong is told by file, table and setting, nothing is loaded."""
 
+import json
+import re
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command import Command
+from loopback import Body, Loopback
 from opened import CUTOFF, recipe_file
 from space import SPACE
 
+import lmkbc
 from lmkbc.ask.plan import PromptSettings
 from lmkbc.errors import InputError
 from lmkbc.recipe import read_file, read_recipe
@@ -16,6 +21,7 @@ from lmkbc.settings import changed, checked
 from lmkbc.workspace import SYSTEMS
 
 CHAT = {"component": "chat", "model": "m"}
+ROOT = Path(__file__).resolve().parents[1]
 
 
 STEP = {"name": "account", "ask": "Tell of {subject}:"}
@@ -35,7 +41,6 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
     ("parts", "said"),
     [
         (generating({"executor": "bach"}), "generator 'chat': setting 'executor' is 'bach': did you mean 'batch'?"),
-        (generating({"schema": "no"}), "generator 'chat': setting 'schema' is 'no': give true or false"),
         (generating({"closed_book": "no"}), "generator 'chat': setting 'closed_book' is 'no': give true or false"),
         (generating({"prices": ["a", "b"]}), "generator 'chat': setting 'prices[0]' is 'a': give a number"),
         (generating({"prices": [1.0]}), "setting 'prices' is [1.0]: give a list of 2 numbers"),
@@ -97,6 +102,18 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
         (generating({"prompt": {"follow_up": "{text}"}}), "follow_up has a slot {text}"),
         (generating({"prompt": {"follow_up": "Sure?", "form": "completion"}}), "form 'completion'"),
         (generating({"prompt": {"follow_up": "Sure?"}, "executor": "batch"}), "executor 'calls'"),
+        (generating({"prompt": {"retries": 1}, "executor": "batch"}), "executor 'calls'"),
+        (generating({"prompt": {"expand": {}}, "executor": "batch"}), "executor 'calls'"),
+        (generating({"prompt": {"expand": {"rounds": 0}}}), "rounds is 0: give 1 to 50"),
+        (generating({"prompt": {"expand": {"until_new": 0}}}), "until_new and shown are at least 1"),
+        (generating({"prompt": {"expand": {"ask": "Who else? {asked}"}}}), "show the names so far with {found}"),
+        (generating({"prompt": {"expand": {"ask": "{found} {x}"}}}), "expand.ask has a slot {x}"),
+        (generating({"prompt": {"ask": "{found}", "steps": [{**STEP, "name": "found"}]}}), "a step is called 'found'"),
+        (generating({"prompt": {"retries": 51}}), "retries is 51: give 0 to 50"),
+        (generating({"sampling": {"samples": 5, "at_first": 5}}), "at_first is 5: give fewer draws than samples"),
+        (generating({"verify": {"placebos": -1}}), "placebos"),
+        ({"clean": {"shape": {"words": 0}}}, "clean: shape: shortest, longest and words are at least 1"),
+        ({"clean": {"shape": {"only": ["stock-exchnge"]}}}, "clean.shape.only names 'stock-exchnge'"),
         (generating({"prompt": CHAIN, "executor": "batch"}), "a batch is answered once: use executor 'calls'"),
         (generating({"prompt": CHAIN, "ranking": {}}, "causal"), "a ranking has none"),
         (generating({"verify": {"variants": []}}), "variant"),
@@ -273,3 +290,70 @@ def test_the_bundled_recipes_make_sense(command: Command) -> None:
     for given in (names, bundled):
         assert f"{len(bundled)} recipes make sense" in command.done("systems", "check", *given)[1]
     assert command("systems", "check", "prior")[2] == "1 recipe makes sense\n"
+
+
+def test_a_server_says_what_it_offers_a_recipe(command: Command, tmp_path: Path) -> None:
+    def few(asked: Body, _: Body) -> tuple[int, str] | None:
+        return (400, "n must be at most 4") if asked.get("n", 1) > 4 else None
+
+    path = recipe_file(tmp_path / "chat.toml", {"component": "chat", "model": "m", "sampling": {"samples": 20}})
+    with Loopback(change=few) as server:
+        server.tells = {"models": {"data": [{"id": "m", "max_model_len": 2048}]}}
+        (offer,) = json.loads(command.done("systems", "check", path, "--base-url", server.url, "--json")[0])
+        assert [body.get("n") for body in server.requests] == [None, 20, 16, 8, 4]
+        told = command.done("systems", "check", path, "--base-url", server.url)[1]
+    known = {"served": True, "lists": ["m"], "samples": 20, "choices": 4, "window": 2048, "logprobs": True}
+    assert {name: offer[name] for name in known} == known
+    assert "chat: each of 20 samples is asked for alone" in told
+    with Loopback(ignores=("n", "logprobs")) as server:
+        server.tells = {"models": {"data": [{"id": "other"}]}}
+        shown, told = command.done("systems", "check", path, "--base-url", server.url)
+    assert shown.splitlines()[1].split() == ["chat", "m", "no", "20", "1", "-", "no"]
+    assert "m is none of the models that the server lists (other)" in told
+
+
+def test_a_relation_is_asked_in_words_of_its_own_as_the_guide_says(command: Command, tmp_path: Path) -> None:
+    guide = (ROOT / "docs" / "recipes.md").read_text()
+    table = guide.partition("### The prompt of one relation")[2].split("```")[1].removeprefix("toml\n")
+    parts = ('description = "x"', "[[generate]]", 'component = "chat"', 'model = "m"', "shots = { k = 5 }", table)
+    path = tmp_path / "chat.toml"
+    path.write_text("\n".join((*parts, "[select]", 'rule = "cutoff"', "threshold = 0.5")))
+    asked = command.done("systems", "show", path, "--prompt", "Peru", "country-borders", "-e", "mini")[0]
+    assert re.findall(r"^Which countries touch (.*) on land\?$", asked, re.MULTILINE)[2:] == ["Peru"]
+    other = command.done("systems", "show", path, "--prompt", "Peru", "CountryHasOfficialLanguage", "-e", "mini")[0]
+    assert (asked.count("[assistant]"), other.count("[assistant]")) == (2, 5)
+    assert "on land" not in other
+
+
+def test_a_table_in_python_is_a_recipe(tmp_path: Path) -> None:
+    table = tomllib.loads((SYSTEMS / "prior.toml").read_text())
+    runs = [
+        lmkbc.predict("val", edition="mini", system=one, out=tmp_path / f"{n}")
+        for n, one in enumerate(("prior", table))
+    ]
+    first, second = ((run.directory / "predictions.jsonl").read_bytes() for run in runs)
+    assert first == second
+    for wrong, told in (
+        ({}, "system: lacks generate"),
+        (table | {"name": "../x"}, "system: name is '../x'"),
+        (table | {"selct": 1}, "system: a recipe has no setting 'selct': did you mean 'select'"),
+    ):
+        with pytest.raises(InputError, match=told):
+            lmkbc.predict("val", edition="mini", system=wrong)
+
+
+def test_a_question_needs_no_data_of_its_edition(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = recipe_file(tmp_path / "chat.toml", {"component": "chat", "model": "m", "shots": {"k": 5}})
+    with Loopback(answer=lambda _: '["Na", "Cl"]') as server:
+        answer = lmkbc.ask(
+            "table salt",
+            "CompoundHasParts",
+            system=str(path),
+            base_url=server.url,
+            data=tmp_path,
+            store=str(tmp_path / "s"),
+        )
+        (asked,) = server.requests
+    assert ([one.object for one in answer.objects], answer.edition) == (["chlorine", "sodium"], "2023")
+    assert all(turn["role"] != "assistant" for turn in asked["messages"])
+    assert "No data of edition 2023 here" in caplog.text

@@ -30,7 +30,7 @@ from eval.bench import few_of, model_of, parsed, parser_of, peak_mb
 from eval.bench.figures import Table
 from eval.bench.recorded import proposed, scored, tuned_rules
 from lmkbc.generate.spec import merged
-from lmkbc.models.packaged import GENERATIVE
+from lmkbc.models.located import GENERATIVE
 from lmkbc.recipe import RecipeFile, make_recipe
 from lmkbc.run.options import Servers
 from lmkbc.run.run import Run

@@ -17,7 +17,7 @@ from typing import Any
 
 from eval.bench import one_of, parsed, parser_of
 from eval.bench.figures import Table
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 from lmkbc.models.base import Call
 from lmkbc.models.store_place import Database, Place
 

@@ -213,7 +213,7 @@ def same_name(name: str, other: str) -> bool:
     return any(mine == theirs for mine, theirs in zip(_forms(name), _forms(other), strict=True))
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 14)
 def _forms(name: str) -> tuple[str, list[str]]:
     """Return a name folded, and without its legal form.
 

@@ -17,24 +17,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
-
-import msgspec
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from lmkbc.answer.clean import Clean, read_values
 from lmkbc.answer.numbers import plain
 from lmkbc.answer.parse import Parsed, parse, verbatim
-from lmkbc.relation import Kind, Relation
+from lmkbc.relation import Relation
 from lmkbc.types import State
-
-
-class _Names(msgspec.Struct, forbid_unknown_fields=True):
-    objects: list[str]
-
-
-class _Numbers(msgspec.Struct, forbid_unknown_fields=True):
-    objects: list[float]
-
 
 ParseAs = Literal["any", "line", "split"]
 """Reading of replies: as any form that names objects, as a marked line, or cut at every separator, also in names."""
@@ -112,24 +101,6 @@ class AnswerFormat:
         names = tuple(dict.fromkeys(filter(None, (part.removeprefix("and ").strip() for part in parts))))
         nothing = State.ABSTAINED if self.brackets and parts else State.UNPARSED
         return Parsed(State.ANSWERED if names else nothing, names)
-
-    def schema(self, kind: Kind) -> dict[str, Any]:
-        """Return the JSON schema of an answer from a server that keeps to one: an object with one list."""
-        item = {"type": "number" if kind == "number" else "string"}
-        return {
-            "type": "object",
-            "properties": {"objects": {"type": "array", "items": item}},
-            "required": ["objects"],
-            "additionalProperties": False,
-        }
-
-    def keeps_schema(self, text: str, kind: Kind) -> bool:
-        """Return whether a reply conforms to the schema; some servers ignore it."""
-        try:
-            msgspec.json.decode(text, type=_Numbers if kind == "number" else _Names)
-        except msgspec.DecodeError:  # also for JSON of another shape
-            return False
-        return True
 
 
 @dataclass(frozen=True, kw_only=True)

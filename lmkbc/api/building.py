@@ -31,7 +31,7 @@ from lmkbc.link.index import AliasIndex
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.run import directory as run_directory
-from lmkbc.run.options import RunOptions, SelectedRunOptions, Selection, settled
+from lmkbc.run.options import SELECTION, RunOptions, SelectedRunOptions, Selection, settled
 from lmkbc.run.run import Run
 from lmkbc.run.subset import names_of
 from lmkbc.select.tuned_rules import selector_for
@@ -122,22 +122,30 @@ class KnowledgeBase:
         return shown("A knowledge base", f"{self.directory}: {line}", self.facts.head(10).collect())
 
 
+GROWTH, WORKERS = ({"group": name} for name in ("Growth", "Workers"))
+"""Headings of the help of `lmkbc build`."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Workers:
     """Choice of the workers that answer the queries of a build."""
 
     engine: Annotated[
-        str, Meta(description="process: one process. ray: workers of Ray Data, on this machine or a cluster.")
+        str,
+        Meta(
+            description="process: one process. ray: workers of Ray Data, on this machine or a cluster.", extra=WORKERS
+        ),
     ] = "process"
     address: Annotated[
-        str | None, Meta(description="With --engine ray: the head of the cluster, HOST:PORT or auto.")
+        str | None, Meta(description="With --engine ray: the head of the cluster, HOST:PORT or auto.", extra=WORKERS)
     ] = None
     workers: Annotated[
-        int | None, Meta(ge=1, description="With --engine ray: number of workers. Default: one per processor.")
+        int | None,
+        Meta(ge=1, description="With --engine ray: number of workers. Default: one per processor.", extra=WORKERS),
     ] = None
-    gpus: Annotated[float, Meta(ge=0, description="With --engine ray: accelerators per worker, such as 1 or 0.5.")] = (
-        0.0
-    )
+    gpus: Annotated[
+        float, Meta(ge=0, description="With --engine ray: accelerators per worker, such as 1 or 0.5.", extra=WORKERS)
+    ] = 0.0
 
     def opened(self) -> AbstractContextManager[Engine | None]:
         """Return the workers, None for this process. InputError for an engine that is unknown or not installed."""
@@ -182,7 +190,8 @@ def build(
     add: Annotated[
         bool,
         Meta(
-            description="Add the subjects, and new relations, to the finished base. What it holds is not asked again."
+            description="Add the subjects, and new relations, to the finished base. What it holds is not asked again.",
+            extra=GROWTH,
         ),
     ] = False,
     relation: Annotated[
@@ -191,22 +200,29 @@ def build(
     ] = None,
     limit: Annotated[int | None, Meta(ge=1, description="Only the first N subjects.")] = None,
     grow: Annotated[
-        int, Meta(ge=0, description="Ask about the objects of facts too, N levels deep.", extra={"metavar": "DEPTH"})
+        int,
+        Meta(
+            ge=0, description="Ask about the objects of facts too, N levels deep.", extra={**GROWTH, "metavar": "DEPTH"}
+        ),
     ] = 0,
-    budget: Annotated[int | None, Meta(ge=1, description="With --grow: at most N subjects in all.")] = None,
+    budget: Annotated[
+        int | None, Meta(ge=1, description="With --grow: at most N subjects in all.", extra=GROWTH)
+    ] = None,
     novelty: Annotated[
         float,
         Meta(
             ge=0,
             le=1,
             description="With --grow: stop when a smaller share of a level's entities is new, as in 0.1.",
+            extra=GROWTH,
         ),
     ] = 0.0,
     grow_by: Annotated[
         str,
         Meta(
             description="With --grow: level: breadth first. value: first the subjects that promise the most right "
-            "facts per token, and each relation until its newest facts fall below --precision, else 0.5."
+            "facts per token, and each relation until its newest facts fall below --precision, else 0.5.",
+            extra=GROWTH,
         ),
     ] = "level",
     least: Annotated[
@@ -215,6 +231,7 @@ def build(
             ge=0,
             le=1,
             description="Smallest confidence of a fact, as in 0.5. Default: by --precision, else 0.7 of probabilities.",
+            extra=SELECTION,
         ),
     ] = None,
     progress: Report = silent,

@@ -17,9 +17,11 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, OptionError, check_known
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.jsonl import read_examples
+from lmkbc.generate.recorded_rows import each_row
 from lmkbc.progress import Report, silent
 from lmkbc.run.options import DataDir, EditionName, Gold, Limit, OneRelation, OneSplit, WorkspaceDir
-from lmkbc.run.saved import read_gold
+from lmkbc.run.saved import SavedRun, read_gold
+from lmkbc.run.submission import CANDIDATES
 from lmkbc.run.subset import names_of
 from lmkbc.workspace import Workspace
 
@@ -38,9 +40,9 @@ MOST_OBJECTS = 20
 
 @dataclass(frozen=True)
 class Comparisons:
-    """Comparisons of each further run with the first.
+    """Comparisons of the first runs with those after them.
 
-    comparisons: one per further run: the difference over all, and by relation. remarks: a sentence for each run whose
+    comparisons: one per pair of runs: the difference over all, and by relation. remarks: a sentence for each run whose
     rules were tuned on the split, or whose predictions are not those of its manifest. split: "" if the gold was given.
     """
 
@@ -98,7 +100,7 @@ class Comparisons:
 
         draws = drawable()
         pairs = [(one, draws and forest(one, f"forest{place}")) for place, one in enumerate(self.comparisons)]
-        title = f"{self.title}: runs beside {self.comparisons[0].first}"
+        title = f"{self.title}: runs beside {' and '.join(dict.fromkeys(one.first for one in self.comparisons))}"
         return render(
             "compare.html",
             title=title,
@@ -137,10 +139,13 @@ def compare(
     relation: OneRelation = None,
     limit: Limit = None,
     gold: Gold = None,
+    baselines: Annotated[
+        int, Meta(ge=1, description="Number of first runs that are baselines: every later run is compared with each.")
+    ] = 1,
     data: DataDir = None,
     workspace: WorkspaceDir = None,
 ) -> Comparisons:
-    """Compare runs with the first one, on the same queries.
+    """Compare runs with the first one, or with several baselines, on the same queries.
 
     A run may also be a result of `lmkbc.predict`. If a run answered a subset of its split, that subset is compared.
     InputError for fewer than two runs, or for runs that are not comparable.
@@ -151,6 +156,8 @@ def compare(
     space, opened = Workspace(workspace, data), [open_run(run) for run in runs]
     if len(opened) < 2:
         raise InputError("compare needs two runs at least: give their directories, zips or predictions files")
+    if not 0 < baselines < len(opened):
+        raise OptionError("baselines", f"is {baselines} of {len(opened)} runs: give more runs than baselines")
     chosen, subset, named_split, path = scored_on(space, opened, edition, split, gold, relation, limit)
     truth = dict(subset.rows(read_gold(path, chosen).items(), lambda row: row[0][1]))
     for answers in (run.answers(chosen) for run in opened if run.is_subset):
@@ -161,7 +168,8 @@ def compare(
     remarks += [f"{name}: {remark}." for name, run in named for remark in run.remarks]
     asked = "" if gold is not None else chosen.split_named(named_split)
     try:
-        return Comparisons(chosen, compared(chosen, truth, opened, _names(path, chosen)), remarks, asked)
+        names = _names(path, chosen, opened)
+        return Comparisons(chosen, compared(chosen, truth, opened, names, baselines), remarks, asked)
     except InputError as error:
         others = (other_split(space, run.predictions, chosen, asked) for run in opened)
         raise next(filter(None, others), error) from None
@@ -216,8 +224,13 @@ def compare_bases(
     return BaseComparison(mine.path, theirs.path, least, made.counts, made.came, made.went, made.changed)
 
 
-def _names(gold: Path, edition: Edition) -> dict[str, str]:
-    """Return id -> name from a gold file; {} for an edition without ids."""
+def _names(gold: Path, edition: Edition, runs: Sequence[SavedRun]) -> dict[str, str]:
+    """Return id -> name from a gold file, else as the runs call it; {} for an edition without ids."""
     if edition.target != "id":
         return {}
-    return {one.id: one.name for example in read_examples(gold, edition) for one in example.objects if one.id}
+    answered = {one for run in runs for objects in run.predicted(edition).values() for one in objects}
+    files = (path for run in runs if (path := run.path / CANDIDATES).is_file())
+    proposed = (one for path in files for row in each_row(path, edition) for one in row.candidates or ())
+    names = {one.id: one.object for one in proposed if one.id and one.id in answered}
+    examples = read_examples(gold, edition)
+    return names | {one.id: one.name for example in examples for one in example.objects if one.id}

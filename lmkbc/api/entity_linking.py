@@ -14,7 +14,7 @@ from lmkbc.errors import InputError, OptionError
 from lmkbc.files.places import placed
 from lmkbc.files.writable import check_file
 from lmkbc.link import explained
-from lmkbc.link.evidence import Link, Search
+from lmkbc.link.disambiguation import Link, Search
 from lmkbc.link.explained import LinkReport, Offer
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.index_sources import LANGUAGES, Built

@@ -41,6 +41,7 @@ class RunRow:
     date: end of the run, in UTC.
     page: its report; None without one.
     changed: whether its predictions are not those of its manifest.
+    note: the user's remark, "" for none.
     """
 
     name: str
@@ -60,6 +61,7 @@ class RunRow:
     date: str
     page: str | None
     changed: bool
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -87,8 +89,13 @@ class Runs:
             for row in self.rows
             if row.page
         }
-        title = f"Runs in {self.folder.resolve().name}"
-        write_bytes(place, render("runs.html", title=title, rows=self.rows, links=links).encode())
+        title, plot = f"Runs in {self.folder.resolve().name}", None
+        points = [(row.name, row.cost, row.f1) for row in self.rows if row.cost is not None and row.f1 is not None]
+        if len(points) > 1:
+            from lmkbc.report.figures import costs, drawable  # here, since it loads numpy
+
+            plot = costs(points) if drawable() else None
+        write_bytes(place, render("runs.html", title=title, rows=self.rows, links=links, plot=plot).encode())
         return place
 
     def __len__(self) -> int:
@@ -124,7 +131,9 @@ def runs(
     found = [row for row in _rows(space, place, scored) if edition in (None, row.edition)]
     if not found:
         of = "" if edition is None else f" of edition {edition}"
-        raise InputError(f"{place} holds no run{of}: lmkbc predict writes one")
+        own = (place / submission.PREDICTIONS).is_file()
+        how = "it is a run itself, so name the folder that it lies in" if own else "'lmkbc predict' writes one"
+        raise InputError(f"{place} holds no run{of}: {how}")
     return Runs(place, sorted(found, key=lambda row: (row.date, row.name), reverse=True))
 
 
@@ -165,6 +174,7 @@ def _row(space: Workspace, run: SavedRun, scored: Callable[[Path], Scores]) -> R
         date=datetime.fromtimestamp((run.path / submission.MANIFEST).stat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M"),
         page=f"{run.path.name}/{submission.REPORT}" if page.is_file() else None,
         changed=run.changed,
+        note=run.text("note") or "",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import wraps
 from inspect import Parameter, getdoc, signature
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -86,8 +86,14 @@ def chosen_edition(workspace: Workspace, name: str | None, relation: str | None 
     if newest[0].name in own:
         return newest[0]
     chosen = next(filter(workspace.has_data, newest), None)
-    if chosen is None:
+    if chosen is None and relation is None:
         return newest[0]  # what reads its data says how to fetch them
+    if chosen is None:
+        name = newest[0].name
+        log.info(
+            "No data of edition %s here, so none is read: 'lmkbc data fetch %s' fetches examples and names.", name, name
+        )
+        return replace(newest[0], splits=dict.fromkeys(newest[0].splits))
     if chosen.is_bundled and not newest[0].is_bundled:
         log.info(
             "No data of edition %s here: using the small bundled edition '%s'. "
@@ -144,8 +150,8 @@ def _opened(
     from lmkbc.run.run import Run
 
     learn_from = _learned(inputs["learn_from"], space, edition, split)
-    system = inputs["system"] or ("recorded" if inputs["files"] else None)
-    if system:
+    system = "recorded" if inputs["system"] is None and inputs["files"] else inputs["system"]
+    if system is not None:
         chosen = read_recipe(space, system)
     else:
         chosen, remark = default_recipe(space, inputs["model"])

@@ -20,8 +20,9 @@ from lmkbc.api.pages import Page, report
 from lmkbc.api.scores import HasRun, Scores, run_edition, score
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
+from lmkbc.notes import Live, unheard
 from lmkbc.progress import ExpectedStep, Report, silent
-from lmkbc.run.options import OneRelation, RunOptions, SelectedRunOptions, Selection, Split, settled
+from lmkbc.run.options import OUTPUT, OneRelation, RunOptions, SelectedRunOptions, Selection, Split, settled
 from lmkbc.run.saved import SavedRun
 from lmkbc.types import Query
 from lmkbc.workspace import Workspace, has_gold
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from lmkbc.run.directory import RunCounts
     from lmkbc.run.estimate import Estimate, Plan
+    from lmkbc.scoring.table import Table
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,8 @@ class PredictedRun:
     """A run in a directory, with its answers, candidates, manifest, score and page.
 
     sources: options that locate its edition and data. tally: counts of the run, None if it was not made just now.
-    whole: number of queries of the split, 0 if it was not made just now.
+    whole: number of queries of the split, 0 if it was not made just now. floors: scores of answers without a model, if
+    a page was made just now.
     """
 
     directory: Path
@@ -47,6 +50,7 @@ class PredictedRun:
     sources: RunOptions
     tally: RunCounts | None = field(default=None, repr=False, compare=False)
     whole: int = field(default=0, repr=False, compare=False)
+    floors: Mapping[str, Table] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def manifest(self) -> Mapping[str, Any]:
@@ -145,18 +149,25 @@ def predict(
     out: Annotated[
         Path | str | None,
         Meta(
-            description="Directory of the run: new, empty or an earlier run. Default: submissions/EDITION-SPLIT-SYSTEM."
+            description="Directory of the run: new, empty or the same run. Default: submissions/EDITION-SPLIT-SYSTEM, "
+            "with a number if another run is there.",
+            extra=OUTPUT,
         ),
     ] = None,
+    note: Annotated[
+        str | None,
+        Meta(description="Remark about the run, which 'lmkbc runs' lists.", extra={**OUTPUT, "metavar": "TEXT"}),
+    ] = None,
     failed_as_empty: Annotated[
-        bool, Meta(description="Submit queries whose model call failed as empty answers.")
+        bool, Meta(description="Submit queries whose model call failed as empty answers.", extra=OUTPUT)
     ] = False,
     progress: Report = silent,
+    live: Live = unheard,
     page: Annotated[
         bool,
         Meta(
             description="Write report.html into the run, for labelled splits.",
-            extra={"flags": ("--report/--no-report",), "envvar": "LMKBC_REPORT", "default": True},
+            extra={**OUTPUT, "flags": ("--report/--no-report",), "envvar": "LMKBC_REPORT", "default": True},
         ),
     ] = False,
     **options: Unpack[SelectedRunOptions],
@@ -164,7 +175,7 @@ def predict(
     """Make a run: candidates, links, selection, a checked submission, and a manifest of all inputs.
 
     By default, a run of the test split learns from train and the labelled held-out split, others from train. With
-    relation or limit, no zip is written. progress: callback for progress.
+    relation or limit, no zip is written. progress: callback for progress. live: callback for each text of a model.
 
     InputError for wrong input, before any model is asked; LmkbcError if queries failed.
     """
@@ -177,47 +188,46 @@ def predict(
 
     start = time.monotonic()
     run, recipe, asked = opened_subset(options, split, relation, limit)
-    split, every = run.split, run.workspace.queries(run.edition, run.split)
+    split, every = run.split, run.queries
     queries = list(asked.rows(every, lambda query: query.relation))
     if not queries:
         raise InputError(
             f"the {split} split has no query of {', '.join(sorted(asked.relations))}: name other relations"
         )
     subset = asked if len(queries) < len(every) else None
-    directory = Path(out) if out is not None else run_directory.named(run.edition.name, split, recipe.name, subset)
-    selector, provenance = selector_for(run, recipe, settled(Selection, options))
+    selection = settled(Selection, options)
+    selector, provenance = selector_for(run, recipe, selection)
+    about = run_directory.asked(run, recipe, provenance, subset)
+    own = Path(out or run_directory.named(run.edition.name, split, recipe.name, subset, selection["precision"]))
+    directory = run_directory.free(own, about) if out is None else own
     with (
         writing_alone(directory),
         closing(RunFiles(run.edition, as_empty=failed_as_empty, statements=run.statements)) as files,
     ):
-        run_directory.check(directory, subset)
+        run_directory.check(directory, about)
         if page and has_gold(split):
             progress(ExpectedStep("figures"), 0, 6)  # of the page
-        steps = Steps(run, recipe, progress)
+        steps = Steps(run, recipe, progress, live)
         blocks = steps.over(queries)
         for block in as_one(blocks) if selector.reads_others else blocks:
             files.add(block, selector.select_all(block.sets))
         steps.ended()
         if "precision" in provenance and not (files.tally.objects or files.tally.failed):
             raise nothing_sure(selector, provenance["precision"])
-        written = files.finished(
-            run,
-            recipe,
-            provenance,
-            subset=subset,
-            models=steps.models,
-        )
+        note = note or (run_directory.earlier(directory) or {}).get("note")
+        written = files.finished(about, models=steps.models, note=note)
         seconds = round(time.monotonic() - start, 3)
         timing = {"seconds": seconds, "usage": steps.usage, "computed": run.computed}
         written[submission.TIMING] = (json.dumps(timing) + "\n").encode()
-        directory = run_directory.write(directory, written)
+        directory = run_directory.write(directory, written, own)
     if submission.PREDICTIONS not in written:
         raise run_directory.unfinished(files.tally.failures, directory, written)
+    floors: Mapping[str, Table] = {}
     if page and has_gold(split):
         from lmkbc.report.run_page import write_beside  # here, since it draws figures
 
-        write_beside(run, directory, split, progress)
-    return PredictedRun(directory, run.edition, split, options, files.tally, len(every))
+        floors = write_beside(run, directory, split, progress)
+    return PredictedRun(directory, run.edition, split, options, files.tally, len(every), floors)
 
 
 @keywords
@@ -240,7 +250,7 @@ def estimate(
 
     run, recipe, subset = opened_subset(options, split, relation, limit)
     edition = run.edition
-    queries = subset.rows(run.workspace.queries(edition, run.split), lambda query: query.relation)
+    queries = subset.rows(run.queries, lambda query: query.relation)
     own = out or run_directory.named(edition.name, run.split, recipe.name, None if subset.is_whole else subset)
     return estimate_run(run, recipe, queries, run_directory.timings(edition.name, recipe.name, Path(own)), progress)
 
@@ -261,7 +271,7 @@ def plans(
         run, recipe, name = opened_relation(options, relation)
         return list(plans_of(run, recipe, [Query(subject, name)]))
     run, recipe, subset = opened_subset(options, split, relation, limit)
-    queries = subset.rows(run.workspace.queries(run.edition, run.split), lambda query: query.relation)
+    queries = subset.rows(run.queries, lambda query: query.relation)
     return list(plans_of(run, recipe, list(queries)))
 
 

@@ -261,8 +261,8 @@ def other_split(space: Workspace, path: Path | Given, edition: Edition, split: s
     if found is None or found == (edition, edition.split_named(split)):
         return None
     return InputError(
-        f"{path} answers {found[1]} of edition {found[0].name}, not {split} of {edition.name}: name its "
-        "edition and split, or give another file"
+        f"{path} answers {found[1]} of edition {found[0].name}, not {split} of {edition.name}: name "
+        f"edition {found[0].name} and split {found[1]}, or give another file"
     )
 
 

@@ -16,7 +16,7 @@ from lmkbc.errors import InputError, OptionError, counted
 from lmkbc.files.checksum import sha256
 from lmkbc.files.writable import check_file
 from lmkbc.progress import Report, silent
-from lmkbc.run.options import Folds, Limit, OneRelation, RunOptions, Split, Trials
+from lmkbc.run.options import OUTPUT, SELECTION, Folds, Limit, OneRelation, RunOptions, Split, Trials
 from lmkbc.settings import listed
 from lmkbc.tune.tuning_set import FOLDS, SEED, TRIALS, TuningOptions, TuningSet
 
@@ -82,11 +82,12 @@ def tune(
     *,
     folds: Folds = FOLDS,
     trials: Trials = TRIALS,
-    seed: Annotated[int, Meta(description="Seed of folds and search.")] = SEED,
+    seed: Annotated[int, Meta(description="Seed of folds and search.", extra=SELECTION)] = SEED,
     storage: Annotated[
         str | None,
         Meta(
-            description="Optuna storage URL, as in sqlite:///study.db: processes share it, and a killed study goes on."
+            description="Optuna storage URL, as in sqlite:///study.db: processes share it, and a killed study goes on.",
+            extra=SELECTION,
         ),
     ] = None,
     relation: OneRelation = None,
@@ -95,17 +96,24 @@ def tune(
         Sequence[str] | None,
         Meta(
             description="Only these rules, comma-separated, as in cutoff,top-k.",
-            extra={"parser": listed, "metavar": "RULES"},
+            extra={**SELECTION, "parser": listed, "metavar": "RULES"},
         ),
     ] = None,
     both_sides: Annotated[
-        bool, Meta(description="Also try the rule 'mutual': the mean score of both directions of a symmetric pair.")
+        bool,
+        Meta(
+            description="Also try the rule 'mutual': the mean score of both directions of a symmetric pair.",
+            extra=SELECTION,
+        ),
     ] = False,
     write: Annotated[
         bool,
-        Meta(description="Write thresholds/EDITION/SYSTEM--MODEL.toml.", extra={"flags": ("--write/--no-write",)}),
+        Meta(
+            description="Write thresholds/EDITION/SYSTEM--MODEL.toml.",
+            extra={**OUTPUT, "flags": ("--write/--no-write",)},
+        ),
     ] = True,
-    overwrite: Annotated[bool, Meta(description="Replace thresholds that exist already.")] = False,
+    overwrite: Annotated[bool, Meta(description="Replace thresholds that exist already.", extra=OUTPUT)] = False,
     progress: Report = silent,
     **options: Unpack[RunOptions],
 ) -> Tuning:

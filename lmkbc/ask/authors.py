@@ -7,7 +7,6 @@ import csv
 import io
 import json
 import os
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -256,14 +255,15 @@ def _lines_of(words: NamedWords, text: str) -> Iterator[str]:
 
 def _expression(code: str) -> ast.expr:
     """Return the expression that lines assign, return, append or list, or the value of a pair of a dict."""
-    code = textwrap.dedent(code).strip()
     try:
-        statement = ast.parse(code).body[0]
+        statement = ast.parse(f"if 1:\n{code}" if code[:1].isspace() else code).body[0]
+        if isinstance(statement, ast.If):  # around indented lines, whose texts keep their own white space
+            statement = statement.body[0]
         value = getattr(statement, "value", None)
         if isinstance(statement, ast.AugAssign):  # as in text += "..."
             value = ast.BinOp(statement.target, statement.op, statement.value)
     except SyntaxError:
-        pairs = ast.parse(f"{{{code}\n}}", mode="eval").body
+        pairs = ast.parse(f"{{{code.strip()}\n}}", mode="eval").body
         value = pairs.values[0] if isinstance(pairs, ast.Dict) else None
     if not isinstance(value, ast.expr):
         raise ValueError(f"{code[:80]!r} is no expression")

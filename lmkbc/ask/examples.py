@@ -51,7 +51,7 @@ class Shots:
     method: "fixed" (the first k in the file), "random", "cardinality" (one with the fewest and one with the most
     objects, then random; Li et al. 2023), or "longest" (by number of objects). The method "balanced" has a share
     `empty` of examples without objects. The method "log" spreads the examples evenly over the logarithm of the number.
-    per: whether to draw once for the run, so that prompts share a prefix, or for each query.
+    per: whether to draw once for the run, so that prompts share a prefix, or for each query, or for each of its draws.
     draw: with "hash", a query's draw depends on the SHA-256 of seed, subject and relation, and no subject is shown
     twice (Chironk 2026).
     file: JSONL file of examples instead of train, bundled by name or a path.
@@ -66,7 +66,7 @@ class Shots:
 
     k: int = 5
     method: Annotated[Method, SHOWN] = "fixed"
-    per: Literal["run", "query"] = "run"
+    per: Literal["run", "query", "draw"] = "run"
     draw: Literal["seed", "hash"] = "seed"
     seed: Annotated[int, DRAWN] = 0
     file: Annotated[str, SHOWN] = ""
@@ -168,17 +168,19 @@ class ExampleSelector:
         self._shuffled: dict[str, list[Example]] = {}
         self._bare: set[str] = set()
 
-    def select(self, query: Query, unseen: Query | None = None) -> tuple[Example, ...]:
+    def select(self, query: Query, unseen: Query | None = None, draw: int = 0) -> tuple[Example, ...]:
         """Return at most k examples, in the order of the prompt.
 
-        unseen: another query whose subject no example may show. All queries of a run share a first set of examples.
-        Queries about its subjects share a second set, so that their prompts share a prefix too. If train has no second
-        set, they get the remaining examples without their own subject.
+        unseen: another query whose subject no example may show. draw: the draw that they are shown to.
+
+        All queries of a run share a first set of examples. Queries about its subjects share a second set, so that their
+        prompts share a prefix too. If train has no second set, they get the remaining examples without their own
+        subject.
         """
         own = [query] if unseen is None else [query, unseen]
         hands = self._of_run(query.relation) if self.shots.per == "run" else ()
         free = (hand for hand in hands if not any(self._any_about(hand, subject) for subject in own))
-        chosen = next(free, ()) or self._select(query, own)
+        chosen = next(free, ()) or self._select(query, own, draw)
         if self.shots.file and self.shots.k and not chosen and query.relation not in self._bare:
             self._bare.add(query.relation)
             log.warning(f"{self.shots.file} has no example for {query.subject!r} ({query.relation}): none is shown")
@@ -197,15 +199,15 @@ class ExampleSelector:
         """Return whether any of the examples may be about a query's subject."""
         return self._names.shared(query) and any(self._names.same(example.query, query) for example in examples)
 
-    def fewer(self, query: Query) -> Iterator[tuple[Example, ...]]:
+    def fewer(self, query: Query, draw: int = 0) -> Iterator[tuple[Example, ...]]:
         """Yield the examples with one less each time, down to none, if the shots may be fitted; else nothing."""
-        shots = self.select(query) if self.shots.fit else ()
+        shots = self.select(query, draw=draw) if self.shots.fit else ()
         for count in range(len(shots) - 1, -1, -1):
             yield shots[:count]
 
-    def _select(self, query: Query, own: Sequence[Query]) -> tuple[Example, ...]:
+    def _select(self, query: Query, own: Sequence[Query], number: int = 0) -> tuple[Example, ...]:
         shots = self.shots
-        free = (one for one in self._pool(query) if not self._about(one, own))
+        free = (one for one in self._pool(query, number) if not self._about(one, own))
         if shots.draw == "hash":
             chosen = [*islice(_hashed([*free], query, shots.seed), shots.k)]
         elif shots.relations == "own" and shots.method in ("fixed", "random"):  # the first k suffice
@@ -220,14 +222,15 @@ class ExampleSelector:
     def _about(self, example: Example, own: Iterable[Query]) -> bool:
         return any(self._names.same(example.query, other) for other in own)
 
-    def _pool(self, query: Query) -> list[Example]:
-        """Return the examples of a relation, in the order of choice."""
+    def _pool(self, query: Query, number: int) -> list[Example]:
+        """Return the examples of a relation, in the order of choice. number: of the query's draw."""
         shots = self.shots
-        draw = (shots.seed, query.relation, query.subject if shots.per == "query" else "")
+        draw: tuple[int | str, ...] = shots.seed, query.relation, query.subject if shots.per != "run" else ""
         pool = self._pools["" if shots.relations == "all" else query.relation]
         if shots.method == "fixed" or shots.draw == "hash":
             return pool
-        if shots.per == "query":
+        if shots.per != "run":
+            draw += (number,) if shots.per == "draw" else ()
             return random.Random(repr(draw)).sample(pool, len(pool))
         if query.relation not in self._shuffled:
             self._shuffled[query.relation] = random.Random(repr(draw)).sample(pool, len(pool))

@@ -188,6 +188,11 @@ class _Plan:
     sampling: Sampling
     composer: Composer
 
+    @property
+    def redraws(self) -> bool:
+        """Return whether each draw has examples of its own."""
+        return self.selector.shots.per == "draw" and self.selector.shots.k > 0
+
 
 class PromptBuilder:
     """Prompts and sampling for queries of an edition.
@@ -225,23 +230,24 @@ class PromptBuilder:
         return self._plans[query.relation]
 
     def prompt(
-        self, query: Query, context: str = "", slots: Slots | None = None, unseen: Query | None = None
+        self, query: Query, context: str = "", slots: Slots | None = None, unseen: Query | None = None, draw: int = 0
     ) -> Prompt:
         """Return the prompt of a query.
 
         context: text that was found about it.
         slots: values from earlier steps.
         unseen: another query whose subject no example may show.
+        draw: the draw that it is for.
         """
-        return self._composed(query, context, slots, self._plans[query.relation].selector.select(query, unseen))
+        return self._composed(query, context, slots, self._plans[query.relation].selector.select(query, unseen, draw))
 
     def showing(self, query: Query, shots: Sequence[Example]) -> Prompt:
         """Return the prompt of a query with the given worked examples instead of the recipe's."""
         return self._composed(query, "", None, shots)
 
-    def shorter(self, query: Query, context: str, slots: Slots) -> Iterator[Prompt]:
+    def shorter(self, query: Query, context: str, slots: Slots, draw: int = 0) -> Iterator[Prompt]:
         """Yield the same prompt with fewer and fewer examples, if the shots allow it."""
-        for shots in self._plans[query.relation].selector.fewer(query):
+        for shots in self._plans[query.relation].selector.fewer(query, draw):
             yield self._composed(query, context, slots, shots)
 
     def step(self, query: Query, step: Step, slots: Slots) -> Prompt:

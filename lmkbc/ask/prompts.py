@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from lmkbc.ask.style import SLOT, PromptStyle
+from lmkbc.ask.style import FOUND, SLOT, PromptStyle
 from lmkbc.models.base import Message, Prompt
 from lmkbc.relation import Relation
 from lmkbc.types import Example, Query
@@ -146,6 +146,8 @@ class _Writer:
         question = self.ask(query)
         if self._style.ask:
             question = self.filled(self._style.ask, query, asked=question, **slots)
+        if self._style.expand and FOUND in slots:
+            question = self.filled(self._style.expand.ask, query, asked=question, **slots)
         return (
             f"Context: {context.strip()}\n\n{question}" if context.strip() and not self._style.follow_up else question
         )

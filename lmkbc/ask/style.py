@@ -200,7 +200,9 @@ class Step:
     def sampling(self, table: Sampling) -> Sampling:
         """Return the sampling of its answers. Raise ValueError if its samples match neither 1 nor the table's."""
         given = {name: getattr(self, name) for name in _OF_SAMPLING}
-        sampling = replace(table, logprobs=False, **{name: value for name, value in given.items() if value is not None})
+        sampling = replace(
+            table, logprobs=False, at_first=None, **{name: value for name, value in given.items() if value is not None}
+        )
         if sampling.samples not in (1, table.samples) and self.parse_as != "existence":
             raise ValueError(
                 f"step {self.name!r} has {sampling.samples} samples, and what follows has {table.samples}: give it 1, "
@@ -240,6 +242,42 @@ def check_chain(steps: Sequence[Step], slots: Sequence[str], last: str) -> None:
     if (questions := math.prod(step.branches for step in steps)) > MOST_ITEMS:
         raise ValueError(f"the chain makes up to {questions} questions of one: bound its steps to {MOST_ITEMS} in all")
 
+
+MOST_ROUNDS = 50
+"""Maximum number of rounds in which a question is asked again."""
+
+FOUND = "found"
+"""Slot of the names that earlier rounds found."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expand:
+    """Further rounds of a question whose answer is a long list, which ask who else there is.
+
+    rounds: maximum number of further rounds of a draw. A draw that has found nothing is not asked again.
+    until_new: a further round that names fewer new objects is the draw's last.
+    ask: template over the slots of the style's `ask`. The slot {asked} is the query's own question, {found} the names
+    so far.
+    shown: maximum number of names in {found}; the latest are shown.
+    """
+
+    rounds: int = 6
+    until_new: int = 1
+    ask: str = "Already named: {found}. Name only others; say {null} if there are none.\n\n{asked}"
+    shown: int = 120
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a number without effect, or too high, and for a template without {found}."""
+        refuse(
+            (not 1 <= self.rounds <= MOST_ROUNDS, f"rounds is {self.rounds}: give 1 to {MOST_ROUNDS}"),
+            (self.until_new < 1 or self.shown < 1, "until_new and shown are at least 1"),
+            ("{found}" not in self.ask, f"ask is {self.ask!r}: show the names so far with {{found}}"),
+        )
+
+
+AGAIN = ReadBy(
+    "a temperature above 0", lambda _, spec, *__: any(sampling.temperature != 0 for *_, sampling in spec.variants)
+)
 
 Knowledge = Literal["types", "property", "definition", "cardinality"]
 
@@ -292,6 +330,8 @@ class PromptStyle:
     follow_up: second user turn after the first answer, over the slots of `ask` and {context}, which is then shown only
     here. The second answer counts. Without context, the first answer stands.
     repair: separate prompt for an answer that is no list, over {answer} and {list}, an example of the list form.
+    retries: how often a draw that names no object is asked again, as a draw of its own.
+    expand: further rounds in which each draw is asked for other objects.
     knowledge: facts about the relation to show; in every record for style "record", once for other styles.
     cue: end of a text, before the answer.
     recall: whether the model first writes what it knows.
@@ -325,6 +365,8 @@ class PromptStyle:
     steps: tuple[Step, ...] = ()
     follow_up: str = ""
     repair: str = ""
+    retries: Annotated[int, AGAIN] = 0
+    expand: Expand | None = None
     knowledge: tuple[Knowledge, ...] = ()
     cue: str = ""
     recall: bool = False
@@ -351,6 +393,8 @@ class PromptStyle:
             if (template := getattr(self, field)) and template.count(slot) != 1:
                 raise ValueError(f"{field} is {template!r}: it needs {slot} once")
         check_chain(self.steps, _SLOTS, self.ask)
+        if self.expand:
+            check_slots("expand.ask", self.expand.ask, (*_ASKED, *filled, FOUND))
         for field, asked in (("block", self.block), ("ask", self.ask)):
             texts = (asked, *(step.ask for step in self.steps)) if field == "ask" else (asked,)
             if asked and not any(f"{{{slot}}}" in text for slot in _SUBJECT for text in texts):
@@ -373,6 +417,8 @@ class PromptStyle:
                 self.form != "chat" and any(step.task for step in self.steps),
                 f"a step's task is the system turn of a chat, and form is {self.form!r}: put it into its ask",
             ),
+            (FOUND in filled, f"a step is called {FOUND!r}, as the slot of expand is: give it another name"),
+            (not 0 <= self.retries <= MOST_ROUNDS, f"retries is {self.retries}: give 0 to {MOST_ROUNDS}"),
             (self.most < 0, f"most is {self.most}: give a number of names, or 0 for all"),
             (
                 self.parse_as == "line" and not self.mark,

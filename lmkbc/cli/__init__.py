@@ -17,8 +17,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from lmkbc.cli.terminal import error_status, note, show_logs
-from lmkbc.errors import InputError, LmkbcError, OptionError, lacking
+from lmkbc.cli.terminal import error_status, note, shown_logs
+from lmkbc.errors import InputError, LmkbcError, OptionError, check_known, lacking
 
 COMMANDS = {
     "init": "Make a workspace for relations of your own.",
@@ -37,9 +37,10 @@ COMMANDS = {
     "data": "List, check, fetch and make labelled splits.",
     "relations": "List, show, check and make relation modules.",
     "systems": "List, show and check the recipes.",
+    "rules": "List the rules that say what is kept.",
     "train": "Train masked and causal models on facts.",
     "store": "Count, export and drop the kept answers of models.",
-    "probe": "Test what a model knows: KAMEL, LAMA, KMIR, OptiPrompt and controls.",
+    "probe": "Test what a model knows: KAMEL, LAMA, BEAR, KMIR, OptiPrompt, controls, invented names.",
 }
 """Sub-command -> its purpose, so that the list needs no modules. Each is in the module of the same name."""
 MODULES = {"build": "build_base"}
@@ -51,6 +52,8 @@ _PLAIN = {
     r"Input should be greater than or equal to (\S+)": r"give \1 or more",
     r"Input should be less than or equal to (\S+)": r"give \1 or less",
     r"Input should be a valid integer.*": "give a whole number",
+    r"\. Did you mean (.*)\?": r" (did you mean \1?)",
+    r"Got unexpected extra argument(?:\(s\))? \((.*)\)": r"no option stands before \1: write one, as in --split val",
     r"Input should be a valid (number|float).*": "give a number",
 }
 """Pattern in a message of the command line's parser -> plainer words."""
@@ -93,6 +96,12 @@ class _Tree(TyperGroup):
             self.add_command(_loaded(cmd_name), cmd_name)
         return super().get_command(ctx, cmd_name)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return a sub-command and its arguments. InputError for an unknown one."""
+        if not ctx.resilient_parsing:
+            check_known(args[0], COMMANDS, f"no such command {args[0]!r}", "lmkbc --help")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 -- typer's signature
         """List the sub-commands without loading them."""
         with formatter.section("Commands"):
@@ -127,7 +136,9 @@ def _plain_complaints() -> Iterator[None]:
     except _UsageError as error:
         if type(error).__name__ == "NoArgsIsHelpError":
             raise
-        message = " ".join(error.format_message().split()).rstrip(".")
+        near = getattr(error, "possibilities", None)  # of an option that is misspelt, the nearest first
+        message = " ".join((error.message if near else error.format_message()).split()).rstrip(".")
+        message += f" (did you mean {near[0]}?)" if near else ""
         for found, plain in _PLAIN.items():
             message = re.sub(found, plain, message)
         where = error.ctx.command_path if error.ctx else "lmkbc"
@@ -138,15 +149,15 @@ def _plain_complaints() -> Iterator[None]:
 def _loaded(name: str) -> Any:
     """Load a sub-command from its module, once per process: the group `app`, else the function of its name."""
     module = import_module(f"lmkbc.cli.{MODULES.get(name, name)}")
-    from lmkbc.cli.typed import spread, spread_all
+    from lmkbc.cli.typed import spread_all
 
     if group := getattr(module, "app", None):
         command = typer.main.get_group(spread_all(group))
         command.name = name
         return _worded(command)
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    alone.command(name, epilog=module.EXAMPLE)(spread(getattr(module, name)))
-    return _worded(typer.main.get_command(alone))
+    alone.command(name, epilog=module.EXAMPLE)(getattr(module, name))
+    return _worded(typer.main.get_command(spread_all(alone)))
 
 
 def _worded(command: Any) -> Any:
@@ -209,9 +220,8 @@ def main() -> None:
         os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
     try:
         _open_streams()
-        show_logs()
         try:
-            with error_status(), _terminations():
+            with error_status(), shown_logs(), _terminations():
                 build()(prog_name="lmkbc")
         except OSError as error:  # a full disk, a directory that vanished
             where = f" {error.filename}" if error.filename else " the output"

@@ -15,7 +15,7 @@ from lmkbc.errors import LmkbcError, counted
 EXAMPLE = "Example: lmkbc build --subjects rivers.csv --edition 2023 --relation river-countries --out rivers"
 
 
-@made_from(make_base, order=("precision", "least", "dry_run", "any_thresholds", "untuned"))
+@made_from(make_base)
 def build(*, dry_run: bool = False, engine: Workers = IN_PROCESS, **given: Any) -> None:
     """Build a knowledge base: facts of all subjects as Parquet, with confidences. A killed build can be resumed."""
     start = time.monotonic()

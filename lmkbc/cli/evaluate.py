@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from lmkbc.api.scores import Scores, score
-from lmkbc.cli.terminal import note, note_published, show_json, show_table
-from lmkbc.errors import InputError, counted
+from lmkbc.cli.terminal import note, note_published, show_as, show_json, show_table
+from lmkbc.errors import InputError, OptionError, counted
 from lmkbc.run.options import OneSplit
 from lmkbc.scoring.table import OVERALL
 
@@ -33,6 +33,9 @@ def evaluate(
     ] = False,
     rows: Annotated[bool, typer.Option("--rows", help="With --json: add the score of every row.")] = False,
     json: bool = False,
+    form: Annotated[
+        Literal["markdown", "latex", "csv"] | None, typer.Option("--format", help="Print the table in this format.")
+    ] = None,
     data: Path | None = None,
     workspace: Path | None = None,
 ) -> None:
@@ -42,6 +45,8 @@ def evaluate(
     """
     if rows and not json:
         raise InputError("--rows is shown as JSON: add --json, or leave --rows out; lmkbc report shows every row")
+    if form and json:
+        raise OptionError("format", "is of the table, and --json prints none: give one of the two")
     scores = score(
         run,
         gold,
@@ -62,7 +67,7 @@ def evaluate(
     if json:
         _show_json(scores, rows, interval)
         return
-    _print_table(scores)
+    _print_table(scores, form)
     if interval:
         note(_words(scores))
     if scores.subset.is_whole:
@@ -105,14 +110,19 @@ def _in_sample(scores: Scores) -> dict[str, Any]:
     return {"rules_saw_split": True, "out_of_fold": asdict(seen)} if seen else {}
 
 
-def _print_table(scores: Scores) -> None:
+def _print_table(scores: Scores, form: str | None) -> None:
     columns, seen = scores.edition.metric.columns, scores.in_sample
     summaries = {**scores.evaluation.table.relations, "*** Average ***": scores.overall}
-    lines = [[name, *(getattr(part, column.name) for column in columns)] for name, part in summaries.items()]
+    lines: list[list[Any]] = [[name, *map(part.shown, columns)] for name, part in summaries.items()]
     names = ["relation", *(column.label for column in columns)]
     if seen and seen.f1 is not None:
         names.append("F1 out of fold")
         for line in lines[:-1]:
             line.append(seen.relations.get(line[0]))
         lines[-1].append(seen.f1 if scores.subset.is_whole else None)
-    show_table(names, lines, title=": ".join(filter(None, (scores.title, scores.remark))))
+    title = ": ".join(filter(None, (scores.title, scores.remark)))
+    if form is None:
+        show_table(names, lines, title=title)
+    else:
+        note(title)
+        show_as(form, names, lines)

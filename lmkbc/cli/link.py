@@ -70,7 +70,10 @@ def _explain(text: str, relation: str, subject: str, sources: dict[str, Any]) ->
     show_table(["", "evidence", "id", "label", "description", "of the type"], rows)
     note(f"{text!r} -> {found.id or 'unlinked'} ({found.evidence}: {found.strategy})")
     if not searched:
-        note("linked by train objects and --index alone; --contact asks Wikidata too, --search-table asks a table")
+        note(
+            "linked by train objects and --index alone; --contact or LMKBC_CONTACT asks Wikidata too, --search-table "
+            "asks a table"
+        )
 
 
 @app.command("build", epilog="Example: lmkbc link build aliases.sqlite --edition 2023 --dump latest-all.json.bz2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from inspect import signature
 from typing import Annotated, Any
@@ -11,24 +12,19 @@ from msgspec import Meta
 from lmkbc.api.predicting import PredictedRun, estimate, plans
 from lmkbc.api.predicting import predict as make_run
 from lmkbc.cli.dry_run import show_estimate, show_prompts
-from lmkbc.cli.terminal import note, progress
+from lmkbc.cli.terminal import note, progress, show_table
 from lmkbc.cli.typed import made_from
 from lmkbc.errors import OptionError, counted
+from lmkbc.notes import unheard
 from lmkbc.run import submission
+from lmkbc.run.options import OUTPUT
 from lmkbc.run.saved import SavedRun
+from lmkbc.types import Query
+from lmkbc.workspace import has_gold
 
 EXAMPLE = "Example: lmkbc predict --split val --edition 2023 --from gpt4.jsonl.gz --search-table search.json"
-RULES = {
-    "closed": "outside of the relation's list",
-    "integer": "not whole",
-    "link": "without a QID",
-    "maximum": "too large",
-    "minimum": "too small",
-    "placeholder": "a word such as 'country'",
-    "stop": "on the relation's stop list",
-    "subject": "the subject itself",
-}
-"""Why an object is dropped, in words; the other rules are words already."""
+LONGEST = 500
+"""Most characters of an answer that --live prints."""
 
 
 @made_from(make_run)
@@ -36,8 +32,16 @@ def predict(
     *,
     dry_run: bool = False,
     show: Annotated[
-        int | None, Meta(ge=1, description="With --dry-run: print all that would be sent about the first N queries.")
+        int | None,
+        Meta(ge=1, description="With --dry-run: print all that would be sent about the first N queries.", extra=OUTPUT),
     ] = None,
+    live: Annotated[
+        bool,
+        Meta(
+            description="Print each text that a model writes about a query as soon as it is read, on one line.",
+            extra=OUTPUT,
+        ),
+    ] = False,
     **given: Any,
 ) -> None:
     """Make a checked submission for a split. It comes with candidates, links, and a manifest of all inputs."""
@@ -51,8 +55,15 @@ def predict(
         show_estimate(estimate, given)
         return
     with progress() as report:
-        run = make_run(**given, progress=report)
+        run = make_run(**given, progress=report, live=_print_answer if live else unheard)
     _show(run, time.monotonic() - start, can_search=not (given.get("index") or given.get("search_table")))
+    if has_gold(run.split):
+        _show_scores(run)
+
+
+def _print_answer(query: Query, text: str) -> None:
+    """Print an answer on one line of stderr. A long one is cut."""
+    note(f"{query.subject}, {query.relation}: {json.dumps(text[:LONGEST], ensure_ascii=False)}")
 
 
 def _show(run: PredictedRun, seconds: float, *, can_search: bool) -> None:
@@ -74,8 +85,6 @@ def _show(run: PredictedRun, seconds: float, *, can_search: bool) -> None:
         f"{counted(tally.objects, 'object')}, {counted(tally.empty, 'empty answer')}; LM-KBC "
         f"{run.edition.name}, {run.split}; {selection['how']}; {seconds:.0f} s"
     )
-    if seen := SavedRun.at(where).in_sample:
-        note(f"{where}: {seen.remark(whole=not subset)}, so scores of this run look better than they are")
     if tally.stated_by_labels:
         note(
             f"objects that stand in labelled rows from the other side ({', '.join(run.manifest['learn_from'])}): "
@@ -95,8 +104,18 @@ def _show(run: PredictedRun, seconds: float, *, can_search: bool) -> None:
     if len(draws := tally.counts["draws"]) > 1:
         note(f"replies of models: {', '.join(f'{count} {state}' for state, count in draws.items())}")
     if rules := tally.rules:
-        why = ", ".join(f"{count} {RULES.get(rule, rule)}" for rule, count in rules.items())
+        why = ", ".join(f"{count} {submission.RULES.get(rule, rule)}" for rule, count in rules.items())
         left = f"; {counted(tally.dropped, 'query')} kept none of the objects that were named" if tally.dropped else ""
         note(f"{counted(sum(rules.values()), 'object')} dropped ({why}){left}")
     if can_search and rules.get("link"):
         note("train has no QID for some names: --search-table or --index links more of them")
+
+
+def _show_scores(run: PredictedRun) -> None:
+    """Print the macro-F1 of a run with its 95 % interval, and that of answers without a model."""
+    scores = run.evaluate()
+    low, high = scores.interval or (None, None)
+    rows = [[run.directory.name, scores.f1, low, high, scores.overall.rows]]
+    rows += [[f"floor: {name}", floor.overall.f1, None, None, floor.overall.rows] for name, floor in run.floors.items()]
+    title = ": ".join(filter(None, (scores.title, scores.remark)))
+    show_table(["run", "macro-F1", "95 % low", "95 % high", "rows"], rows, title=title)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lmkbc.api.probing import invented as run_invented
 from lmkbc.api.tuning import controls as run_controls
 from lmkbc.cli.terminal import note, note_published, progress, show_json, show_table
 from lmkbc.cli.typed import made_from
@@ -16,7 +17,8 @@ from lmkbc.errors import counted
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_directory, check_replaced
 from lmkbc.models.store_place import Place
-from lmkbc.probe.benchmark import Benchmark, BenchmarkRun
+from lmkbc.probe.bear import BearBenchmark
+from lmkbc.probe.benchmark import Benchmark, BenchmarkRun, Findings
 from lmkbc.probe.kamel.kamel import KamelBenchmark, KamelBuild
 from lmkbc.probe.kmir.kmir import KmirBuild, KmirRun, KmirScore
 from lmkbc.probe.lama.lama import LamaBenchmark
@@ -31,6 +33,7 @@ EXAMPLES = {
     "kamel": "lmkbc probe kamel KAMEL.tar.xz --model gpt2 --shots 5 --fixed --properties P36,P47 --limit 20",
     "kamel-build": "lmkbc probe kamel-build triples.jsonl --out data --train 100 --dev 20 --test 20",
     "lama": "lmkbc probe lama data/ --model bert-base-cased --model roberta-base --uhn",
+    "bear": "lmkbc probe bear BEAR.tar.xz --model SmolLM2-135M-Instruct --limit 5 --table overall,domain",
     "optiprompt": "lmkbc probe optiprompt KAMEL.tar.xz --model bert-base-cased --lama --kept optiprompt.jsonl",
     "build": "lmkbc probe kmir build KAMEL.tar.xz --out kmir --seed 1",
     "run": "lmkbc probe kmir run kmir/test.jsonl --model bert-base-cased --train kmir/train.jsonl --out answers",
@@ -79,6 +82,20 @@ def lama(*, benchmark: LamaBenchmark, json: bool = False, offline: bool = False)
     Shows P@1, P@10 and MRR of objects in the shared vocabulary, mean over relations.
     """
     _show(benchmark, json, offline)
+
+
+def bear(
+    *,
+    benchmark: BearBenchmark,
+    json: bool = False,
+    offline: bool = False,
+    store: Place | None = None,
+) -> None:
+    """Rank the options of BEAR's items as whole sentences.
+
+    Shows the mean accuracy over three templates with its standard error, beside floors and published figures.
+    """
+    _show(benchmark, json, offline, Servers(store=store))
 
 
 def optiprompt(
@@ -131,6 +148,10 @@ def _show(
             check_replaced(place, is_picture, "picture of this program")
             write_bytes(place, standalone(sheet.picture()))
             note(f"wrote {place}")
+    _print(found, as_json)
+
+
+def _print(found: Findings, as_json: bool) -> None:
     if as_json:
         show_json(found.values)
         return
@@ -143,7 +164,7 @@ app = typer.Typer(
 )
 kmir = typer.Typer(no_args_is_help=True, help="KMIR: memorisation, identification, reasoning.", rich_markup_mode=None)
 GROUPS: dict[typer.Typer, tuple[Callable[..., None], ...]] = {
-    app: (kamel, kamel_build, lama, optiprompt),
+    app: (kamel, kamel_build, lama, bear, optiprompt),
     kmir: (run, build, score),
 }
 for group, commands in GROUPS.items():
@@ -151,6 +172,15 @@ for group, commands in GROUPS.items():
         name = command.__name__.replace("_", "-")
         group.command(name, epilog=f"Example: {EXAMPLES[name]}")(command)
 app.add_typer(kmir, name="kmir")
+
+
+@app.command("invented", epilog="Example: lmkbc probe invented --edition mini --system embedded --subjects 5")
+@made_from(run_invented)
+def invented(*, json: bool = False, **given: Any) -> None:
+    """Ask about what does not exist. Shows how much a model or a system says about invented names, beside real ones."""
+    with progress() as report:
+        found = run_invented(**given, progress=report)
+    _print(found, json)
 
 
 @app.command("controls", epilog="Example: lmkbc probe controls --edition 2023 --system recorded --from gpt4.jsonl.gz")

@@ -15,7 +15,7 @@ from lmkbc.cli.typed import made_from
 EXAMPLE = "Example: lmkbc report submissions/mini-val-embedded --open"
 
 
-@made_from(write_page, order=("search_table", "out"))
+@made_from(write_page)
 def report(
     *, browser: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False, **given: Any
 ) -> None:

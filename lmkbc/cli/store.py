@@ -13,7 +13,7 @@ from lmkbc.cli.terminal import note, show_json, show_table, tame
 from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_new
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 from lmkbc.models.store_place import Place, default_place
 
 app = typer.Typer(no_args_is_help=True, help="Show, export and prune stored answers of models.", rich_markup_mode=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,26 +12,36 @@ import typer
 from lmkbc.api.predicting import plans
 from lmkbc.cli.dry_run import show_prompts
 from lmkbc.cli.terminal import note, show_json, show_table, tame
-from lmkbc.errors import counted
+from lmkbc.errors import InputError, counted
 from lmkbc.recipe import RecipeFile, check_all_read, read_file, read_recipe
+from lmkbc.run.options import Servers
+from lmkbc.run.run import ModelRun
 from lmkbc.workspace import Workspace
+
+WIDTH = 36
+"""Most characters of what a recipe does, so that the list fits a terminal."""
 
 app = typer.Typer(no_args_is_help=True, help="List and show the recipes.", rich_markup_mode=None)
 
 
 @app.command("list", epilog="Example: lmkbc systems list")
 def list_(json: bool = False) -> None:
-    """List the recipes. Published systems have a year, a model, an F1 and differences from the publication.
+    """List the recipes. Published systems have a year, an F1 and differences from the publication.
 
     N counts necessary differences, S counts shortcuts that can be closed. 'lmkbc systems show NAME' prints a recipe
-    with its citation and differences.
+    with its models, citation and differences.
     """
     space = Workspace()
     files = {name: read_file(space.recipe_path(name)) for name in space.system_names()}
     if json:
         show_json([{"name": name} | _summary(file) for name, file in files.items()])
         return
-    show_table(["system", "year", "model", "F1", "N", "S"], [columns(name, file) for name, file in files.items()])
+    rows = []
+    for name, file in files.items():
+        _, year, _, score, *counts = columns(name, file)
+        about = file.summary or textwrap.shorten(file.description, WIDTH, placeholder="...")
+        rows.append([name, about, year, score, *counts])
+    show_table(["system", "what it does", "year", "F1", "N", "S"], rows)
     note("differences from what was published: N necessary, S shortcuts that can be closed; 'lmkbc systems show NAME'")
 
 
@@ -43,7 +54,7 @@ def columns(name: str, file: RecipeFile) -> tuple[str, int | None, str, float | 
 
 
 def _summary(file: RecipeFile) -> dict[str, Any]:
-    names = ("description", "citation", "year", "models", "wording", "differs", "shortcuts")
+    names = ("summary", "description", "citation", "year", "models", "wording", "differs", "shortcuts")
     return {name: getattr(file, name) for name in names} | {"published": dict(file.published)}
 
 
@@ -92,13 +103,48 @@ def fetch(
     note(f"{path}: ok; licence and credit are in {path.with_name('credit.txt').name} beside it")
 
 
-@app.command("check", epilog="Example: lmkbc systems check my.toml")
+@app.command("check", epilog="Example: lmkbc systems check bl25 --base-url http://127.0.0.1:8080/v1")
 def check(
-    systems: Annotated[list[str], typer.Argument(help="Recipes: names or TOML files.")], workspace: Path | None = None
+    systems: Annotated[list[str], typer.Argument(help="Recipes: names or TOML files.")],
+    base_url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Ask this server a few short questions too: what it offers the recipes."),
+    ] = None,
+    any_model: bool = False,
+    model: str | None = None,
+    workspace: Path | None = None,
+    json: bool = False,
 ) -> None:
-    """Check recipes completely, without loading or asking a model."""
-    space = Workspace(workspace)
+    """Check recipes completely, and with --base-url their server.
+
+    No model is loaded, and without --base-url none is asked. Choices are the most answers to one request (n).
+    """
+    if base_url is None and (any_model or model or json):
+        raise InputError("--any-model, --model and --json are of a server: give --base-url too, or leave them out")
+    space, run = Workspace(workspace), ModelRun(model=model, servers=Servers(base_url=base_url, any_model=any_model))
+    offers: list[dict[str, Any]] = []
     for system in systems:
         recipe = read_recipe(space, system)
         check_all_read(recipe, recipe.select)
+        parts: list[Any] = [part for spec in recipe.generate for part in spec.whole()]
+        asked = {part.model: part for part in parts if hasattr(part, "offer")}
+        offers += [{"system": recipe.name} | part.offer(run) for part in asked.values() if base_url]
+    if json:
+        show_json(offers)
+    elif offers:
+        names = [name for name in offers[0] if name != "lists"]
+        show_table(names, [[_cell(offer[name]) for name in names] for offer in offers])
+        for offer in offers:
+            if offer["samples"] > offer["choices"]:
+                note(f"{offer['system']}: each of {offer['samples']} samples is asked for alone, since n is too large")
+            if not offer["served"]:
+                others = ", ".join(offer["lists"]) or "none"
+                note(f"{offer['model']} is none of the models that the server lists ({others}): --model names another")
     note(counted(len(systems), "recipe makes sense", "recipes make sense"))
+
+
+def _cell(value: Any) -> Any:
+    """Return a value of a server's offer as a cell: a truth as a word, a list as names."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(value) if isinstance(value, list) else value

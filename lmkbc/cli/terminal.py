@@ -10,6 +10,7 @@ import logging
 import re
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import repeat
@@ -69,19 +70,36 @@ def note_published(edition: Edition, split: str, profile: str = "") -> None:
 
 
 class _Notes(logging.Handler):
-    """Handler that prints the engine's log as plain messages."""
+    """Handler that prints the engine's log as plain messages, equal ones once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = Counter[str]()
 
     def emit(self, record: logging.LogRecord) -> None:
-        note(record.getMessage())
+        message = record.getMessage()
+        self.seen[message] += 1
+        if self.seen[message] == 1:
+            note(message)
 
 
-def show_logs() -> None:
-    """Show the engine's log on stderr, such as counts of draws by state and remarks of generators."""
-    logger = logging.getLogger("lmkbc")
-    logger.handlers = [_Notes()]
+@contextmanager
+def shown_logs() -> Iterator[None]:
+    """Show the engine's log on stderr, such as counts of draws by state and remarks of generators.
+
+    At the end, say how often a message came that came more than once.
+    """
+    logger, notes = logging.getLogger("lmkbc"), _Notes()
+    logger.handlers = [notes]
     logger.setLevel(logging.INFO)
     logger.propagate = False
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it would warn about its own cache
+    try:
+        yield
+    finally:
+        for message, count in notes.seen.items():
+            if count > 1:
+                note(f"{count} times: {message}")
 
 
 def show_json(value: Any) -> None:
@@ -132,7 +150,29 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: 
 
 
 def _cell(value: Any) -> Text:
-    return Text(f"{value:.3f}" if isinstance(value, float) else plain("" if value is None else str(value)))
+    return Text(f"{value:.3f}" if isinstance(value, float) else plain("-" if value is None else str(value)))
+
+
+def show_as(form: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Write a table to standard output as markdown, latex (with booktabs) or csv (with all digits)."""
+    if form == "csv":
+        import polars as pl
+
+        frame = pl.DataFrame(rows, schema=list(columns), orient="row", infer_schema_length=None)
+        sys.stdout.write(frame.write_csv())
+        return
+    latex = form == "latex"
+    special, between = (r"[&%$#_{}]", " & ") if latex else (r"[|]", " | ")
+    head, *body = (
+        between.join(re.sub(special, r"\\\g<0>", _cell(value).plain) for value in row) for row in (columns, *rows)
+    )
+    if latex:
+        aligned = "l" + "r" * (len(columns) - 1)
+        above = [f"\\begin{{tabular}}{{{aligned}}}", "\\toprule", f"{head} \\\\", "\\midrule"]
+        lines = [*above, *(f"{line} \\\\" for line in body), "\\bottomrule", "\\end{tabular}"]
+    else:
+        lines = [f"| {line} |" for line in (head, between.join(["---", *["---:"] * (len(columns) - 1)]), *body)]
+    sys.stdout.write("\n".join(lines) + "\n")
 
 
 def _rate(task: Task) -> str:

@@ -19,7 +19,7 @@ from lmkbc.files.writable import check_new
 from lmkbc.recipe import read_recipe
 from lmkbc.run.run import Run
 from lmkbc.run.subset import Subset
-from lmkbc.train.training import MODEL, Lora, Masking, Training, TrainingPlan
+from lmkbc.train.training import MODEL, TRAINING, Lora, Masking, Training, TrainingPlan
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -82,20 +82,29 @@ def mlm(
         Path | None, typer.Option(help="With --all-weights: sentences to learn from in place of facts, one a line.")
     ] = None,
     rate: Annotated[
-        float | None, typer.Option(help="Peak learning rate. Default: 1e-3; with --all-weights 5e-6.")
+        float | None,
+        typer.Option(
+            help="Peak learning rate. Default: 1e-3; with --all-weights 5e-6.", rich_help_panel=TRAINING["group"]
+        ),
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(min=1, help="Passes over the facts. Default: 5; with --all-weights 10.")
+        int | None,
+        typer.Option(
+            min=1, help="Passes over the facts. Default: 5; with --all-weights 10.", rich_help_panel=TRAINING["group"]
+        ),
     ] = None,
     batch: Annotated[
-        int | None, typer.Option(min=1, help="Facts per step. Default: 256; with --all-weights 64.")
+        int | None,
+        typer.Option(
+            min=1, help="Facts per step. Default: 256; with --all-weights 64.", rich_help_panel=TRAINING["group"]
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.", rich_help_panel=TRAINING["group"])] = 0,
     facts: CorpusOptions,
     json: bool = False,
 ) -> None:
     """Masked-LM training on verbalised facts. For an encoder without a head, or for all weights of a masked LM."""
-    from lmkbc.models.masked.object_vectors import NOTHING
+    from lmkbc.models.masked.heads import NOTHING
     from lmkbc.train import tasks
     from lmkbc.train.tasks import RATES, teach
 

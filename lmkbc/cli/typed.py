@@ -11,8 +11,9 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 from msgspec import Meta
+from typer.core import TyperCommand
 
-from lmkbc.run.options import Gold, Limit, OneRelation, RunOptions, Selection, Split, described
+from lmkbc.run.options import HEADINGS, OUTPUT, Gold, Limit, OneRelation, RunOptions, Split, described
 
 
 class _CommandOptions(RunOptions, total=False):
@@ -27,37 +28,53 @@ class _CommandOptions(RunOptions, total=False):
     ]
     dry_run: Annotated[
         bool,
-        Meta(description="Ask nothing. Show requests, tokens, cost and time, and how many answers are kept already."),
+        Meta(
+            description="Ask nothing. Show requests, tokens, cost and time, and how many answers are kept already.",
+            extra=OUTPUT,
+        ),
     ]
-    json: Annotated[bool, Meta(description="Print the result as JSON.")]
+    json: Annotated[bool, Meta(description="Print the result as JSON.", extra=OUTPUT)]
 
 
 SHARED = described(_CommandOptions)
+FEW = 14
+"""Most parameters of a command, --help included, that stand in one list."""
 
 
-def made_from(function: Any, order: Sequence[str] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
+class _GroupedCommand(TyperCommand):
+    """A command whose help has its options under headings, once they are many."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments, the usual options, and the others by heading."""
+        parameters = self.get_params(ctx)
+        parts: dict[str, list[tuple[str, str]]] = {name: [] for name in ("Arguments", "Options", *HEADINGS)}
+        for one in parameters:
+            heading = "Arguments" if one.param_type_name == "argument" else getattr(one, "rich_help_panel", None)
+            if len(parameters) <= FEW and heading != "Arguments":
+                heading = None
+            if record := one.get_help_record(ctx):
+                parts.setdefault(heading or "Options", []).append(record)
+        for heading, records in parts.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+
+
+def made_from(function: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator for what shows the result of a function of `lmkbc.api`: the command has the options of both.
 
-    The function's options are given to `**given`. Those of the decorated one stand where the function takes `progress`
-    or its data, after those of the selection. order: options that stand together, in place of the last of them.
+    The function's options are given to `**given`. Those of the decorated one come after them.
     """
 
     def decorate(show: Callable[..., None]) -> Callable[..., None]:
-        shown = signature(function).parameters
         options = {
-            name: _option(one, *function.options[name]) for name, one in shown.items() if name in function.options
+            name: _option(one, *function.options[name])
+            for name, one in signature(function).parameters.items()
+            if name in function.options
         }
-        names, selection = [*shown], described(Selection)
-        place = next((at for at, name in enumerate(names) if name in ("progress", "data")), len(names))
-        first = [name for name in names[:place] if name in options]
         taken = signature(show).parameters.items()
         own = {name: one for name, one in taken if name not in options and one.kind is not Parameter.VAR_KEYWORD}
-        ordered = [*first, *filter(options.__contains__, selection), *own]
-        ordered += [name for name in options if name not in ordered]
-        last = max(map(ordered.index, order), default=0)
-        rest = [[name for name in part if name not in order] for part in (ordered[:last], ordered[last:])]
-        placed = [(own | options)[name] for name in (*rest[0], *order, *rest[1])]
-        show.__signature__ = Signature(placed)  # type: ignore[attr-defined]
+        show.__signature__ = Signature([*options.values(), *own.values()])  # type: ignore[attr-defined]
         return show
 
     return decorate
@@ -75,6 +92,7 @@ def _option(one: Parameter, hint: Any, about: Meta) -> Parameter:
 def spread_all(app: typer.Typer) -> typer.Typer:
     """Return a group of commands, each converted for typer."""
     for command in app.registered_commands:
+        command.cls = _GroupedCommand
         command.callback = command.callback and spread(command.callback)
     for group in app.registered_groups:
         if group.typer_instance is not None:
@@ -128,7 +146,7 @@ def _typed(name: str, hint: Any) -> Any:
     if not about or not isinstance(about[0], Meta):
         return hint
     extra: dict[str, Any] = {"flags": (f"--{name.replace('_', '-')}",), "argument": False, **(about[0].extra or {})}
-    flags, is_argument = extra.pop("flags"), extra.pop("argument")
+    flags, is_argument, heading = extra.pop("flags"), extra.pop("argument"), extra.pop("group", None)
     make: Any = typer.Argument if is_argument else partial(typer.Option, *flags)
     parts = get_args(kind)
     lists = [part for part in parts if get_origin(part) is Sequence]
@@ -141,4 +159,6 @@ def _typed(name: str, hint: Any) -> Any:
     elif str in parts[1:]:
         kind = parts[0] | None
     settings = {key: value for key, value in extra.items() if key not in ("settle", "default")}
-    return Annotated[kind, make(min=about[0].ge, max=about[0].le, help=about[0].description, **settings)]
+    return Annotated[
+        kind, make(min=about[0].ge, max=about[0].le, help=about[0].description, rich_help_panel=heading, **settings)
+    ]

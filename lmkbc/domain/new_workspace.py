@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -15,10 +16,12 @@ from lmkbc.files.atomic import staged
 from lmkbc.files.workspace_file import Answers, nearest
 from lmkbc.files.writable import check_directory
 from lmkbc.relation import Kind
-from lmkbc.workspace import Workspace
+from lmkbc.workspace import SYSTEMS, Workspace
 
-PLACES = {"chat.toml": "systems/chat.toml", "gitignore": ".gitignore"}
+PLACES = {"gitignore": ".gitignore"}
 """File of `starter/` -> its place in the workspace, if it is another one."""
+RECIPE = "few-shot-samples"
+"""The bundled recipe with which a workspace begins, as `systems/chat.toml`."""
 
 
 def new_workspace(folder: Path, kinds: Mapping[str, Kind], answers: str) -> None:
@@ -38,8 +41,8 @@ def new_workspace(folder: Path, kinds: Mapping[str, Kind], answers: str) -> None
     with staged(place, folder) as stage:
         for source in files("lmkbc.domain").joinpath("starter").iterdir():
             text = Template(source.read_text(encoding="utf-8")).substitute(name=place.name, answers=answers)
-            path = stage / PLACES.get(source.name, source.name)
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        (stage / "relations").mkdir()
+            stage.joinpath(PLACES.get(source.name, source.name)).write_text(text, encoding="utf-8")
+        for name in ("relations", "systems"):
+            (stage / name).mkdir()
+        shutil.copyfile(SYSTEMS / f"{RECIPE}.toml", stage / "systems" / "chat.toml")
         own_relations(kinds, stage / "relations")

@@ -13,8 +13,9 @@ import msgspec
 
 from lmkbc.errors import InputError
 from lmkbc.link.index_sources import LANGUAGES, entity_of, lines
-from lmkbc.link.wikibase import (
+from lmkbc.link.wikidata import (
     ApiCall,
+    Client,
     Empty,
     EntitiesReply,
     PropertyOrItem,
@@ -26,7 +27,6 @@ from lmkbc.link.wikibase import (
     entities,
     picked,
 )
-from lmkbc.link.wikidata import Client
 from lmkbc.relation import Kind
 
 PID = r"P[1-9][0-9]{0,8}"

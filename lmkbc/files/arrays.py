@@ -31,8 +31,8 @@ def key(*parts: Any) -> str:
 class ArrayStore:
     """A directory of array files. Each file begins with a SHA-256 of its name and content, so damage is found."""
 
-    def __init__(self, directory: Path, *, writable: bool = True) -> None:
-        self._directory, self._writable = directory, writable
+    def __init__(self, directory: Path) -> None:
+        self._directory, self._writable = directory, True
 
     def get(self, kind: str, name: str, compute: Callable[[], Arrays]) -> Arrays:
         """Return the stored arrays of this name, else compute them and store them if possible."""

@@ -41,8 +41,8 @@ from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.checksum import read_record
 from lmkbc.files.writable import check_directory, check_places, refusals
 
-IN_MEMORY = 16 << 20
 PIECE = 1 << 20
+"""Bytes that a buffer keeps in memory, and bytes that are read at once."""
 
 
 class Buffer:
@@ -52,7 +52,7 @@ class Buffer:
     """
 
     def __init__(self, *, packed: bool = False) -> None:
-        self._file = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 -- closed with the buffer
+        self._file = SpooledTemporaryFile(max_size=PIECE)  # noqa: SIM115 -- closed with the buffer
         self._digest, self._ended = hashlib.sha256(), False
         self._packer = zlib.compressobj(9, zlib.DEFLATED, 16 + zlib.MAX_WBITS) if packed else None
         self.pieces = 0

@@ -7,6 +7,7 @@ import codecs
 import gzip
 import io
 import lzma
+import re
 import shutil
 import stat
 import struct
@@ -57,7 +58,9 @@ def opened(path: Path) -> IO[bytes]:
         if stat.S_ISREG(found.st_mode):
             return path.open("rb")
         if not stat.S_ISFIFO(found.st_mode):
-            raise InputError(f"{path} is {'a directory' if path.is_dir() else 'a device'}: give a file or a pipe")
+            inside = sorted(one.name for one in path.iterdir())[:_LISTED] if path.is_dir() else ()
+            which = f" of it ({', '.join(inside)})" if inside else " or a pipe"
+            raise InputError(f"{path} is {'a directory' if path.is_dir() else 'a device'}: give a file{which}")
         place = found.st_dev, found.st_ino
         if place not in _piped:
             kept = NamedTemporaryFile(prefix="lmkbc-")  # noqa: SIM115 -- closed when the program ends
@@ -217,6 +220,26 @@ def members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, by
         for member in archive:
             if member.isfile() and wanted(member.name) and (inner := archive.extractfile(member)) is not None:
                 yield member.name, inner.read()
+
+
+def tree(path: Path, pattern: re.Pattern[str], whose: str) -> Iterator[tuple[re.Match[str], bytes]]:
+    """Yield (match, content) of the files in a directory, or in an archive, in whose path a pattern is found.
+
+    whose: whose archive it is, for messages. Nothing is written to disk.
+    """
+    if path.is_dir():
+        for file in sorted(path.rglob("*.json*")):
+            if match := pattern.search(file.as_posix()):
+                yield match, whole(file)
+        return
+    try:
+        for name, content in members(path, lambda name: pattern.search(name) is not None):
+            if match := pattern.search(name):
+                yield match, content
+    except (OSError, EOFError, tarfile.TarError) as error:
+        raise InputError(
+            f"{path} cannot be read as {whose} archive ({error}): give the archive as published, or its tree"
+        ) from None
 
 
 def _damaged(path: Path, error: Exception) -> InputError:

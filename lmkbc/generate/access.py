@@ -9,14 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lmkbc.errors import InputError
-from lmkbc.models.answer_store import Store
-from lmkbc.models.answers import CountingModel, DryStore
-from lmkbc.models.back_ends import AUTO, LOCAL, back_end
+from lmkbc.models.answers import CountingModel, DryStore, Store
 from lmkbc.models.base import LanguageModel, check_extra
 from lmkbc.models.budget import Budget
 from lmkbc.models.identity import model_name
 from lmkbc.models.located import is_available, is_local_name
-from lmkbc.models.reference import OF_SERVERS, ModelReference, flat
+from lmkbc.models.reference import AUTO, LOCAL, OF_SERVERS, ModelReference, back_end, flat
 from lmkbc.models.server.address import BASE_URL, OF_OPENAI, Server
 from lmkbc.models.server.limits import GUESSED_ANSWER
 from lmkbc.notes import Notes
@@ -25,7 +23,6 @@ from lmkbc.settings import checked
 
 if TYPE_CHECKING:
     from lmkbc.models.local.local_model import LocalModel
-    from lmkbc.models.local.model import CausalModel
     from lmkbc.models.server.client import ModelClient
     from lmkbc.models.server.server_model import ServerModel
 
@@ -96,7 +93,7 @@ def source(model: ModelReference, run: ModelRun) -> str:
 
 def server_of(model: ModelReference, run: ModelRun, client: type[ModelClient], store: Store) -> Server:
     """Return the server of a model; the command line (--model, --base-url, ...) precedes the table."""
-    from lmkbc.models.server.served import as_served  # imported late: loads the server's library
+    from lmkbc.models.server.client import as_served  # imported late: loads the server's library
 
     lacking = ""
     if run.model and not run.offline and not _names_server(model, run) and client.defaults == OF_OPENAI:
@@ -175,7 +172,7 @@ def local_model(
     """Return a model of this machine. All steps of a run share it. engine: name of the back end."""
     from lmkbc.models.local.checkpoint import identity, load  # imported late: load torch
     from lmkbc.models.local.local_model import LocalModel
-    from lmkbc.models.local.model import HollowModel
+    from lmkbc.models.local.model import CausalModel
 
     place = source(model, run)
 
@@ -194,8 +191,7 @@ def local_model(
         digest = identity(place, loaded[0]) + kind.suffix
         if run.dry is None:
             return kind.over(*loaded, model, place, offline=run.offline), digest
-        digest += "+quantised" if model.quantise != "none" else ""
-        return HollowModel(*loaded, run.dry, digest), digest
+        return CausalModel(*loaded), digest + ("+quantised" if model.quantise != "none" else "")
 
     settings = engine, place, model.revision, model.dtype, model.device, model.trust_remote_code, model.quantise
     opened, digest = run.loaded(settings, read)

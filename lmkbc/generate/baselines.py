@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -144,21 +144,13 @@ class ClassPrior:
         rows = grouped((example.query.relation, example) for example in train)
         self._closed = {name: ClosedSet.of(edition, relations[name], rows[name]) for name in edition.relations}
         self._rows = {name: [row.query for row in rows[name]] for name in edition.relations}
-        self._known = frozenset(example.query for example in train)
-        self._unseen: dict[str, CandidateSet] = {}
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield one candidate set per query, best first."""
         for query in dict.fromkeys(queries):
-            closed, rows = self._closed[query.relation], self._rows[query.relation]
-            if query in self._known:
-                others = np.array([row != query for row in rows], dtype=bool)
-                yield ranked(query, closed.candidates, closed.prior(others), "prior")
-                continue
-            if query.relation not in self._unseen:
-                everyone = closed.prior(np.ones(len(rows), dtype=bool))
-                self._unseen[query.relation] = ranked(query, closed.candidates, everyone, "prior")
-            yield replace(self._unseen[query.relation], query=query)
+            closed = self._closed[query.relation]
+            others = np.array([row != query for row in self._rows[query.relation]], dtype=bool)
+            yield ranked(query, closed.candidates, closed.prior(others), "prior")
 
 
 def ranked(query: Query, candidates: Sequence[Candidate], scores: Floats, model: str) -> CandidateSet:
@@ -276,12 +268,8 @@ class Nothing(GeneratorSpec):
     """The table of a generator that proposes no object for any query."""
 
     def open(self, run: Run, notes: Notes) -> Generator:  # noqa: ARG002 -- it uses and records nothing
-        """Return the generator."""
-        return _AllEmpty()
-
-
-class _AllEmpty:
-    """Proposes no object for any query."""
+        """Return the table itself."""
+        return self
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield one set per query that only proposes NIL."""

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import zip_longest
 
 from lmkbc.answer.abstain import is_abstention
 from lmkbc.answer.clean import Clean
@@ -19,7 +20,7 @@ from lmkbc.answer.reply import broken, candidates, mends, united
 from lmkbc.ask.context import Provider, as_context, gathered
 from lmkbc.ask.plan import PromptBuilder, Slots
 from lmkbc.ask.prompts import one_line
-from lmkbc.ask.style import VERDICTS, YEARS, Step
+from lmkbc.ask.style import FOUND, VERDICTS, YEARS, Step
 from lmkbc.models.base import (
     CUT_OFF,
     WITHHELD,
@@ -36,6 +37,7 @@ from lmkbc.models.server.limits import GUESSED_ANSWER
 from lmkbc.models.thoughts import answer_of
 from lmkbc.notes import Notes, Passage, Replies
 from lmkbc.relation import Kind, Relation, Shape
+from lmkbc.scoring.matchers import number
 from lmkbc.types import CandidateSet, Nil, Query, Source, State
 
 _YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)")
@@ -209,6 +211,13 @@ class _Chain:
         }
 
 
+def _near(one: float | str, other: float | str) -> bool:
+    """Return whether two objects are the same, or numbers within 5 % of each other."""
+    if isinstance(one, str) or isinstance(other, str):
+        return one == other
+    return abs(one - other) <= 0.05 * max(abs(one), abs(other))
+
+
 def _given(step: Step, _: int, __: Slots) -> tuple[str, ...]:
     return step.items
 
@@ -261,7 +270,6 @@ class Conversation:
     notes: where passages and replies are recorded.
     model: name of the model, if it differs from `name`.
     clean: whether to bring names into the relation's shape.
-    schema: whether to request the answer to the query itself as JSON of a fixed schema.
     """
 
     def __init__(
@@ -273,12 +281,11 @@ class Conversation:
         notes: Notes,
         *,
         clean: Clean = True,
-        schema: bool = False,
         model: str = "",
     ) -> None:
         self._model = model
         self._asking, self._relations, self._name = asking, relations, name
-        self._context, self._notes, self._clean, self._schema = context, notes, clean, schema
+        self._context, self._notes, self._clean = context, notes, clean
         self._passages: dict[Query, tuple[Passage, ...]] = {}
 
     def begin(self, queries: Sequence[Query]) -> None:
@@ -296,12 +303,31 @@ class Conversation:
             return self.candidates(query, [[None]])
         chain = _Chain(self._asking, self._relations[query.relation], query)
         course = yield from chain.course()
-        parts = yield from self._answers(query, course)
+        first = self._asking.plan(query).sampling.at_first or len(course)
+        parts = yield from self._answers(query, course[:first])
+        if self._agree(query, parts):
+            course = course[:first]
+        else:
+            later = yield from self._answers(query, [*[UNREAD] * first, *course[first:]])
+            parts = [
+                [*before[:first], *after[first:]]
+                for before, after in zip_longest(parts, later, fillvalue=[UNREAD] * len(course))
+            ]
+        yield from self._expand(query, course, parts)
         replies = Replies(self._name, tuple(map(tuple, parts)), chain.nil_probabilities, model=self._model)
         self._notes.replied(query, replies)
         found = self.candidates(query, parts)
         nil_probabilities = (Nil(share, (Source(self._name, name),)) for name, share in chain.nil_probabilities.items())
         return replace(found, nil_probabilities=(*found.nil_probabilities, *nil_probabilities))
+
+    def _agree(self, query: Query, parts: Sequence[Sequence[Reply | None]]) -> bool:
+        """Return whether enough of the first draws name the same object, near numbers, or nothing."""
+        sampling, found = self._asking.plan(query).sampling, self.candidates(query, parts)
+        if sampling.at_first is None:
+            return True
+        named = [(number(one.text) or one.text.casefold(), one.sources) for one in found.candidates]
+        shares = [len({source for other, its in named if _near(one, other) for source in its}) for one, _ in named]
+        return max([*shares, len(found.nothing)]) >= sampling.agreement * sampling.at_first - 1e-9
 
     def plan(self, query: Query, context: str, longest: Mapping[str, int]) -> Iterator[PlannedRequest]:
         """Yield the requests that may be sent about a query, in order, with slots for what only answers say.
@@ -310,7 +336,7 @@ class Conversation:
         """
         plan = self._asking.plan(query)
         draws, style, slots, sizes = plan.sampling.samples, plan.style, dict[str, str](), dict(longest)
-        branches, apart = 1, False  # questions of a draw, and whether draws have prompts of their own
+        branches, apart = 1, plan.redraws  # questions of a draw, and whether draws have prompts of their own
         for step in style.steps:
             sampling, size = step.sampling(plan.sampling), max(map(len, step.items), default=0)
             if not step.items:
@@ -324,15 +350,20 @@ class Conversation:
             branches *= step.branches
             if step.parse_as not in VERDICTS:
                 slots[step.name], sizes[step.name] = f"{{{step.name}}}", size
-        prompt = self._asking.prompt(query, context, slots)
-        yield from _planned("question", self._request(query, prompt, range(draws)), branches, sizes, apart=apart)
+        prompt, asked = self._asking.prompt(query, context, slots), branches * (1 + style.retries)
+        yield from _planned("question", self._request(query, prompt, range(draws)), asked, sizes, apart=apart)
+        if expand := style.expand:
+            sizes[FOUND] = expand.rounds * answer_tokens(plan.sampling)
+            further = self._asking.prompt(query, context, {**slots, FOUND: f"{{{FOUND}}}"})
+            request = self._request(query, further, range(draws))
+            yield from _planned("expansion", request, asked * expand.rounds, sizes, apart=True)
         sizes["answer"], answer = answer_tokens(plan.sampling), "{answer}"
         turn = self._asking.follow_up(query, context)
-        further = {
+        turns = {
             "follow-up": prompt.followed(answer, turn) if turn else None,
             "repair": self._asking.repair(query, answer),
         }
-        for name, after in further.items():
+        for name, after in turns.items():
             if after:
                 yield from _planned(name, self._request(query, after, range(draws)), branches, sizes, apart=True)
 
@@ -344,24 +375,26 @@ class Conversation:
         context = self._context_text(query)
         most = max((len(one) for one in course if isinstance(one, list)), default=1)
         parts: list[list[Reply | None]] = [[one if one is None else UNREAD for one in course] for _ in range(most)]
-        prompts: dict[tuple[str, ...], Prompt] = {}
-        asked: dict[Prompt, Slots] = {}
+        plan = self._asking.plan(query)
+        prompts: dict[tuple[int, tuple[str, ...]], Prompt] = {}
+        asked: dict[Prompt, tuple[Slots, int]] = {}
         places: defaultdict[tuple[Prompt, int], list[int]] = defaultdict(list)
         for draw, branches in enumerate(course):
             if not isinstance(branches, list):
                 parts[0][draw] = branches
                 continue
             for part, slots in enumerate(branches):
-                filled = tuple(slots.values())
+                shown_to = draw if plan.redraws else 0
+                filled = shown_to, tuple(slots.values())
                 if filled not in prompts:
-                    prompts[filled] = self._asking.prompt(query, context, slots)
-                    asked.setdefault(prompts[filled], slots)
+                    prompts[filled] = self._asking.prompt(query, context, slots, draw=shown_to)
+                    asked.setdefault(prompts[filled], (slots, shown_to))
                 places[prompts[filled], draw].append(part)
         replies: dict[tuple[Prompt, int], Reply | None] = {}
         shown: dict[Prompt, Prompt] = {}
         wanted = together(places)
         requests = [
-            self._request(query, prompt, draws, partial(self._asking.shorter, query, context, asked[prompt]))
+            self._request(query, prompt, draws, partial(self._asking.shorter, query, context, *asked[prompt]))
             for prompt, draws in wanted.items()
         ]
         for (prompt, draws), one in zip(wanted.items(), (yield from asking(requests)), strict=True):
@@ -378,22 +411,58 @@ class Conversation:
             for place, one in zip(after, (yield from asking(requests)), strict=True):
                 if counts is None or counts(query, one.replies[0]):
                     replies[place] = one.replies[0]
+        for attempt in range(1, plan.style.retries + 1):
+            empty = [place for place, reply in replies.items() if reply and not self._named(query, reply)]
+            requests = [
+                self._request(query, shown[prompt], [draw + attempt * plan.sampling.samples]) for prompt, draw in empty
+            ]
+            for place, one in zip(empty, (yield from asking(requests)), strict=True):
+                replies[place] = one.replies[0]
         for place, its in places.items():
             for part in its:
                 parts[part][place[1]] = replies[place]
         return parts
 
+    def _named(self, query: Query, reply: Reply | None) -> dict[str, str]:
+        """Return the objects that a reply names, by their text without case."""
+        return {one.text.casefold(): one.text for one in self.candidates(query, [[reply]]).candidates}
+
+    def _expand(self, query: Query, course: Course, parts: list[list[Reply | None]]) -> Dialogue[None]:
+        """Ask each question of each draw again for other objects, and add the replies to the parts."""
+        if (expand := self._asking.plan(query).style.expand) is None:
+            return
+        latest = [*parts]
+        found: dict[int, list[tuple[Slots, dict[str, str]]]] = {
+            draw: [(slots, {}) for slots in branches]
+            for draw, branches in enumerate(course)
+            if isinstance(branches, list)
+        }
+        for turn in range(expand.rounds):
+            least = expand.until_new if turn else 1
+            for draw, branches in found.items():
+                after = [
+                    (slots, before, {**before, **self._named(query, latest[part][draw]), **before})
+                    for part, (slots, before) in enumerate(branches)
+                ]
+                found[draw] = [(slots, names) for slots, before, names in after if len(names) - len(before) >= least]
+            if not any(found.values()):
+                return
+            further: Course = [
+                [
+                    {**slots, FOUND: "; ".join([*names.values()][-expand.shown :])}
+                    for slots, names in found.get(draw, ())
+                ]
+                or UNREAD
+                for draw in range(len(course))
+            ]
+            latest = yield from self._answers(query, further)
+            parts += latest
+
     def _request(
         self, query: Query, prompt: Prompt, draws: Sequence[int], shorter: Callable[[], Iterable[Prompt]] = tuple
     ) -> Request:
         plan, style = self._asking.plan(query), self._asking.plan(query).style
-        schema = style.format.schema(self._relations[query.relation].kind) if self._schema else None
-        return Request(prompt, tuple(draws), plan.sampling, style.stops, style.format.brackets, schema, shorter)
-
-    def keeps_schema(self, query: Query, reply: Reply) -> bool:
-        """Return whether a reply conforms to the schema of its query's answers."""
-        form, relation = self._asking.plan(query).style.format, self._relations[query.relation]
-        return form.keeps_schema(reply.text, relation.kind)
+        return Request(prompt, tuple(draws), plan.sampling, style.stops, style.format.brackets, shorter)
 
     def candidates(self, query: Query, parts: Sequence[Sequence[Reply | None]]) -> CandidateSet:
         """Return the candidates of a query from the draws of each of its prompts."""

@@ -10,24 +10,22 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from lmkbc.answer.clean import Clean
 from lmkbc.ask.context import ContextSettings, Provider, located, provider, recall_prompt
 from lmkbc.ask.plan import PromptBuilder, PromptSettings
 from lmkbc.errors import refuse
-from lmkbc.generate.access import is_given, open_model, runs_here
+from lmkbc.generate.access import is_given, open_model
 from lmkbc.generate.conversation import Conversation, answer_tokens
 from lmkbc.generate.option_ranking import CandidateRanking, RankingGenerator
-from lmkbc.generate.recorded import replayed
-from lmkbc.generate.replay import Replay
+from lmkbc.generate.recorded import Replay, replayed
 from lmkbc.generate.spec import GeneratorQuestions, GeneratorSpec, Relations, check_names
 from lmkbc.generate.verify import Check, FactCheck, FactWording, Verifying
 from lmkbc.models.base import (
     LOCAL_EXTRAS,
     RECALL,
     WITHHELD,
-    WRITTEN,
     Dialogue,
     LanguageModel,
     Outcome,
@@ -36,13 +34,13 @@ from lmkbc.models.base import (
     Sampling,
     next_requests,
 )
-from lmkbc.models.identity import model_name
+from lmkbc.models.identity import model_name, same_model
 from lmkbc.models.plain_questions import plain_request
 from lmkbc.models.reference import ModelReference
 from lmkbc.models.server.limits import GUESSED_ANSWER
 from lmkbc.notes import Notes
 from lmkbc.relation import OTHERS
-from lmkbc.run.run import Run
+from lmkbc.run.run import ModelRun, Run
 from lmkbc.settings import ReadBy
 from lmkbc.types import CandidateSet, Example, Generator, Query, State
 
@@ -66,7 +64,6 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
     verify: fact verification; none if not given.
     clean: whether to bring names into the relation's shape; "spellings" changes only names whose spelling the shape
     lists.
-    schema: whether to ask a server for JSON of a fixed schema.
     executor: "calls" asks a server query by query; "batch" sends all queries as one job of the Batch API.
     """
 
@@ -75,7 +72,6 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
     context: ContextSettings = field(default_factory=ContextSettings)
     closed_book: bool = True
     verify: Annotated[Check | None, VERIFIED] = None
-    schema: Annotated[bool, WRITTEN] = False
     executor: Literal["calls", "batch"] = "calls"
 
     def __post_init__(self) -> None:
@@ -83,7 +79,8 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
         ModelReference.__post_init__(self)
         PromptSettings.__post_init__(self)
         asks_again = any(
-            style.follow_up or style.repair or any(step.ask for step in style.steps) for style in self.styles
+            style.follow_up or style.repair or style.retries or style.expand or any(step.ask for step in style.steps)
+            for style in self.styles
         )
         refuse(
             (
@@ -97,7 +94,8 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
             ),
             (
                 self.executor == "batch" and asks_again,
-                "a batch is answered once: use executor 'calls' where prompt has follow_up, repair or steps",
+                "a batch is answered once: use executor 'calls' where prompt has follow_up, repair, retries, expand or "
+                "steps",
             ),
         )
 
@@ -134,8 +132,8 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
 
         Its second argument is the text that was found for the prompt, if it does not come from the model.
         """
-        asking, schema = self.asking(run), self.schema and not runs_here(self, run)
-        conversation = Conversation(asking, run.relations, "", None, Notes(), clean=self.clean, schema=schema)
+        asking = self.asking(run)
+        conversation = Conversation(asking, run.relations, "", None, Notes(), clean=self.clean)
         check = self.verify and FactWording(self.verify, run.relations, run.train)
         recalls = self.context.provider == "recall"
 
@@ -190,7 +188,15 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
             return generator
         return Verifying(generator, FactCheck(model(), self.verify, run.relations, run.train, notes), notes)
 
-    def model_of(self, run: Run, notes: Notes) -> LanguageModel:
+    def offer(self, run: ModelRun) -> dict[str, Any]:
+        """Return what the server of the model offers, and what the recipe asks for."""
+        model: Any = self.model_of(run, Notes())
+        samples = max(sampling.samples for _, _, sampling in self.variants)
+        found = model.examine(samples)
+        served = any(same_model(model.name, name) for name in found["lists"])
+        return {"model": model.name, "served": served, "samples": samples, **found}
+
+    def model_of(self, run: ModelRun, notes: Notes) -> LanguageModel:
         """Return the opened model."""
         tables = self.sampling.extra, *(item.sampling.get("extra", {}) for item in self.relations.values())
         extras = {f"sampling.extra.{name}" for extra in tables for name in extra if name not in LOCAL_EXTRAS}
@@ -201,11 +207,7 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
             completion=self.prompt.form == "completion",
             extra=self.sampling.extra,
             batch=self.executor == "batch",
-            of_servers=[
-                *extras,
-                *(["schema"] if self.schema else ()),
-                *(["executor"] if self.executor == "batch" else ()),
-            ],
+            of_servers=[*extras, *(["executor"] if self.executor == "batch" else ())],
         )
 
     def _over(self, model: LanguageModel, run: Run, notes: Notes) -> Generator:
@@ -213,10 +215,9 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
         name, asking = self.name or model.name, self.asking(run)
         if self.ranking:
             return RankingGenerator(model, asking, run.edition, run.relations, run.labelled, self.ranking, name)
-        schema = self.schema and not runs_here(self, run)
         context = self.provider(run, lambda: model)
         conversation = Conversation(
-            asking, run.relations, name, context, notes, clean=self.clean, schema=schema, model=model_name(model.name)
+            asking, run.relations, name, context, notes, clean=self.clean, model=model_name(model.name)
         )
         return AnswerGenerator(model, conversation, name, notes)
 
@@ -278,11 +279,11 @@ class AnswerGenerator:
         requests, candidates = next_requests(dialogue)
         while candidates is None:
             responses = yield requests
-            for request, one in zip(requests, responses, strict=True):
-                received += filter(None, one.replies)
-                if request.schema is not None:
-                    replies = filter(None, one.replies)
-                    tally.shapeless += sum(not self._conversation.keeps_schema(query, reply) for reply in replies)
+            for response in responses:
+                replies = [*filter(None, response.replies)]
+                received += replies
+                for reply in replies:
+                    self.notes.live(query, reply.text)
             requests, candidates = next_requests(dialogue, responses)
         tally.count(candidates, received)
         return replace(candidates, tokens=sum(one.prompt_tokens + one.completion_tokens for one in received))
@@ -292,7 +293,6 @@ class _Tally:
     """Counts of draws by outcome."""
 
     def __init__(self) -> None:
-        self.shapeless = 0
         self._states: Counter[State] = Counter()
         self._withheld = self._unread = 0
         self._blank: Counter[str] = Counter()
@@ -326,8 +326,6 @@ class _Tally:
             yield (
                 f"{self._blank.total()} draws say nothing ({ends}): they are not kept, so that the next run asks again"
             )
-        if self.shapeless:
-            yield f"{self.shapeless} answers do not keep the JSON schema: they were read as plain text"
         if self._unanswered:
             first = self._unanswered[0]
             why = lost or ("its context is missing" if first.subject.strip() else "no subject")

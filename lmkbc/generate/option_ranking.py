@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -57,18 +57,6 @@ class CandidateRanking:
         refuse(*((count < 1, f"{name} is {count}: give at least 1") for name, count in counts.items()))
 
 
-class _Scored(NamedTuple):
-    """A query, the scored columns of its closed set, and their log-probabilities, -inf if unknown.
-
-    failed: whether the call failed, so that it must be repeated.
-    """
-
-    query: Query
-    columns: list[int]
-    logs: Floats
-    failed: bool
-
-
 class RankingGenerator:
     """Proposes the known objects of a relation, and NIL, with shares that sum to 1 per query.
 
@@ -105,17 +93,18 @@ class RankingGenerator:
             known: dict[tuple[Prompt, ...], References | None] = {}
             for portion in (scorable[start : start + PORTION] for start in range(0, len(scorable), PORTION)):
                 prompts = [self._asking.prompt(query) for query, _ in portion]
-                for scored in self._scored(closed, portion, prompts):
-                    references = tuple(self._asking.prompt(other, unseen=scored.query) for other in others)
+                rows = self._scorer.score(prompts, self._options(closed, portion))
+                for (query, columns), row in zip(portion, rows, strict=True):
+                    references = tuple(self._asking.prompt(other, unseen=query) for other in others)
                     if references not in known:
                         known[references] = self._reference_scores(relation, closed, others, references)
                     taken = known[references]
-                    if taken is None or not np.isfinite(scored.logs).any():
-                        yield CandidateSet(scored.query, draws=(State.MISSING,))
+                    if row is None or taken is None or not np.isfinite(row).any():
+                        yield CandidateSet(query, draws=(State.MISSING,))
                         continue
                     shares = np.zeros(len(closed.candidates))
-                    shares[scored.columns] = _shares(scored.logs - _means(taken, scored))
-                    yield ranked(scored.query, closed.candidates, np.round(shares, 6), self._source)
+                    shares[columns] = _shares(np.array(row) - _means(taken, query, columns))
+                    yield ranked(query, closed.candidates, np.round(shares, 6), self._source)
 
     def _listed(self, closed: ClosedSet, query: Query) -> list[int]:
         """Return the columns to score for a query: NIL and the most frequent objects of other rows; [] if none."""
@@ -125,14 +114,8 @@ class RankingGenerator:
         frequent = [column for column in ordered if column and counts[column] >= self._how.rows][: self._how.objects]
         return [0, *frequent] if frequent else []
 
-    def _scored(
-        self, closed: ClosedSet, listed: Sequence[tuple[Query, list[int]]], prompts: Sequence[Prompt]
-    ) -> Iterator[_Scored]:
-        options = [[self._text(closed, column, query) for column in columns] for query, columns in listed]
-        rows = self._scorer.score(prompts, options)
-        for (query, columns), row in zip(listed, rows, strict=True):
-            logs = np.full(len(columns), -np.inf) if row is None else np.array(row)
-            yield _Scored(query, columns, logs, row is None)
+    def _options(self, closed: ClosedSet, listed: Sequence[tuple[Query, list[int]]]) -> list[list[str]]:
+        return [[self._text(closed, column, query) for column in columns] for query, columns in listed]
 
     def _text(self, closed: ClosedSet, column: int, query: Query) -> str:
         return one_line(closed.labels[column]) if column else self._asking.plan(query).style.null
@@ -155,26 +138,27 @@ class RankingGenerator:
         """Return each object's log-probability for the reference subjects; None if a call failed."""
         columns = self._listed(closed, Query("", relation))
         by_subject: References = {}
-        for scored in self._scored(closed, [(other, columns) for other in others], prompts):
-            if scored.failed:
+        rows = self._scorer.score(prompts, self._options(closed, [(other, columns) for other in others]))
+        for other, row in zip(others, rows, strict=True):
+            if row is None:
                 return None
-            logs = by_subject[folded_key(scored.query.subject)] = np.full(len(closed.candidates), -np.inf)
-            logs[scored.columns] = scored.logs
+            logs = by_subject[folded_key(other.subject)] = np.full(len(closed.candidates), -np.inf)
+            logs[columns] = row
         return by_subject
 
 
-def _means(references: References, scored: _Scored) -> Floats:
+def _means(references: References, query: Query, columns: Sequence[int]) -> Floats:
     """Return the mean log-probabilities over the reference subjects, to be subtracted; 0 if none is known."""
-    others = [logs for subject, logs in references.items() if subject != folded_key(scored.query.subject)]
+    others = [logs for subject, logs in references.items() if subject != folded_key(query.subject)]
     if not others:
-        return np.zeros(len(scored.columns))
-    table = np.array(others)[:, scored.columns]
+        return np.zeros(len(columns))
+    table = np.array(others)[:, columns]
     known = np.isfinite(table)
     means = np.divide(
         np.where(known, table, 0.0).sum(axis=0),
         known.sum(axis=0),
         where=known.any(axis=0),
-        out=np.full(len(scored.columns), np.nan),
+        out=np.full(len(columns), np.nan),
     )
     filled: Floats = np.where(np.isnan(means), np.nanmean(means) if np.isfinite(means).any() else 0.0, means)
     return filled

@@ -7,7 +7,6 @@ others below the thresholds from tuning.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Iterator
 from itertools import islice, repeat
 from pathlib import Path
@@ -28,8 +27,6 @@ EXISTENCE = "?existence"
 
 MARKS = ("\u0120", "\u2581")
 """Signs for a blank in vocabularies of byte-level BPE and SentencePiece; no name holds them."""
-
-_NO_NUMBER = re.compile(rb'"(\w+)"\s*:\s*-?(?:NaN|Infinity|inf|nan)\b')
 
 
 class CandidateRow(msgspec.Struct, gc=False):
@@ -53,6 +50,7 @@ class RecordedRow(msgspec.Struct, gc=False):
     verification: object -> verification score.
     pooled: whether scores are over all sources; a candidate's source then lists their names.
     dropped: whether objects were named and none was kept.
+    dropped_objects: objects that were named and not kept, each with the rule that it violates.
     """
 
     SubjectEntity: str
@@ -70,6 +68,7 @@ class RecordedRow(msgspec.Struct, gc=False):
     verification: dict[str, float] = {}
     pooled: bool = False
     dropped: bool = False
+    dropped_objects: list[tuple[str, str]] = []
 
     @property
     def called(self) -> str | None:
@@ -113,15 +112,11 @@ def is_linked(given: CandidateRow, relation: Relation) -> bool:
 def each_row(path: Path, edition: Edition) -> Iterator[RecordedRow]:
     """Yield the rows of a recorded file. Raise InputError with file, line and field."""
     known, index = frozenset(edition.relations), 0
-    try:
-        for rows, _ in row_blocks(path, msgspec.json.Decoder(RecordedRow)):
-            for row in rows:
-                _check(path, index, row, edition, known)
-                yield row
-                index += 1
-    except InputError:
-        _refuse_no_number(path)
-        raise
+    for rows, _ in row_blocks(path, msgspec.json.Decoder(RecordedRow)):
+        for row in rows:
+            _check(path, index, row, edition, known)
+            yield row
+            index += 1
 
 
 def _check(path: Path, index: int, row: RecordedRow, edition: Edition, known: Collection[str]) -> None:
@@ -130,7 +125,12 @@ def _check(path: Path, index: int, row: RecordedRow, edition: Edition, known: Co
         hint = did_you_mean(row.Relation, edition.relations)
         _refuse(path, index, "Relation", f"{row.Relation!r} is no relation of edition {edition.name}; {hint}")
     if (row.completions is None) == (row.candidates is None):
-        _refuse(path, index, "completions", "a row has either completions or candidates; give one of them")
+        _refuse(
+            path,
+            index,
+            "completions",
+            "a row has either completions or candidates; predictions are no answers of a model",
+        )
     told = len(row.completions or ())
     if row.parts < 1 or told % row.parts:
         _refuse(path, index, "parts", f"{row.parts} parts cannot be made of {told} completions")
@@ -168,14 +168,6 @@ def models_in(path: Path) -> set[str]:
         pooled = (one.source for row in rows if row.pooled for one in row.candidates or ())
         sources.update(filter(None, pooled))
     return models or {Source.read(name.removesuffix(EXISTENCE)).model for text in sources for name in text.split("; ")}
-
-
-def _refuse_no_number(path: Path) -> None:
-    """Raise InputError for the first line with a number that is not valid JSON."""
-    for place, line in numbered(path):
-        if bad := _NO_NUMBER.search(line):
-            where = f"{path}, line {place}, field {bad[1].decode()}"
-            raise InputError(f"{where}: not a finite number; give one in [0, 1]")
 
 
 def _shares(row: RecordedRow) -> Iterator[tuple[str, float]]:

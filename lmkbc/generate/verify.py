@@ -13,6 +13,7 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from typing import Annotated, Literal
 
 from msgspec import structs
@@ -59,6 +60,10 @@ class FactQuestion:
 
 
 OF_REVERSE = ReadBy("variant 'reverse'", lambda check, *_: "reverse" in check.variants)
+OF_ODDS = ReadBy(
+    "a check of statements by probability",
+    lambda check, *_: check.by == "probability" and "statement" in check.variants,
+)
 TEXTS = ReadBy(
     "a check that reads texts (by = 'text', variant 'reverse', or questions)",
     lambda check, *_: check.by == "text" or "reverse" in check.variants or check.questions,
@@ -85,6 +90,8 @@ class Check:
     only: relations to check; () for all.
     samples: texts per question.
     temperature: of the texts; by default 1 for several samples and 0 for one.
+    placebos: number of train's subjects without the object for which the same is asked, those without any object first.
+    The mean of their log-odds is subtracted, since a model affirms some objects of every subject (dukesun99 2026).
     match: for "reverse", share of the subject's words that a name must contain; 1 requires the same name.
     """
 
@@ -102,6 +109,7 @@ class Check:
     only: tuple[str, ...] = ()
     samples: Annotated[int, TEXTS] = 1
     temperature: Annotated[float | None, TEXTS] = None
+    placebos: Annotated[int, OF_ODDS] = 0
     match: Annotated[float, OF_REVERSE] = 1.0
 
     def __post_init__(self) -> None:
@@ -115,8 +123,8 @@ class Check:
                 "give at least one variant or question, and two different words",
             ),
             (
-                self.shots < 0 or self.samples < 1 or (self.temperature or 0.0) < 0,
-                "shots and temperature are at least 0, and samples at least 1",
+                self.shots < 0 or self.samples < 1 or (self.temperature or 0.0) < 0 or self.placebos < 0,
+                "shots, placebos and temperature are at least 0, and samples at least 1",
             ),
             (
                 self.denial == "reply" and (self.by != "text" or self.samples > 1),
@@ -152,6 +160,8 @@ class FactWording:
         shots = Shots(k=check.shots, method=method, seed=check.seed, relations=check.relations)
         self._examples = examples or ExampleSelector(shots, train)
         self._objects = grouped((example.query.relation, name) for example in train for name in example.names)
+        emptiest = sorted(train if check.placebos else (), key=lambda example: bool(example.objects))
+        self._controls = grouped((example.query.relation, example) for example in emptiest)
 
     def _put(self, question: FactQuestion, query: Query, text: str) -> str:
         subject = one_line(query.subject)
@@ -169,12 +179,15 @@ class FactWording:
         asked += [(self._put(one, query, name), QUESTION) for one in check.questions if self._checks(query)]
         sampling = Sampling(temperature=check.sampling_temperature, samples=check.samples)
         for text, longest in asked:
+            times = objects
             plain = plain_request(text, replace(sampling, max_tokens=longest), ("\n",))
             if longest == STATEMENT and check.by == "probability":
                 plain = plain_request(text, FIRST_WORD)
+                times *= 1 + check.placebos
             elif longest == STATEMENT and check.denial == "reply":
                 plain = plain_request(text, replace(sampling, max_tokens=LONG_REPLY))
-            yield PlannedRequest("verification", plain, objects, text.count(name) * (tokens + objects))
+            held = text.count(name) * (tokens + objects) * times // max(objects, 1)
+            yield PlannedRequest("verification", plain, times, held)
 
     def _checks(self, query: Query) -> bool:
         spellings = self._relations[query.relation].spellings()
@@ -302,14 +315,42 @@ class FactCheck(FactWording):
         """Yield each fact with the score of its statement; facts with unclear replies are left out."""
         prompts = [self._stated(*fact) for fact in facts]
         yes, no = self._check.words
+        scores: Sequence[float | None]
         if self._check.by == "probability":
-            scores = [_share(*pair) for pair in word_log_probabilities(self._scorer, prompts, (yes, no))]
+            scores = self._corrected(facts, self._probable(facts))
         elif self._check.denial == "reply":
             replies = paragraphs(self._scorer, prompts, LONG_REPLY, "")
             scores = [None if reply is None else float(reply.strip() != no) for reply in replies]
         else:
             scores = [_votes(draws, yes, no) for draws in self._texts(prompts, STATEMENT)]
         yield from ((fact, score) for fact, score in zip(facts, scores, strict=True) if score is not None)
+
+    def _probable(self, facts: Sequence[tuple[Query, str]]) -> list[float | None]:
+        prompts = [self._stated(*fact) for fact in facts]
+        return [_share(*pair) for pair in word_log_probabilities(self._scorer, prompts, self._check.words)]
+
+    def _corrected(self, facts: Sequence[tuple[Query, str]], scores: Sequence[float | None]) -> Sequence[float | None]:
+        """Return the scores without what the model affirms of placebo subjects too, in log-odds."""
+        controls = [[*self._placebos(*fact)] for fact in facts]
+        asked = [*dict.fromkeys(chain.from_iterable(controls))]
+        if not asked:
+            return scores
+        known = dict(zip(asked, self._probable(asked), strict=True))
+        return [
+            _less(score, [one for control in its if (one := known[control]) is not None])
+            for score, its in zip(scores, controls, strict=True)
+        ]
+
+    def _placebos(self, query: Query, text: str) -> Iterator[tuple[Query, str]]:
+        """Yield the fact about train's first subjects of the relation that lack the object."""
+        key = folded_key(text)
+        lacking = (
+            (one.query, text)
+            for one in self._controls[query.relation]
+            if one.query.subject != query.subject
+            and key not in {folded_key(n) for gold in one.objects for n in gold.names}
+        )
+        return islice(lacking, self._check.placebos)
 
     def _texts(self, prompts: Sequence[str], max_tokens: int) -> list[list[str]]:
         check = self._check
@@ -351,6 +392,19 @@ def _share(yes: float, no: float) -> float | None:
     if max(yes, no) == -math.inf:
         return None
     return 1 / (1 + math.exp(min(no - yes, 700.0)))
+
+
+def _less(score: float | None, bias: Sequence[float]) -> float | None:
+    """Return a probability less the mean of others, in log-odds."""
+    if score is None or not bias:
+        return score
+    return _share(_log_odds(score) - math.fsum(map(_log_odds, bias)) / len(bias), 0.0)
+
+
+def _log_odds(share: float) -> float:
+    """Return the log-odds of a probability, which is kept from 0 and 1 by what six digits can tell."""
+    held = min(max(share, 1e-6), 1 - 1e-6)
+    return math.log(held / (1 - held))
 
 
 def _votes(draws: Sequence[str], yes: str, no: str) -> float | None:

@@ -7,14 +7,58 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from lmkbc.answer.clean import SUBJECT, same_name
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, refuse
+from lmkbc.generate.spec import check_names
 from lmkbc.link.disambiguation import bundled, is_page
 from lmkbc.link.index import AliasIndex
+from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 from lmkbc.run.run import Run
 from lmkbc.types import Candidate, CandidateSet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameShape:
+    """The shape of objects' names: others are dropped, such as sentences in a list of people.
+
+    only: relations to which it applies, of those whose objects are entities; () for all.
+    shortest, longest, words: fewest and most characters, and most words; None for no bound.
+    capital: whether the "name" or each of its "words" begins with a capital letter or with a sign that has no case.
+    digits: whether it may hold a digit.
+    without: words, in any case, that it never holds.
+    """
+
+    only: tuple[str, ...] = ()
+    shortest: int = 1
+    longest: int | None = None
+    words: int | None = None
+    capital: Literal["", "name", "words"] = ""
+    digits: bool = True
+    without: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for bounds that no name is within."""
+        most = [bound for bound in (self.longest, self.words) if bound is not None]
+        refuse((min([self.shortest, *most]) < 1, "shortest, longest and words are at least 1"))
+
+    def applies(self, relation: Relation) -> bool:
+        """Return whether a relation's objects must have the shape."""
+        return relation.kind == "entity" and not (self.only and set(self.only).isdisjoint(relation.spellings()))
+
+    def fits(self, name: str) -> bool:
+        """Return whether a name has the shape."""
+        words = name.split()
+        capitals = words if self.capital == "words" else words[:1] if self.capital else []
+        return (
+            self.shortest <= len(name) <= (self.longest or len(name))
+            and len(words) <= (self.words or len(words))
+            and not any(word[0].islower() for word in capitals)
+            and (self.digits or not any(map(str.isdigit, name)))
+            and set(map(folded_key, self.without)).isdisjoint(folded_key(name).split())
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,12 +70,18 @@ class Cleaning:
     subject: whether to drop the query's own subject, by QID or else by name, for relations where a subject is never its
     own object.
     stop: names (in any case) and QIDs that are never an object.
+    shape: the shape of names.
     """
 
     types: bool = False
     spellings: Mapping[str, str] | None = None
     subject: bool = True
     stop: tuple[str, ...] = ()
+    shape: NameShape | None = None
+
+    def check(self, relations: Mapping[str, Relation]) -> None:
+        """Raise InputError for an unknown relation."""
+        check_names(self.shape.only if self.shape else (), relations, "clean.shape.only")
 
     def kept(self, candidates: CandidateSet, relation: Relation) -> CandidateSet:
         """Return a linked set without stop words and, if so set, without the query's subject."""
@@ -43,6 +93,8 @@ class Cleaning:
                 ),
                 "stop",
             )
+        if (shape := self.shape) and shape.applies(relation):
+            candidates = candidates.without(lambda candidate: not shape.fits(candidate.text), "name shape")
         return without_subject(candidates, relation) if self.subject else candidates
 
     def open(self, run: Run) -> TypeFilter | None:

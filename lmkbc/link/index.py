@@ -19,7 +19,7 @@ from rapidfuzz.distance import OSA, JaroWinkler
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.database import DATABASE_ERRORS
-from lmkbc.link.evidence import Hit
+from lmkbc.link.disambiguation import Hit
 from lmkbc.link.wordings import filed_under, key, looked_up
 from lmkbc.names import as_qid
 
@@ -54,11 +54,11 @@ class AliasIndex:
             meta = dict(self._db.execute("SELECT name, value FROM meta"))
         except DATABASE_ERRORS:
             meta = {}
-        version, sources = meta.get("version", "none"), meta.get("sources", "--table FILE")
-        rebuild = f"rebuild it with 'lmkbc link build {self._path} {sources}'"
+        version = meta.get("version", "none")
         if version != str(VERSION):
             raise InputError(
-                f"{self._path} is an index of version {version}, this program reads version {VERSION}: {rebuild}"
+                f"{self._path} is an index of version {version}, this program reads version {VERSION}: build it anew "
+                "with 'lmkbc link build'"
             )
         self._db.execute("PRAGMA mmap_size = 1073741824")
 
@@ -251,23 +251,20 @@ class IndexBuilder:
         with self._errors():
             return self._db.execute("SELECT source, line, reason FROM broken ORDER BY source, line").fetchall()
 
-    def finish(self, sources: str = "") -> tuple[int, int]:
-        """Write the index, remove the staging file, and return the numbers of entities and names.
-
-        sources: options of the command that rebuilds the index.
-        """
+    def finish(self) -> tuple[int, int]:
+        """Write the index, remove the staging file, and return the numbers of entities and names."""
         self._db.close()
         fresh = self._path.with_name(self._path.name + ".fresh")
         with self._errors():
             fresh.unlink(missing_ok=True)
-            counts = self._write(fresh, sources)
+            counts = self._write(fresh)
             with fresh.open("rb") as file:
                 os.fsync(file.fileno())
             os.replace(fresh, self._path)
             self._partial.unlink()
         return counts
 
-    def _write(self, fresh: Path, sources: str) -> tuple[int, int]:
+    def _write(self, fresh: Path) -> tuple[int, int]:
         with closing(sqlite3.connect(fresh)) as db:
             db.create_function("third", 2, lambda name, third: filed_under(name)[third], deterministic=True)
             db.executescript(
@@ -276,7 +273,7 @@ class IndexBuilder:
             db.execute("ATTACH ? AS staged", (str(self._partial),))
             db.executescript(f"BEGIN; {_WRITE_OUT} COMMIT;")
             with db:
-                db.executemany("INSERT INTO meta VALUES (?, ?)", [("version", str(VERSION)), ("sources", sources)])
+                db.execute("INSERT INTO meta VALUES ('version', ?)", (str(VERSION),))
             (entities, names) = db.execute(
                 "SELECT (SELECT count(*) FROM entities), (SELECT count(*) FROM names)"
             ).fetchone()

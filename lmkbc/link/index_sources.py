@@ -7,9 +7,7 @@ https://doc.wikimedia.org/Wikibase/master/php/docs_topics_json.html.
 from __future__ import annotations
 
 import importlib
-import shlex
 import sqlite3
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -26,7 +24,7 @@ from lmkbc.files.tables import separator
 from lmkbc.link.disambiguation import bundled
 from lmkbc.link.index import PARTIAL, SQLITE, IndexBuilder, IndexEntity, SourceProgress
 from lmkbc.link.train_objects import mentions
-from lmkbc.link.wikibase import ClassClaims, ShapeError, Term, WikibaseEntity, decode, items, picked
+from lmkbc.link.wikidata import ClassClaims, ShapeError, Term, WikibaseEntity, decode, items, picked
 from lmkbc.names import QID, as_qid
 from lmkbc.relation import Relation
 from lmkbc.types import Example
@@ -44,14 +42,21 @@ _DECODER = msgspec.json.Decoder(WikibaseEntity[ClassClaims])
 
 def open_dump(path: Path) -> IO[bytes]:
     """Return the dump as a stream of bytes, decompressed while it is read: .gz, .bz2, .xz, .zst, or plain."""
-    if path.suffix != ".zst" or not path.is_file():
-        return reader.stream(path)
+    return reader.joined(_zstandard(path)) if path.suffix == ".zst" and path.is_file() else reader.stream(path)
+
+
+def _zstandard(path: Path) -> Iterator[bytes]:
+    """Yield what a file holds that zstandard packed, in one frame or in several."""
     try:
         zstandard = importlib.import_module("zstandard")
     except ImportError:
         raise LmkbcError(f"{path} needs the zstandard package: run 'pip install zstandard'") from None
-    content = zstandard.ZstdDecompressor().stream_reader(path.open("rb"))
-    return reader.unpacked(path, content)
+    with path.open("rb") as file:
+        content = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+        try:
+            yield from iter(lambda: content.read(reader.STEP), b"")
+        except zstandard.ZstdError as error:
+            raise InputError(f"{path} cannot be read to its end ({error}): get it whole, and build again") from None
 
 
 def read_entity(line: bytes, languages: Sequence[str], accepted: frozenset[str]) -> IndexEntity | None:
@@ -144,16 +149,17 @@ def lines(path: Path, offset: int = 0, *, piece: bool = False) -> Iterator[bytes
 
     piece: whether the file is one of several pieces of a dump, so that its closing bracket may stand in another piece.
     """
-    try:
-        with open_dump(path) as file:
-            first = last = file.readline()
-            if not offset and first:
-                yield first
-            _skip(file, offset, len(first))
-            for line in file:
-                yield (last := line)
-    except _zstandard_errors() as error:
-        raise InputError(f"{path} cannot be read to its end ({error}): get it whole, and build again") from None
+    with open_dump(path) as file:
+        first = last = file.readline()
+        if not offset and first:
+            yield first
+        left = offset - len(first)
+        if left > 0 and file.seekable():
+            left = offset - file.seek(offset)
+        while left > 0 and (passed := file.read(min(left, 1 << 20))):  # a packed file cannot seek
+            left -= len(passed)
+        for line in file:
+            yield (last := line)
     if not first or (not piece and first.strip() == b"[" and last is not first and last.strip() != b"]"):
         raise InputError(f"{path} ends before its closing bracket: get it whole, and build again")
 
@@ -162,23 +168,6 @@ def entity_of(line: bytes) -> bytes:
     """Return the entity in a line of a dump, as JSON; nothing for a bracket."""
     written = line.strip().rstrip(b",")
     return b"" if written in (b"[", b"]") else written
-
-
-def _zstandard_errors() -> tuple[type[Exception], ...]:
-    """Return the errors that zstandard raises, if that optional package is loaded."""
-    zstandard = sys.modules.get("zstandard")
-    return (zstandard.ZstdError,) if zstandard else ()
-
-
-def _skip(file: IO[bytes], offset: int, at: int) -> None:
-    """Move to an offset. A zstandard stream cannot seek, so its bytes are read and thrown away."""
-    if offset <= at:
-        return
-    if file.seekable():
-        file.seek(offset)
-        return
-    while offset > at and (chunk := file.read(min(offset - at, 1 << 20))):
-        at += len(chunk)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +193,7 @@ def build_index(
     """Write an index to `path`.
 
     splits: edition name -> labelled rows. languages, classes: filters for the dump (see `dump.add_dump`). report:
-    callback for progress, called with the number of dump lines read so far. The index stores the names of its inputs,
-    so that an error can show the command that rebuilds it.
+    callback for progress, called with the number of dump lines read so far.
     """
     splits = splits or {}
     _check(path, [*tables, *([dump] if dump else [])], classes, bool(splits))
@@ -221,7 +209,7 @@ def build_index(
         if dump:
             add_dump(builder, dump, languages, classes, report)
         broken = tuple(builder.broken())
-        return Built(*builder.finish(_options(splits, tables, dump, languages, classes)), broken)
+        return Built(*builder.finish(), broken)
 
 
 def _check(path: Path, files: Sequence[Path], classes: Sequence[str], has_splits: bool) -> None:
@@ -261,24 +249,6 @@ def _fingerprint(
 ) -> str:
     sizes = [f"{file} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files]
     return "\n".join([*sizes, *languages, *sorted(classes), *splits])
-
-
-def _options(
-    splits: Mapping[str, object],
-    tables: Sequence[Path],
-    dump: Path | None,
-    languages: Sequence[str],
-    classes: Sequence[str],
-) -> str:
-    """Return the inputs as command-line options of `lmkbc link build`."""
-    options = [
-        *(("--edition", edition) for edition in splits),
-        *(("--table", str(table)) for table in tables),
-        *([("--dump", str(dump))] if dump else []),
-        *(("--language", language) for language in languages if dump),
-        *(("--class", qid) for qid in classes),
-    ]
-    return shlex.join(word for option in options for word in option)
 
 
 COLUMNS = {

@@ -19,8 +19,7 @@ from lmkbc.ask.prompts import fill
 from lmkbc.generate.access import StepModel, is_given, step_model
 from lmkbc.generate.spec import check_names
 from lmkbc.link import disambiguation
-from lmkbc.link.disambiguation import ObjectType, bundled
-from lmkbc.link.evidence import Hit, Link, Search
+from lmkbc.link.disambiguation import Hit, Link, ObjectType, Search, bundled
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.search import open_search
 from lmkbc.link.train_objects import BY_ROWS, TrainObjects

@@ -9,9 +9,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from lmkbc.link.disambiguation import bundled
-from lmkbc.link.evidence import Hit
-from lmkbc.link.wordings import filed_under, key, looked_up, plausible_typo
+from rapidfuzz import process
+from rapidfuzz.distance import OSA
+
+from lmkbc.link.disambiguation import Hit, bundled
+from lmkbc.link.wordings import key, plausible_typo
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation
 from lmkbc.types import Example, Query
@@ -48,13 +50,8 @@ class TrainObjects:
     def __init__(self, examples: Iterable[Example], relations: Mapping[str, Relation]) -> None:
         self._relations = relations
         self._mentions: dict[str, list[Mention]] = defaultdict(list)
-        self._nearby: dict[int, list[str]] = defaultdict(list)
         for mention in mentions(examples, relations):
-            name = key(mention.name)
-            if name not in self._mentions:
-                for part in filed_under(name):
-                    self._nearby[part].append(name)
-            self._mentions[name].append(mention)
+            self._mentions[key(mention.name)].append(mention)
 
     def exact(self, text: str, query: Query) -> tuple[str, tuple[Hit, ...]]:
         """Return hits for a name, best first, and their evidence: "relation", "type", or "" without hits."""
@@ -63,8 +60,8 @@ class TrainObjects:
     def fuzzy(self, text: str, query: Query) -> tuple[Hit, ...]:
         """Return objects of the same relation with a name one plausible typing error away."""
         typed = key(text)
-        near = {name for part in looked_up(typed) for name in self._nearby.get(part, ())}
-        for name in sorted(name for name in near if plausible_typo(typed, name)):
+        near = process.extract(typed, list(self._mentions), scorer=OSA.distance, score_cutoff=1, limit=None)
+        for name in sorted(name for name, *_ in near if plausible_typo(typed, name)):
             evidence, hits = self._rank(name, text, query)
             if evidence == "relation":
                 return hits

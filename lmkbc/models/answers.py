@@ -1,15 +1,21 @@
-"""Answers in the store: found there, else asked for and kept; in a dry run, counted."""
+"""Answers of models: the store, the loop over it (found there, else asked for and kept), and their count in a dry run.
+
+The store holds answers under keys of everything that determines them, in a SQLite file or in PostgreSQL. An answer is
+committed as soon as it arrives. A killed run therefore repeats only the calls in flight. Answers are JSON; a prompt
+that many draws share is stored once. Workers on many machines share a PostgreSQL database.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from lmkbc.models.answer_store import Shape, Store
+from lmkbc.errors import InputError
 from lmkbc.models.base import (
     BackEnd,
     Call,
@@ -22,9 +28,125 @@ from lmkbc.models.base import (
     Response,
     Result,
     Size,
+    canonical_json,
     next_requests,
 )
 from lmkbc.models.store_place import Place
+
+if TYPE_CHECKING:
+    from lmkbc.models.store_rows import Row, Rows
+
+
+Shape = TypeVar("Shape")
+
+
+class Store:
+    """Answers by call. Failures are never stored, so a failed call is repeated.
+
+    place: the file or database.
+    renewed: keys with an answer from this run, shared by all its steps; earlier answers are ignored, and replaced one
+    by one. None to use all answers.
+
+    Raise LmkbcError if the store cannot be read or written. A store that fails is never treated as empty.
+    """
+
+    def __init__(self, place: Place, renewed: set[str] | None = None) -> None:
+        self.place, self._renewed = place, renewed
+        self._rows = _opened(place)
+
+    def get(self, call: Call, shape: type[Shape] | Any = Any) -> Shape | Any | None:
+        """Return the stored answer; None if there is none.
+
+        shape: its type; an answer of another type is dropped, so that the call is repeated.
+        """
+        if self._renewed is not None and call.key not in self._renewed:
+            return None
+        answer = self._rows.get(self._rows.answers, call.key)
+        try:
+            return None if answer is None else msgspec.json.decode(answer, type=shape)
+        except msgspec.DecodeError:
+            self.drop(call)
+            return None
+
+    def put(self, answers: Iterable[tuple[Call, Any]]) -> frozenset[str]:
+        """Commit answers (JSON values) in one transaction, and return the keys that already had an answer.
+
+        The transaction is durable when this returns. The first answer to a call stays; another worker may have been
+        faster.
+        """
+        date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        prompts: dict[str, str] = {}
+        rows: dict[str, Row] = {}
+        for call, answer in answers:
+            if self._renewed is not None and call.key not in self._renewed:
+                self._renewed.add(call.key)
+                self.drop(call)
+            rows[call.key] = {
+                "key": call.key,
+                "model": _column(call.model),
+                "call": canonical_json(call.settings),
+                "prompt": call.prompt_digest,
+                "answer": canonical_json(answer),
+                "date": date,
+            }
+            prompts[call.prompt_digest] = canonical_json(call.prompt)
+        return frozenset(self._rows.insert(prompts, [rows[key] for key in sorted(rows)]) if rows else ())
+
+    def drop(self, call: Call) -> None:
+        """Delete an answer, so that the call is repeated."""
+        self._rows.delete(self._rows.answers, call.key)
+
+    def note(self, key: str) -> Any | None:
+        """Return the note under a key; None if there is none."""
+        note = self._rows.get(self._rows.notes, key)
+        return None if note is None else msgspec.json.decode(note)
+
+    def set_note(self, key: str, note: Any) -> None:
+        """Store a JSON value under a key, such as the id of a job at a server; None deletes it."""
+        if note is None:
+            self._rows.delete(self._rows.notes, key)
+        else:
+            self._rows.set_note(key, canonical_json(note))
+
+    def stats(self) -> list[dict[str, Any]]:
+        """Return, per model: answers, distinct prompts, tokens reported with answers, first and last date (UTC)."""
+        return self._rows.summary()
+
+    def export(self, model: str | None = None) -> Iterator[bytes]:
+        """Yield one JSON line per answer, in the order of the keys, so that two exports can be compared."""
+        for key, call, prompt, answer, date in self._rows.lines(model and _column(model)):
+            raw = {"call": call, "prompt": prompt, "answer": answer}
+            parts = {name: msgspec.Raw(text.encode()) for name, text in raw.items()}
+            yield msgspec.json.encode({"key": key, "date": date} | parts)
+
+    def prune(self, *, model: str | None = None, before: str | None = None) -> int:
+        """Drop answers of a model, or from before a date (ISO, UTC), or both, and return their number.
+
+        Without model and date, all answers are dropped.
+        """
+        return self._rows.prune(model and _column(model), before)
+
+    def close(self) -> None:
+        """Close the file, or the connection."""
+        self._rows.close()
+
+
+def _opened(place: Place) -> Rows:
+    if isinstance(place, Path):
+        from lmkbc.models.store_rows import FileRows  # imported late: loads the database's library
+
+        return FileRows(place)
+    try:
+        from lmkbc.models.store_postgres import PostgresRows
+    except ImportError:
+        raise InputError(f"{place} needs the PostgreSQL driver: install lmkbc[postgres]") from None
+    return PostgresRows(place)
+
+
+def _column(text: str) -> str:
+    """Return a text without U+0000, which PostgreSQL does not accept in a column."""
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+
 
 Usable = Callable[[Any], bool]
 """Function that returns whether an answer is usable."""
@@ -96,7 +218,6 @@ class CallCounter:
     estimated: requests with estimated token counts.
     stored: answers in the store.
     further: most requests that may follow, since they depend on answers; their tokens are in the sums.
-    scored: model's identity and prompt, as a digest, of each prompt whose options are scored.
     """
 
     requests: int = 0
@@ -105,7 +226,6 @@ class CallCounter:
     estimated: int = 0
     stored: int = 0
     further: int = 0
-    scored: set[tuple[str, str]] = field(default_factory=set, repr=False)
     _keys: set[str] = field(default_factory=set, repr=False)
 
     def add(self, call: Call, size: Size) -> None:
@@ -141,14 +261,13 @@ class DryStore(Store):
 
     def __init__(self, place: Place, counter: CallCounter, *, fresh: bool = False) -> None:
         self.counter, self.blank = counter, isinstance(place, Path) and not place.exists()
-        self._fresh = fresh
         self.place = place
         if not self.blank:
-            super().__init__(place)
+            super().__init__(place, set() if fresh else None)
 
     def get(self, call: Call, shape: type[Shape] | Any = Any) -> Shape | Any | None:
         """Return the stored answer; None if there is none."""
-        answer = None if self.blank or self._fresh else super().get(call, shape)
+        answer = None if self.blank else super().get(call, shape)
         self.counter.stored += answer is not None
         return answer
 
@@ -195,7 +314,6 @@ class CountingModel:
         calls = {call.key: call for call in self._back_end.option_calls(prompts, options)}
         for call in calls.values():
             if self._store.get(call) is None:
-                self._store.counter.scored.add((call.revision, call.prompt_digest))
                 self._count([call])
         return [None] * len(prompts)
 
@@ -205,11 +323,11 @@ class CountingModel:
         for prompt in self._back_end.prompts(request):
             calls = self._back_end.calls(request, prompt)
             kept = self._back_end.kept(calls)
-            missing = [call for call, replies in zip(calls, kept, strict=True) if replies is None]
+            missing = [call for call, reply in zip(calls, kept, strict=True) if reply is None]
             first = missing if first is None else first
             if len(missing) < len(calls):
                 self._count(missing)
-                return Response(prompt, [reply for its in kept for reply in (its or (None,))])
+                return Response(prompt, kept).plain()
             if self._store.blank:
                 break
         self._count(first or [])

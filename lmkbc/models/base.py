@@ -104,6 +104,9 @@ LATER = ReadBy(
         for style, _, sampling in spec.variants
     ),
 )
+AGREEING = ReadBy(
+    "a sampling with at_first", lambda _, spec, *__: any(one.at_first is not None for *_, one in spec.variants)
+)
 WRITTEN = ReadBy("a model that writes, not a ranking,", lambda *tables: tables[-2].asks_model)
 
 
@@ -114,6 +117,8 @@ class Sampling:
     first_temperature: temperature of the first draw, if it differs; 0 for greedy decoding.
     max_tokens: per answer.
     samples: answers per query.
+    at_first: number of draws that are asked for first. The others follow if the share of these that name the same
+    object, numbers within 5 % of each other, or nothing, is below `agreement`.
     seed: of the first draw; later draws count up; None for no seed.
     stop: None for the stops of the prompt's style.
     logprobs: whether to request log-probabilities and score candidates by them.
@@ -125,6 +130,8 @@ class Sampling:
     top_p: float | None = None
     max_tokens: int | None = None
     samples: Annotated[int, WRITTEN] = 1
+    at_first: Annotated[int | None, WRITTEN] = None
+    agreement: Annotated[float, AGREEING] = 0.8
     seed: int | None = None
     stop: tuple[str, ...] | None = None
     logprobs: Annotated[bool, WRITTEN] = False
@@ -134,6 +141,8 @@ class Sampling:
         """Raise ValueError for a wrong value."""
         if not 1 <= self.samples <= MOST_SAMPLES:
             raise ValueError(f"samples is {self.samples}: give 1 to {MOST_SAMPLES:,}")
+        if self.at_first is not None and not (1 <= self.at_first < self.samples and 0 < self.agreement <= 1):
+            raise ValueError(f"at_first is {self.at_first}: give fewer draws than samples, and agreement as a share")
         check_extra(self.extra)
 
 
@@ -185,6 +194,12 @@ class Reply(msgspec.Struct, omit_defaults=True):
             return False
         return self.finish in WITHHELD or bool(self.first) or bool(answer_of(self.text))
 
+    @property
+    def without_thoughts(self) -> Reply | None:
+        """Return the answer alone; None if there is none."""
+        text = answer_of(self.text) if self.is_answer else None
+        return msgspec.structs.replace(self, text=text or "") if text is not None or self.first else None
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -192,7 +207,6 @@ class Request:
 
     stops: texts that end an answer.
     lists: whether an answer ends with its closing bracket.
-    schema: JSON schema to request, if any.
     shorter: returns prompts with fewer and fewer tokens, for a prompt that is too long.
     """
 
@@ -201,7 +215,6 @@ class Request:
     sampling: Sampling
     stops: tuple[str, ...] = ()
     lists: bool = False
-    schema: Mapping[str, Any] | None = None
     shorter: Callable[[], Iterable[Prompt]] = tuple
 
 
@@ -240,6 +253,12 @@ class Response:
     prompt: Prompt
     replies: Sequence[Reply | None]
 
+    def plain(self) -> Response:
+        """Return the response; to a plain prompt, with answers without thoughts."""
+        if self.prompt.form != "plain":
+            return self
+        return Response(self.prompt, [reply and reply.without_thoughts for reply in self.replies])
+
 
 @dataclass(slots=True)
 class Outcome:
@@ -259,6 +278,7 @@ class Call:
     prompt: the messages or the text.
     sampling: JSON values.
     draw: distinguishes draws with the same prompt and seed.
+    schema: part of the keys of kept answers, without other values.
     """
 
     model: str
@@ -266,7 +286,7 @@ class Call:
     base_url: str = ""
     revision: str = ""
     sampling: Mapping[str, Any] = field(default_factory=dict)
-    schema: Mapping[str, Any] | None = None
+    schema: None = None
     seed: int | None = None
     draw: int = 0
 
@@ -349,8 +369,9 @@ class LanguageModel(Protocol):
     def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> Sequence[Sequence[float] | None]:
         """Return the log-probability of each of its options as the answer to each prompt, in the order of the prompts.
 
-        Options of a plain prompt are words that may come next. A log-probability is -inf if it is unknown, or if the
-        option exceeds the context. None stands for a prompt whose call failed.
+        Options of a plain prompt are words that may come next. After an empty text, a local model's options are whole
+        texts. A log-probability is -inf if it is unknown, or if the option exceeds the context. None stands for a
+        prompt whose call failed.
         """
 
 
@@ -375,8 +396,8 @@ class BackEnd(LanguageModel, Protocol):
     def option_calls(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> Sequence[Call]:
         """Return the call of each prompt whose options are scored."""
 
-    def kept(self, calls: Sequence[Call]) -> Sequence[Sequence[Reply] | None]:
-        """Return the kept replies under each call; None if there are none."""
+    def kept(self, calls: Sequence[Call]) -> Sequence[Reply | None]:
+        """Return the kept reply under each call; None if there is none."""
 
     def sizes(self, calls: Sequence[Call]) -> Iterator[tuple[Call, Size]]:
         """Yield the first call and the size of each request for calls that differ only in seed and draw."""

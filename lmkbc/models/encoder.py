@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from lmkbc.models.located import cached
-from lmkbc.models.packaged import ENCODER, Packaged
+from lmkbc.models.located import ENCODER, Packaged, cached
 from lmkbc.progress import Report, silent
 
 if TYPE_CHECKING:

@@ -191,7 +191,7 @@ def with_random_weights(run: Run, recipe: Recipe, seed: int = 0) -> Iterator[tup
 def _drawn(table: Mapping[str, Any], out: Path, offline: bool, seed: int) -> Path:
     """Save a model of the same architecture, with its tokenizer, objects and soft prompts."""
     from lmkbc.models.loading import quiet
-    from lmkbc.models.masked import object_vectors, soft_prompts
+    from lmkbc.models.masked import heads, soft_prompts
     from lmkbc.train.random_controls import randomised
 
     model: Any
@@ -213,7 +213,7 @@ def _drawn(table: Mapping[str, Any], out: Path, offline: bool, seed: int) -> Pat
         tokenizer.save_pretrained(out)
     if (prompts := Path(name) / soft_prompts.FILE).is_file():
         (out / soft_prompts.FILE).write_bytes(prompts.read_bytes())
-    if (Path(name) / object_vectors.FILE).is_file():
-        known = replace(object_vectors.Entities.read(Path(name)), folds={})  # random weights were trained on no subject
-        (out / object_vectors.FILE).write_bytes(known.to_json())
+    if (Path(name) / heads.FILE).is_file():
+        known = replace(heads.Entities.read(Path(name)), folds={})  # random weights were trained on no subject
+        (out / heads.FILE).write_bytes(known.to_json())
     return out

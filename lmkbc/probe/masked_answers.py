@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
@@ -22,8 +23,7 @@ from torch import Tensor, nn
 
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import blank, settle
-from lmkbc.models.masked.backbone import Backbone, load
-from lmkbc.models.masked.clozes import Clozes
+from lmkbc.models.masked.backbone import Backbone, Clozes, load
 from lmkbc.models.masked.forward import Forward, at_masks, padded
 from lmkbc.models.masked.vocabulary import Words
 from lmkbc.probe.kmir.questions import MASK, Question
@@ -80,6 +80,31 @@ def known_words(backbone: Backbone) -> Mapping[str, int]:
     for index, word in Words(backbone.tokenizer).plain.items():
         ids.setdefault(word, index)
     return ids
+
+
+def sentence_scores(backbone: Backbone, groups: Sequence[Sequence[str]]) -> list[list[float]]:
+    """Return the pseudo-log-likelihood of each sentence of some groups; -inf if it exceeds the window.
+
+    It is the sum over its tokens, each predicted behind a mask for it and for the rest of its word ("within word, left
+    to right"; Kauf and Ivanova, ACL 2023). An input that several sentences share is read once.
+    """
+    encoded = backbone.tokenizer(list(chain(*groups)), return_special_tokens_mask=True, verbose=False)
+    predicted: dict[tuple[int, ...], list[tuple[int, int, int]]] = {}  # -> sentence, token, and number of its mask
+    scores = [0.0 if len(ids) <= backbone.longest else -math.inf for ids in encoded["input_ids"]]
+    for number, ids in enumerate(encoded["input_ids"]):
+        words, special = encoded.word_ids(number), encoded["special_tokens_mask"][number]
+        for at, token in enumerate(ids) if math.isfinite(scores[number]) else ():
+            if not special[at]:
+                last = next((end for end in range(at + 1, len(ids)) if words[end] != words[at]), len(ids))
+                masked = (*ids[:at], *[backbone.mask_id] * (last - at), *ids[last:])
+                predicted.setdefault(masked, []).append((number, token, masked[:at].count(backbone.mask_id)))
+    inputs = list(predicted)
+    for indices, logits in Forward(backbone).logits(inputs):
+        for index, logs in zip(indices, logits.log_softmax(-1).cpu(), strict=True):
+            for number, token, place in predicted[inputs[index]]:
+                scores[number] += float(logs[place, token])
+    of_each = iter(scores)
+    return [[next(of_each) for _ in group] for group in groups]
 
 
 MASKS = 8

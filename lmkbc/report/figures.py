@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,11 +73,15 @@ def drawable() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A figure of a page. svg: its markup. caption: its caption, also part of its text alternative."""
+    """A figure of a page. svg: its markup. caption: its caption, also part of its text alternative.
+
+    panels: number of panels.
+    """
 
     title: str
     svg: str
     caption: str
+    panels: int = 1
 
 
 def standalone(plot: Plot) -> bytes:
@@ -251,7 +255,7 @@ def forest(comparison: Comparison, name: str) -> Plot:
     places = np.arange(len(parts))[::-1]
     caption = "Differences of F1 with their 95 % intervals. Filled: significant once corrected; hollow: not."
     title = f"{comparison.second} minus {comparison.first}"
-    with canvas(name, title, caption, 0.9 + 0.24 * len(parts)) as drawn:
+    with canvas(name, title, caption, 0.9 + 0.24 * len(parts), width=9.0) as drawn:
         axes = drawn.axes
         axes.axvline(0, color=MUTED, lw=1)
         for place, part in zip(places, parts.values(), strict=True):
@@ -264,8 +268,23 @@ def forest(comparison: Comparison, name: str) -> Plot:
     return drawn.plot
 
 
+def costs(points: Sequence[tuple[str, float, float]]) -> Plot:
+    """Draw the F1 of runs against their cost. points: name of a run, cost in USD, F1."""
+    caption = "Each point is a run. Answers that were stored before cost nothing."
+    with canvas("costs", "F1 against cost", caption, 3.6, 7.0) as drawn:
+        axes = drawn.axes
+        for name, cost, f1 in points:
+            axes.plot(cost, f1, "o", color=BLUE, ms=6)
+            axes.annotate(name, (cost, f1), xytext=(5, 4), textcoords="offset points", fontsize=7.5)
+        axes.set(xlabel="cost, USD", ylabel="F1")
+        axes.margins(x=0.25, y=0.15)
+    return drawn.plot
+
+
 FEWEST = 20
 """Fewest scored candidates of a relation with a panel."""
+SPREAD = 5
+"""Fewest candidates with another score than most have. With fewer, figures of scores show nothing."""
 MOST_PANELS = 24
 COLUMNS = 3
 CUTS = 16
@@ -286,9 +305,10 @@ def wilson(hits: Floats, of: Floats) -> tuple[Floats, Floats]:
 def panels_of(pool: Mapping[str, ScoreCounts], relations: Sequence[str]) -> dict[str, ScoreLevels]:
     """Return the candidates of each relation with a panel, in the order of the relations."""
     sizes = {name: len(pool[name]) for name in relations if name in pool}
-    enough = [name for name, size in sizes.items() if size >= FEWEST]
+    levels = {name: pool[name].levels() for name, size in sizes.items() if size >= FEWEST}
+    enough = [name for name, own in levels.items() if own.spread >= SPREAD]
     most = set(sorted(enough, key=lambda name: -sizes[name])[:MOST_PANELS])
-    return {name: pool[name].levels() for name in enough if name in most}
+    return {name: levels[name] for name in enough if name in most}
 
 
 def curves(panels: Mapping[str, ScoreLevels], gold: Mapping[str, int]) -> Plot:
@@ -346,11 +366,12 @@ def _panels(
     draw: Callable[[Axes, str, ScoreLevels], None],
 ) -> Plot:
     """Draw a figure with one panel per relation. Axes go from 0 to 1."""
-    lines = math.ceil(len(panels) / COLUMNS)
-    with canvas(name, title, caption, 0.4 + 1.5 * lines) as drawn:
+    columns = min(COLUMNS, len(panels))
+    lines = math.ceil(len(panels) / columns)
+    with canvas(name, title, caption, 0.4 + 4.5 / columns * lines) as drawn:
         drawn.axes.remove()
         places: Iterator[Axes] = iter(
-            drawn.figure.subplots(lines, COLUMNS, sharex=True, sharey=True, squeeze=False).flat
+            drawn.figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).flat
         )
         for (relation, own), axes in zip(panels.items(), places, strict=False):
             draw(axes, relation, own)
@@ -361,4 +382,4 @@ def _panels(
             axes.set_axis_off()
         drawn.figure.supxlabel(axis_names[0], fontsize=8)
         drawn.figure.supylabel(axis_names[1], fontsize=8)
-    return drawn.plot
+    return replace(drawn.plot, panels=len(panels))

@@ -135,6 +135,9 @@ def _row(row: Row, relation: int, places: Mapping[Trace, int]) -> list[Any]:
         _objects(row.dropped, places),
         row.nothing,
         row.reason,
+        row.lost,
+        row.marks,
+        row.prompts,
         [list(reply) for reply in row.replies],
     ]
 

@@ -28,14 +28,16 @@ from lmkbc.report.links import Trace, Tracer
 from lmkbc.run import submission
 from lmkbc.run.saved import MissingRow, SavedRun
 from lmkbc.scoring.table import Pair, RowScore
-from lmkbc.types import Example, Query
+from lmkbc.types import Example, Query, State
 
 FAILED = "[the call failed]"
 """Text in place of a reply that did not come."""
+EMPTIED, UNANSWERED, DRAW = "dropped", "failed", "draws: "
+"""Marks of a row: all named objects were left out; no readable answer; beginning of the marks of draws."""
 LONGEST_TEXT = 300
 """Characters of a name that are shown."""
 LONGEST_REPLY = 4000
-MOST_REPLIES = 20
+MOST_REPLIES, MOST_LOST = 20, 100
 
 
 class Error(StrEnum):
@@ -73,7 +75,9 @@ class Shown:
 class Row:
     """Row of a query. gold: each object's names, its id (or ""), and whether a kept object matches it.
 
-    left_out: number of dropped objects that are not in the row.
+    left_out: number of dropped objects that are not in the row. lost: named objects that a rule left out, each with the
+    rule. marks: these rules, "link" if a name has no id, `EMPTIED`, `UNANSWERED`, and `DRAW` with the state of a draw
+    without an answer. prompts: what was asked, each with its origin.
     """
 
     pair: Pair
@@ -87,6 +91,9 @@ class Row:
     reason: str = ""
     replies: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     left_out: int = 0
+    lost: tuple[tuple[str, str], ...] = ()
+    marks: tuple[str, ...] = ()
+    prompts: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +106,17 @@ class RecordedQuery:
     reason: str = ""
     replies: tuple[tuple[str, str], ...] = ()
     traces: tuple[Trace | None, ...] = ()
+    lost: tuple[tuple[str, str], ...] = ()
+    prompts: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, parts: Iterable[bytes]) -> RecordedQuery:
-        """Return the union of parts, each encoded as msgpack: a later field replaces an earlier one, replies add up."""
-        fields: dict[str, Any] = {}
-        replies: list[Any] = []
+        """Return the union of parts, each encoded as msgpack: replies and prompts add up, other fields replace."""
+        fields: dict[str, Any] = {"replies": [], "prompts": []}
         for part in map(msgspec.msgpack.decode, parts):
-            replies += part.pop("replies", ())
-            fields |= part
-        return msgspec.convert({**fields, "replies": replies[:MOST_REPLIES]}, cls)
+            more = {name: [*fields[name], *part.pop(name, ())][:MOST_REPLIES] for name in ("replies", "prompts")}
+            fields |= part | more
+        return msgspec.convert(fields, cls)
 
 
 def cut(text: str, most: int) -> str:
@@ -143,7 +151,8 @@ def _candidates(row: RecordedRow) -> dict[str, Any]:
             objects.append(candidate)
         elif not (candidate.source or "").endswith(EXISTENCE):
             nothing = candidate.score
-    return {"candidates": tuple(objects), "nothing": nothing, "unparsed": row.dropped}
+    lost = [(cut(text, LONGEST_TEXT), cut(rule, LONGEST_TEXT)) for text, rule in row.dropped_objects[:MOST_LOST]]
+    return {"candidates": tuple(objects), "nothing": nothing, "unparsed": row.dropped, "lost": lost}
 
 
 def _replies(row: RecordedRow) -> list[tuple[str, str]]:
@@ -201,12 +210,16 @@ def row_of(edition: Edition, example: Example, answer: Any, score: RowScore, not
             pool.setdefault(scorer.key(value), (value, candidate, trace))
         else:
             lost.append(shown(candidate.object, "", candidate, trace))
-    kept = []
+    pooled, kept = bool(pool), []
     for value in answer:
         held = pool.pop(scorer.key(value), None)
         kept.append(shown(held[1].object, value, *held[1:]) if held else shown(names.get(value, value), value))
     dropped = [shown(candidate.object, value, candidate, trace) for value, candidate, trace in pool.values()]
     dropped += lost
+    marks = {rule for _, rule in note.lost} | ({"link"} if lost else set())
+    marks |= {EMPTIED} if marks and not pooled else set()
+    marks |= {UNANSWERED, *(DRAW + state for state in note.reason.split(", "))} if note.reason else set()
+    marks |= {DRAW + State.MISSING} if any(text == FAILED for _, text in note.replies) else set()
     errors = _errors(goals, kept, dropped, note)
     reason = note.reason or ("objects were named, and none could be kept" if note.unparsed else "")
     return Row(
@@ -220,6 +233,9 @@ def row_of(edition: Edition, example: Example, answer: Any, score: RowScore, not
         note.nothing,
         reason,
         note.replies,
+        lost=note.lost,
+        marks=tuple(sorted(marks)),
+        prompts=note.prompts,
     )
 
 
@@ -313,6 +329,12 @@ class ScoreLevels:
         )
         return cls(floors, count, right, mean)
 
+    @property
+    def spread(self) -> float:
+        """Return the number of candidates with another score than the commonest one."""
+        _, places = np.unique(self.floor, return_inverse=True)
+        return float(self.count.sum() - np.bincount(places, self.count).max(initial=0))
+
     def places(self, bins: int) -> Ints:
         """Return the bin of equal width of each level, (n,)."""
         return np.minimum(self.floor * bins // WHOLE, bins - 1)
@@ -330,7 +352,7 @@ class RowCounts:
     """Counts of all rows.
 
     confusion: queries by whether gold has objects, then by whether the answer has. sizes: (gold, kept) -> queries.
-    gold: relation -> gold objects. scores: relation -> its scored candidates.
+    gold: relation -> gold objects. scores: relation -> its scored candidates. marks: mark -> queries.
     """
 
     rows: int = 0
@@ -338,6 +360,7 @@ class RowCounts:
     errors: Counter[Error] = field(default_factory=Counter)
     sizes: Counter[tuple[int, int]] = field(default_factory=Counter)
     gold: Counter[str] = field(default_factory=Counter)
+    marks: Counter[str] = field(default_factory=Counter)
     scores: defaultdict[str, ScoreCounts] = field(default_factory=lambda: defaultdict(ScoreCounts))
 
     def add(self, row: Row) -> None:
@@ -346,6 +369,7 @@ class RowCounts:
         self.rows += 1
         self.confusion[bool(score.gold)][bool(score.predicted)] += 1
         self.errors.update(row.errors)
+        self.marks.update(row.marks)
         self.sizes[score.gold, score.predicted] += 1
         self.gold[relation] += score.gold
         for kept, objects in ((True, row.kept), (False, row.dropped)):

@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import tee
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-import numpy as np
 
 from lmkbc.edition import Edition, Published
 from lmkbc.errors import InputError
@@ -26,8 +25,20 @@ from lmkbc.report import figures
 from lmkbc.report.figures import Plot
 from lmkbc.report.links import TRAIN_ALONE, Evidence, Tracer, linking_of
 from lmkbc.report.page import as_toml, packed, rendered, shortened
-from lmkbc.report.rows import Error, RecordedQuery, RowCounts, ScoreLevels, mentioned, recorded, row_of, traced
-from lmkbc.report.shown_prompts import RecordedPrompts, ShownPrompt, asked_in, worded
+from lmkbc.report.rows import (
+    DRAW,
+    EMPTIED,
+    UNANSWERED,
+    Error,
+    RecordedQuery,
+    RowCounts,
+    ScoreLevels,
+    mentioned,
+    recorded,
+    row_of,
+    traced,
+)
+from lmkbc.report.shown_prompts import Shown, asked_by, asked_in
 from lmkbc.run import submission
 from lmkbc.run.pipeline import Steps
 from lmkbc.run.run import Run
@@ -66,8 +77,12 @@ class ReportInput:
     evidence: Evidence = TRAIN_ALONE
 
 
-def write(space: Workspace, source: ReportInput, path: Path, report: Report = silent) -> int:
-    """Write the page to a file, and return its size in bytes. InputError if predictions and gold do not fit.
+def write(
+    space: Workspace, source: ReportInput, path: Path, report: Report = silent
+) -> tuple[int, Mapping[str, Table]]:
+    """Write the page to a file, and return its size in bytes, and the floors.
+
+    InputError if predictions and gold do not fit.
 
     Rows are made in parts and kept on disk, so memory does not depend on their number. report: callback for progress.
     """
@@ -80,10 +95,9 @@ def write(space: Workspace, source: ReportInput, path: Path, report: Report = si
             parts.write(part)
         floors = _floors(space, edition, data, report)
         timing = RunTiming.read(run.path / submission.TIMING)
-        recorded_prompts = asked_in(source.replies, frozenset(data.pairs))
         values: dict[str, Any] = {
             "title": f"{run.text('system') or run.name} on {edition.title}, {source.split}",
-            "about": _about(run, edition, source, timing, recorded_prompts),
+            "about": _about(run, edition, source, timing, list(data.models)),
             "table": table,
             "columns": COLUMNS,
             "overall": OVERALL,
@@ -99,25 +113,31 @@ def write(space: Workspace, source: ReportInput, path: Path, report: Report = si
             "places": {error.name: place for place, error in enumerate(Error)},
             "usage": _usage(timing),
             "counts": _counts(run),
+            "marks": counts.marks,
             "recipe": _recipe(run),
             "tuned": _tuned(run),
-            "prompts": _prompts(space, source, recorded_prompts, data.first),
-            "data": {"relations": [*table.relations], "errors": [*Error], "links": edition.target == "id"},
+            "prompts": {name: asked for name, asked in sorted(data.prompts.items()) if asked[1]},
+            "data": {
+                "relations": [*table.relations],
+                "errors": [*Error],
+                "marks": {mark: _mark(mark) for mark in sorted(counts.marks)},
+                "links": edition.target == "id",
+            },
             "parts": (piece.decode() for piece in parts.chunks()),
             "count": counts.rows,
         }
         with writing(path) as file:
             for piece in rendered("report.html", **values):
                 file.write(piece.encode())
-            return file.tell()
+            return file.tell(), floors
 
 
-def write_beside(run: Run, directory: Path, split: str, report: Report = silent) -> None:
-    """Write the page of a run into its directory, with the recorded replies that the run read."""
+def write_beside(run: Run, directory: Path, split: str, report: Report = silent) -> Mapping[str, Table]:
+    """Write the page of a run into its directory, with the recorded replies that it read. Return the floors."""
     gold = run.workspace.gold_path(run.edition, split)
     evidence = Evidence.of(run.index, run.search_table, offline=run.offline)
     source = ReportInput(SavedRun.at(directory), run.edition, split, gold, run.files, evidence=evidence)
-    write(run.workspace, source, directory / submission.REPORT, report)
+    return write(run.workspace, source, directory / submission.REPORT, report)[1]
 
 
 def _columns(source: ReportInput) -> tuple[Column, Column]:
@@ -137,7 +157,11 @@ def _pair(row: Any) -> Pair:
 
 
 class _Data:
-    """Data of the scored queries, on disk. first: the first named query of each relation in the gold file."""
+    """Data of the scored queries, on disk.
+
+    first: the first named query of each relation in the gold file. models: those that recorded files name. prompts:
+    relation -> a subject and the prompts about it: the first that files have, else the recipe's for the first query.
+    """
 
     def __init__(self, source: ReportInput, pairs: Sequence[Pair], held: ByQuery) -> None:
         self.pairs, self._held, self._edition = pairs, held, source.edition
@@ -153,6 +177,13 @@ class _Data:
                 held.add(_pair(row), kind, row.objects)
         for pair, fields in recorded(source.run, source.edition, source.replies):
             held.add(pair, "note", fields)
+        self.models, self.prompts = dict[str, None](), dict[str, tuple[str, Shown]]()
+        for pair, model, prompt in asked_in(source.replies):
+            if pair in asked:
+                self.models |= {model: None} if model else {}
+                held.add(pair, "note", {"prompts": prompt})
+                if prompt:
+                    self.prompts.setdefault(pair[1], (pair[0], prompt))
         self.first, self._unreadable = [*first.values()], source.run.unreadable
 
     def examples(self) -> Iterator[tuple[Example, Any]]:
@@ -183,8 +214,10 @@ def _parts(
     linking = _of_recipe(source.run, lambda: linking_of(source.run), Linking(), "links are explained with the defaults")
     tracer = Tracer(space, edition, linking, source.evidence) if edition.target == "id" else None
     scores, total = iter(score for _, score in table.rows), len(table.rows)
-    stream = data.noted()
-    while some := _some(stream):
+    stream, ask = data.noted(), _asking(space, source, data.first)
+    for query in data.first:
+        data.prompts.setdefault(query.relation, (query.subject, ask(query)))
+    while some := _some(stream, ask):
         report("rows (queries)", counts.rows, total)
         notes = [(example.query, note) for example, _, note in some]
         if tracer:
@@ -199,23 +232,39 @@ def _parts(
     report("rows (queries)", total, total)
 
 
-def _some(stream: Iterator[tuple[Example, Any, RecordedQuery]]) -> list[tuple[Example, Any, RecordedQuery]]:
-    """Return the next queries of a stream, as many as a part holds."""
+def _asking(space: Workspace, source: ReportInput, queries: Sequence[Query]) -> Callable[[Query], Shown]:
+    """Return a function that gives the recipe's prompts for a query; none if the train split is not here."""
+
+    def unknown(_: Query) -> Shown:
+        return ()
+
+    none: Callable[[Query], Shown] = unknown
+    run = Run(workspace=space, edition=source.edition, offline=True)
+    if not space.has_data(source.edition):
+        return none
+    return _of_recipe(source.run, lambda: asked_by(source.run, run, queries), none, "no prompts are shown")
+
+
+def _some(
+    stream: Iterator[tuple[Example, Any, RecordedQuery]], ask: Callable[[Query], Shown]
+) -> list[tuple[Example, Any, RecordedQuery]]:
+    """Return the next queries of a stream, as many as a part holds. ask: prompts of queries whose files have none."""
     some, size = list[tuple[Example, Any, RecordedQuery]](), 0
-    for one in stream:
-        some.append(one)
-        size += 1 + len(one[2].candidates) + len(one[2].replies)
+    for example, answer, note in stream:
+        asked = replace(note, prompts=note.prompts or ask(example.query))
+        some.append((example, answer, asked))
+        size += 1 + len(note.candidates) + len(note.replies) + len(asked.prompts)
         if size >= PART:
             break
     return some
 
 
 def _about(
-    run: SavedRun, edition: Edition, source: ReportInput, timing: RunTiming, recorded_prompts: RecordedPrompts
+    run: SavedRun, edition: Edition, source: ReportInput, timing: RunTiming, recorded_models: list[str]
 ) -> dict[str, str]:
     answered = run.manifest.get("models")
     models = [str(model) for model in answered] if isinstance(answered, list) else []
-    models = models or [name for name in (run.text("model"),) if name] or list(recorded_prompts.models)
+    models = models or [name for name in (run.text("model"),) if name] or recorded_models
     seen, cost = run.in_sample, timing.total("cost")
     fields = {
         "system": run.text("system") or run.name,
@@ -239,18 +288,6 @@ def _stated(run: SavedRun) -> str:
         return ""
     named = ", ".join(map(str, splits))
     return f"{counts['stated_by_labels']} of {counts.get('objects')} objects, from the other side ({named})"
-
-
-def _prompts(
-    space: Workspace, source: ReportInput, recorded_prompts: RecordedPrompts, queries: Sequence[Query]
-) -> dict[str, Sequence[ShownPrompt]]:
-    """Return a prompt per relation: the recorded one, else the recipe's, if the train split is here."""
-    own: dict[str, Sequence[ShownPrompt]] = {}
-    if space.has_data(source.edition):
-        run = Run(workspace=space, edition=source.edition, offline=True)
-        own = _of_recipe(source.run, lambda: worded(source.run, run, queries), own, "no prompts are shown")
-    relations = dict.fromkeys(query.relation for query in queries)
-    return {name: found for name in relations if (found := recorded_prompts.prompts.get(name) or own.get(name))}
 
 
 def _of_recipe(run: SavedRun, read: Callable[[], Made], other: Made, so: str) -> Made:
@@ -305,7 +342,7 @@ def _plots(table: Table, counts: RowCounts, floors: Mapping[str, Table], report:
     values = {name: {key: one.f1 for key, one in floor.relations.items()} for name, floor in floors.items()}
     pool = ScoreLevels.union([own.levels() for own in counts.scores.values()])
     several = len(table.relations) > 1  # for one relation, a figure shows no more than the table
-    scored = len(np.unique(pool.floor)) > 1  # if all scores are equal, a figure shows nothing
+    scored = pool.spread >= figures.SPREAD
     own = figures.panels_of(counts.scores, list(table.relations))
     drawn: tuple[tuple[object, Callable[[], Plot]], ...] = (
         (several, lambda: figures.scores(table.relations, values)),
@@ -332,12 +369,30 @@ def _usage(timing: RunTiming) -> list[tuple[str, str, str]]:
 
 
 def _counts(run: SavedRun) -> list[tuple[str, str, str]]:
-    """Return the numbers of queries, draws and objects, by kind."""
+    """Return the numbers of queries, draws and objects: what is counted, its mark on rows, and how many."""
     lines = []
     for name, value in run.table("counts").items():
         parts = value.items() if isinstance(value, dict) else [("", value)]
-        lines += [(str(name).replace("_", " "), str(kind), _number(count)) for kind, count in parts]
+        for kind, count in parts:
+            mark = DRAW + kind if name == "draws" else str(kind or name)
+            what = f"dropped objects: {_mark(kind)}" if name == "dropped_objects" else _mark(mark)
+            lines.append((what, mark, _number(count)))
     return lines
+
+
+_COUNTED = {
+    "objects": "objects kept",
+    "stated_by_labels": "objects kept that labelled rows state",
+    "empty": "empty answers",
+    EMPTIED: "empty answers since all named objects were dropped",
+    UNANSWERED: "queries that failed",
+}
+"""Counts of a run in words; the others are words already."""
+
+
+def _mark(name: str) -> str:
+    """Return a mark of rows, or what a run counts, in words."""
+    return (submission.RULES | _COUNTED).get(name, name)
 
 
 def _number(value: Any) -> str:

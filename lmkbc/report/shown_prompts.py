@@ -1,11 +1,10 @@
-"""Prompts of a run, one per relation, from recorded files or from its recipe."""
+"""Prompts of a run's queries, from recorded files or from its recipe."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -18,25 +17,13 @@ from lmkbc.run.saved import SavedRun
 from lmkbc.scoring.table import Pair
 from lmkbc.types import Query
 
-MOST_PROMPTS = 4
-"""Most prompts per relation, each of another model."""
+MOST_PROMPTS = 8
+"""Most prompts of a query."""
 CONVERSES = GENERATORS["chat"]
 """The generator whose prompts are composed here. Other generators have no prompts, or load large models."""
 
-
-class ShownPrompt(NamedTuple):
-    """A prompt. of: its model or generator, and the origin of its text."""
-
-    of: str
-    subject: str
-    text: str
-
-
-class RecordedPrompts(NamedTuple):
-    """Models and prompts in recorded files. prompts: prompts by relation."""
-
-    models: tuple[str, ...]
-    prompts: Mapping[str, Sequence[ShownPrompt]]
+Shown = tuple[tuple[str, str], ...]
+"""Prompts of a query: the origin of each, such as its model, and its text."""
 
 
 class _AskedRow(msgspec.Struct):
@@ -48,39 +35,42 @@ class _AskedRow(msgspec.Struct):
     prompt: Any = None
 
 
-def asked_in(files: Sequence[Path], queries: Container[Pair]) -> RecordedPrompts:
-    """Return the models and prompts for some queries in recorded files."""
-    models: dict[str, None] = {}
-    prompts: defaultdict[str, dict[str, ShownPrompt]] = defaultdict(dict)
+def asked_in(files: Sequence[Path]) -> Iterator[tuple[Pair, str, Shown]]:
+    """Yield the query of each row of recorded files, its model ("" if unknown), and its prompt if it has one."""
     for path in files:
-        blocks = row_blocks(path, msgspec.json.Decoder(_AskedRow))
-        for row in (row for rows, _ in blocks for row in rows):
-            if (row.SubjectEntity, row.Relation) not in queries:
-                continue
-            name = cut(row.model or "", LONGEST_TEXT)
-            if name:
-                models[name] = None
-            if isinstance(row.prompt, str) and row.prompt:
-                made = ShownPrompt(
-                    f"{name or path.name}, as recorded", row.SubjectEntity, cut(row.prompt, LONGEST_REPLY)
-                )
-                prompts[row.Relation].setdefault(name, made)
-    shown = {name: tuple(own.values())[:MOST_PROMPTS] for name, own in prompts.items()}
-    return RecordedPrompts(tuple(models), shown)
+        for row in (row for rows, _ in row_blocks(path, msgspec.json.Decoder(_AskedRow)) for row in rows):
+            name, has_prompt = cut(row.model or "", LONGEST_TEXT), isinstance(row.prompt, str) and row.prompt
+            prompt = ((f"{name or path.name}, as recorded", cut(row.prompt, LONGEST_REPLY)),) if has_prompt else ()
+            yield (row.SubjectEntity, row.Relation), name, prompt
 
 
-def worded(saved: SavedRun, run: Run, queries: Sequence[Query]) -> dict[str, Sequence[ShownPrompt]]:
-    """Return relation -> the first prompt of a run's recipe; {} for a recipe without prompts.
+def asked_by(saved: SavedRun, run: Run, queries: Sequence[Query]) -> Callable[[Query], Shown]:
+    """Return a function that gives the prompts of a run's recipe for a query, with slots where answers stand.
 
-    queries: one with a subject per relation. No model is asked. InputError for a recipe that this version cannot read.
+    queries: these are tried. No model is asked. InputError for a recipe that this version cannot read.
     """
-    first = {query.relation: query for query in queries}
-    made: dict[str, list[ShownPrompt]] = {}
-    for relation, prompt in _worded(_tables(saved.table("recipe").get("generate")), run, first):
-        own = made.setdefault(relation, [])
-        if len(own) < MOST_PROMPTS and prompt.text not in (one.text for one in own):
-            own.append(prompt)
-    return {name: made[name] for name in first if name in made}
+    from lmkbc.generate.language_model import LanguageModelSpec
+
+    planners = []
+    for spec in specs(list(_tables(saved.table("recipe").get("generate")))):
+        if isinstance(spec, LanguageModelSpec):
+            bare = "" if spec.context.provider == "none" else ", without the passages that it held"
+            of = f"{cut(spec.called[0], LONGEST_TEXT)}, as the recipe words it{bare}"
+            planners.append((of, spec.asked(run), spec.planner(run)))
+
+    def shown(query: Query) -> Shown:
+        planned = ((of, plan(query, "")) for of, relations, plan in planners if query.relation in relations)
+        texts = {
+            cut(_text(one.request.prompt), LONGEST_REPLY): f"{one.name}: {of}"
+            for of, requests in planned
+            for one in requests
+            if one.name != RECALL
+        }
+        return tuple((of, text) for text, of in texts.items())[:MOST_PROMPTS]
+
+    for query in queries:
+        shown(query)
+    return shown
 
 
 def _tables(generate: Any) -> Iterator[Mapping[str, Any]]:
@@ -91,22 +81,6 @@ def _tables(generate: Any) -> Iterator[Mapping[str, Any]]:
         if GENERATORS.get(str(table.get("component"))) == CONVERSES:
             yield from sources_of(table)
         yield from _tables(table.get("features"))
-
-
-def _worded(
-    tables: Iterator[Mapping[str, Any]], run: Run, first: Mapping[str, Query]
-) -> Iterator[tuple[str, ShownPrompt]]:
-    from lmkbc.generate.language_model import LanguageModelSpec
-
-    for spec in specs(list(tables)):
-        if not isinstance(spec, LanguageModelSpec):
-            continue
-        planned = spec.planner(run)
-        bare = "" if spec.context.provider == "none" else ", without the passages that it held"
-        of = f"{cut(spec.called[0], LONGEST_TEXT)}, as the recipe words it{bare}"
-        for relation in filter(first.__contains__, spec.asked(run)):
-            prompt = next(one.request.prompt for one in planned(first[relation], "") if one.name != RECALL)
-            yield relation, ShownPrompt(of, first[relation].subject, cut(_text(prompt), LONGEST_REPLY))
 
 
 def _text(prompt: Prompt) -> str:

@@ -1,23 +1,25 @@
 """The directory of a run: its files and manifest, its name, and the rules for replacing earlier files.
 
-A run is finished, or lacks answers. It asks all queries of a split, or a subset of them. A run of a subset does not
-replace a run of all queries. A run that lacks answers does not replace a finished run, but is written beside it.
+A run is finished, or lacks answers. A finished run is replaced only by a finished run of the same recipe, inputs and
+options (`ASKED`); every other run is written beside it.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from lmkbc.ask.context import lines as lines_of
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError, counted
-from lmkbc.files.atomic import Buffer, Content, Kind, check_replaceable, digest, versions, write_directory
+from lmkbc.files.atomic import Buffer, Content, Kind, check_replaceable, digest, pieces, versions, write_directory
 from lmkbc.files.checksum import content_sha256, file_sha256
 from lmkbc.files.places import name_of
 from lmkbc.models.identity import file_digest, model_name, paths_in, portable
@@ -25,9 +27,12 @@ from lmkbc.recipe import Recipe
 from lmkbc.run import submission
 from lmkbc.run.pipeline import Block
 from lmkbc.run.run import Run
+from lmkbc.run.saved import ASKED, differences, is_subset
 from lmkbc.run.statements import Statements
 from lmkbc.run.subset import Subset
 from lmkbc.types import CandidateSet, Prediction, Query, State
+
+log = logging.getLogger(__name__)
 
 GROWING = (
     submission.PREDICTIONS,
@@ -76,38 +81,31 @@ class RunFiles:
 
     def finished(
         self,
-        run: Run,
-        recipe: Recipe,
-        provenance: Mapping[str, Any],
+        about: Mapping[str, Any],
         *,
-        subset: Subset | None = None,
         models: Sequence[str] = (),
+        note: str | None = None,
     ) -> dict[str, Content]:
-        """Return the files, without a zip if the run asked a subset of the split. models: models that gave answers."""
+        """Return the files, without a zip if the run asked a subset of the split.
+
+        about: what was asked (`asked`). models: models that gave answers. note: the user's remark.
+        """
         files: dict[str, Content] = {name: buffer for name, buffer in self._buffers.items() if buffer.pieces}
         predictions = self._buffers[submission.PREDICTIONS]
         files.pop(submission.PREDICTIONS, None)
         if self.tally.is_finished:
-            whole = subset is None and not self.tally.unreadable
+            whole = not is_subset(about) and not self.tally.unreadable
             archive = {submission.ARCHIVE: submission.archive(predictions)} if whole else {}
             files = {submission.PREDICTIONS: predictions, **archive, **files}
         manifest = {
-            "edition": self._edition.name,
-            "split": run.split,
-            "learn_from": list(run.labelled_splits if run.learn_from is None else run.learn_from),
-            **({"limit": subset.limit} if subset and subset.limit is not None else {}),
-            **({"relations": sorted(subset.relations)} if subset and subset.relations else {}),
-            "system": recipe.name,
-            "model": run.model and model_name(run.model),
+            **about,
             **({"models": list(models)} if models else {}),
-            "recipe": portable(recipe.tables),
-            "selection": provenance,
+            **({"note": note} if note else {}),
             "counts": self.tally.counts,
-            "inputs": dict(inputs(run)) | dict(local_models(run, recipe)),
             "outputs": {name: digest(content) for name, content in files.items()},
             "versions": versions(*PACKAGES),
         }
-        files[submission.MANIFEST] = (json.dumps(manifest, ensure_ascii=False, indent=2, default=dict) + "\n").encode()
+        files[submission.MANIFEST] = (json.dumps(manifest, ensure_ascii=False, indent=2) + "\n").encode()
         return files
 
     def close(self) -> None:
@@ -201,6 +199,24 @@ class RunCounts:
         }
 
 
+def asked(run: Run, recipe: Recipe, provenance: Mapping[str, Any], subset: Subset | None = None) -> dict[str, Any]:
+    """Return the part of a manifest that is known before the run: the fields `ASKED`, as JSON values."""
+    about = {
+        "edition": run.edition.name,
+        "split": run.split,
+        "learn_from": list(run.labelled_splits if run.learn_from is None else run.learn_from),
+        **({"limit": subset.limit} if subset and subset.limit is not None else {}),
+        **({"relations": sorted(subset.relations)} if subset and subset.relations else {}),
+        "system": recipe.name,
+        "model": run.model and model_name(run.model),
+        "recipe": portable(recipe.tables),
+        "selection": provenance,
+        "inputs": dict(inputs(run)) | dict(local_models(run, recipe)),
+    }
+    as_json: dict[str, Any] = json.loads(json.dumps(about, default=dict))
+    return as_json
+
+
 def local_models(run: Run, recipe: Recipe) -> Iterator[tuple[str, str]]:
     """Yield name and SHA-256 of local models, and of other files that the recipe names."""
     asking = [recipe.tables.get(step, ()) for step in ("generate", "link", "group")]
@@ -228,9 +244,12 @@ RUN = Kind(
 )
 
 
-def named(edition: str, split: str, system: str, subset: Subset | None = None) -> Path:
-    """Return the default directory of a run. A run of a subset has a name of its own."""
-    return RUNS / f"{edition}-{split}-{system}{subset.suffix if subset else ''}"
+def named(
+    edition: str, split: str, system: str, subset: Subset | None = None, precision: float | str | None = None
+) -> Path:
+    """Return the default directory of a run. A run of a subset, or with a precision, has a name of its own."""
+    sure = "" if precision is None else f"-precision-{precision}".replace(":", "-")
+    return RUNS / f"{edition}-{split}-{system}{subset.suffix if subset else ''}{sure}"
 
 
 def timings(edition: str, system: str, own: Path) -> list[Path]:
@@ -239,35 +258,54 @@ def timings(edition: str, system: str, own: Path) -> list[Path]:
     return [directory / submission.TIMING for directory in (own, *others)]
 
 
-def check(directory: Path, subset: Subset | None = None) -> None:
+def check(directory: Path, about: Mapping[str, Any]) -> None:
     """Raise InputError if a run must not be written to a directory. Call it before anything is generated."""
     check_replaceable(directory, RUN)
-    there = _manifest(directory)
-    if subset is not None and there is not None and there.get("limit") is None and not there.get("relations"):
-        first = f"the first {subset.limit}" if subset.limit is not None else "some relations"
+    if other := _differs(directory, about):
         raise InputError(
-            f"{directory} holds a run of all queries, which one of {first} must not replace: name another "
-            "directory, or leave out --out"
+            f"{directory} holds another run, which is not replaced: other {other}; name another directory, or remove it"
         )
 
 
-def write(directory: Path, files: Mapping[str, Content]) -> Path:
-    """Write a run, and return its directory. LmkbcError if it would have to replace a finished run.
+def free(directory: Path, about: Mapping[str, Any], known: Path | None = None) -> Path:
+    """Return the first of NAME, NAME-2, NAME-3 and so on that holds no finished run of another recipe or input.
 
-    A run that lacks answers is written beside a finished one.
+    A message says why it is not the first. known: place that the user knows already.
+    """
+    places = (directory.with_name(f"{directory.name}-{number}") if number > 1 else directory for number in count(1))
+    place = next(place for place in places if not _differs(place, about))
+    if place not in (directory, known):
+        why = f" (other {_differs(directory, about)})" if about else ""
+        log.info("%s keeps another run%s: this one is %s", directory, why, place)
+    return place
+
+
+def _differs(directory: Path, about: Mapping[str, Any]) -> str:
+    """Return what was asked otherwise by the finished run in a directory, in words; "" if there is none."""
+    there = earlier(directory)
+    if there is None or submission.PREDICTIONS not in there["outputs"]:
+        return ""
+    paths = differences(there, about, [name for name in ASKED if name != "models" or name in about])
+    found = [
+        *dict.fromkeys(path if path.startswith(("recipe", "inputs")) else path.partition(".")[0] for path in paths)
+    ]
+    return f"{', '.join(found[:3])}{', ...' if len(found) > 3 else ''}"
+
+
+def write(directory: Path, files: Mapping[str, Content], first: Path) -> Path:
+    """Write a run, and return its directory. No finished run is replaced, except by the same run.
+
+    first: directory whose name gets a number if another run is there. A run that lacks answers is written beside a
+    finished one, and so is a run of other models than were known before.
     """
     if submission.PREDICTIONS in files:
-        write_directory(directory, files, RUN)
-        return directory
-    for place in (directory, directory.with_name(f"{directory.name}-unfinished")):
-        there = _manifest(place)
-        if there is None or submission.PREDICTIONS not in there["outputs"]:
-            write_directory(place, files, RUN)
-            return place
-    raise LmkbcError(
-        f"queries failed, and what the others gave is not written, since {directory} and {place} hold finished runs: "
-        "name another directory with --out"
-    )
+        place = free(first, json.loads(b"".join(pieces(files[submission.MANIFEST]))), directory)
+    elif _differs(directory, {}):
+        place = free(directory.with_name(f"{directory.name}-unfinished"), {})
+    else:
+        place = directory
+    write_directory(place, files, RUN)
+    return place
 
 
 def unfinished(failures: str, directory: Path, files: Collection[str]) -> LmkbcError:
@@ -287,7 +325,7 @@ def unfinished(failures: str, directory: Path, files: Collection[str]) -> LmkbcE
     )
 
 
-def _manifest(directory: Path) -> Mapping[str, Any] | None:
+def earlier(directory: Path) -> Mapping[str, Any] | None:
     """Return a run's manifest; None if the directory holds no run."""
     if RUN.own(directory) is None:
         return None

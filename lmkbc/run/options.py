@@ -2,7 +2,8 @@
 
 A field of a group is an option, and so is a parameter of a function of `lmkbc.api` that has a `Meta` with its help text
 and its bounds. `Meta.extra` has what only the command line needs: special flags, and settings of typer. "settle" is the
-function that checks and converts a value.
+function that checks and converts a value. "group" is the option's heading in the help of commands with many options;
+those without a heading come first.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import Annotated, Any, TypedDict, TypeVar, Unpack, get_args, get_ori
 from msgspec import Meta
 
 from lmkbc.errors import OptionError
-from lmkbc.models.back_ends import BACK_ENDS
 from lmkbc.models.budget import checked_prices
+from lmkbc.models.reference import BACK_ENDS
 from lmkbc.models.store_place import Place, place_of
 from lmkbc.workspace import Workspace
 
@@ -26,6 +27,9 @@ Group = TypeVar("Group")
 
 
 BEST = "best:"
+HEADINGS = ("Input", "Model", "Selection", "Output")
+"""Headings of a command's help, in order; others come after them."""
+INPUT, MODEL, SELECTION, OUTPUT = ({"group": name} for name in HEADINGS)
 
 
 def _editions() -> list[str]:
@@ -81,9 +85,15 @@ OneRelation = Annotated[
     Meta(description="Only this relation, by any of its names. Repeatable.", extra={"flags": ("--relation", "-r")}),
 ]
 Limit = Annotated[int | None, Meta(ge=1, description="Only the first N queries.")]
-Gold = Annotated[Path | str | None, Meta(description="Gold file in place of the split.", extra={"metavar": "FILE"})]
-Folds = Annotated[int, Meta(ge=2, description="Number of folds; all rows of a subject are in one fold.")]
-Trials = Annotated[int, Meta(ge=0, description="Most Optuna trials per relation and fold. 0: exact sweeps only.")]
+Gold = Annotated[
+    Path | str | None, Meta(description="Gold file in place of the split.", extra={**INPUT, "metavar": "FILE"})
+]
+Folds = Annotated[
+    int, Meta(ge=2, description="Number of folds; all rows of a subject are in one fold.", extra=SELECTION)
+]
+Trials = Annotated[
+    int, Meta(ge=0, description="Most Optuna trials per relation and fold. 0: exact sweeps only.", extra=SELECTION)
+]
 EditionName = Annotated[
     str | None,
     Meta(
@@ -95,32 +105,32 @@ Recorded = Annotated[
     Sequence[Path | str] | None,
     Meta(
         description="Recorded answers of a model: completions or candidates, as JSONL (.gz too). Repeatable.",
-        extra={"flags": ("--from",), "metavar": "FILE"},
+        extra={**INPUT, "flags": ("--from",), "metavar": "FILE"},
     ),
 ]
 DataDir = Annotated[
     Path | str | None,
     Meta(
         description="Directory that holds lmkbc2022/, lmkbc2023/ and so on. Default: $LMKBC_DATA, else the cache.",
-        extra={"metavar": "DIR"},
+        extra={**INPUT, "metavar": "DIR"},
     ),
 ]
 SearchTable = Annotated[
     Path | str | None,
     Meta(
         description="Recorded searches of Wikidata: a JSON object from text to QID, '' for no hit.",
-        extra={"metavar": "FILE"},
+        extra={**INPUT, "metavar": "FILE"},
     ),
 ]
 Index = Annotated[
-    Path | str | None, Meta(description="Alias index, made by 'lmkbc link build'.", extra={"metavar": "FILE"})
+    Path | str | None, Meta(description="Alias index, made by 'lmkbc link build'.", extra={**INPUT, "metavar": "FILE"})
 ]
 WorkspaceDir = Annotated[
     Path | str | None,
     Meta(
         description="Directory with relations/, systems/ and thresholds/ of your own. Default: the nearest one with "
         "lmkbc.toml, from here upwards.",
-        extra={"metavar": "DIR"},
+        extra={**INPUT, "metavar": "DIR"},
     ),
 ]
 KnowledgeDir = Annotated[
@@ -130,27 +140,28 @@ KnowledgeDir = Annotated[
         extra={"argument": True, "metavar": "DIR"},
     ),
 ]
-Offline = Annotated[bool, Meta(description="Open no network connection.")]
+Offline = Annotated[bool, Meta(description="Open no network connection.", extra=INPUT)]
 Contact = Annotated[
-    str | None, Meta(description="Your name and e-mail address, for Wikidata. Default: $LMKBC_CONTACT.")
+    str | None, Meta(description="Your name and e-mail address, for Wikidata. Default: $LMKBC_CONTACT.", extra=INPUT)
 ]
-ApiUrl = Annotated[str | None, Meta(description="MediaWiki API, such as a mirror's. Default: Wikidata's.")]
+ApiUrl = Annotated[str | None, Meta(description="MediaWiki API, such as a mirror's. Default: Wikidata's.", extra=INPUT)]
 
 
 class Selection(TypedDict, total=False):
     """Options for what is kept of the candidates."""
 
     any_thresholds: Annotated[
-        bool, Meta(description="Use thresholds even if they were tuned on other data, models or prompts.")
+        bool,
+        Meta(description="Use thresholds even if they were tuned on other data, models or prompts.", extra=SELECTION),
     ]
-    untuned: Annotated[bool, Meta(description="Use no tuned thresholds, but the recipe's own rule.")]
+    untuned: Annotated[bool, Meta(description="Use no tuned thresholds, but the recipe's own rule.", extra=SELECTION)]
     precision: Annotated[
         float | str | None,
         Meta(
             description="Least precision that tuning expects of what is kept, per relation, as in 0.9; the rest is "
             "withheld. best:0.1 takes the highest precision that keeps a tenth of the recall. Precision is learned on "
             "known facts and is often lower on new ones: check a sample.",
-            extra={"parser": _precision, "settle": _precision, "metavar": "P|best:R"},
+            extra={**SELECTION, "parser": _precision, "settle": _precision, "metavar": "P|best:R"},
         ),
     ]
 
@@ -160,26 +171,32 @@ class Servers(TypedDict, total=False):
 
     base_url: Annotated[
         str | None,
-        Meta(description="URL of an OpenAI-compatible server. Default: $OPENAI_BASE_URL, else the recipe's."),
+        Meta(
+            description="URL of an OpenAI-compatible server. Default: $OPENAI_BASE_URL, else the recipe's.", extra=MODEL
+        ),
     ]
     any_model: Annotated[
-        bool, Meta(description="Use the model that the server serves, and record answers under its name.")
+        bool, Meta(description="Use the model that the server serves, and record answers under its name.", extra=MODEL)
     ]
-    fresh: Annotated[bool, Meta(description="Ask again for answers that are kept already, and replace them.")]
+    fresh: Annotated[
+        bool, Meta(description="Ask again for answers that are kept already, and replace them.", extra=MODEL)
+    ]
     concurrency: Annotated[
-        int | None, Meta(ge=1, description="Most requests at the same time. Default: the recipe's, else 8.")
+        int | None,
+        Meta(ge=1, description="Most requests at the same time. Default: the recipe's, else 8.", extra=MODEL),
     ]
     max_cost: Annotated[
-        float | None, Meta(ge=0, description="Stop before the run costs more than X USD; needs --prices.")
+        float | None, Meta(ge=0, description="Stop before the run costs more than X USD; needs --prices.", extra=MODEL)
     ]
     max_tokens: Annotated[
-        int | None, Meta(ge=0, description="Stop before the run uses more than N tokens (prompts and answers).")
+        int | None,
+        Meta(ge=0, description="Stop before the run uses more than N tokens (prompts and answers).", extra=MODEL),
     ]
     prices: Annotated[
         tuple[float, float] | None,
         Meta(
             description="USD per million prompt tokens and answer tokens, as in 2.50,10.",
-            extra={"parser": _prices, "settle": _prices, "metavar": "PRICES"},
+            extra={**MODEL, "parser": _prices, "settle": _prices, "metavar": "PRICES"},
         ),
     ]
     store: Annotated[
@@ -187,7 +204,7 @@ class Servers(TypedDict, total=False):
         Meta(
             description="Store of kept answers: a file, or postgresql://USER@HOST/DATABASE (password in "
             "PGPASSWORD). Default: $LMKBC_STORE, else a file in the user's cache.",
-            extra={"parser": place_of, "settle": _place, "metavar": "FILE|URL"},
+            extra={**MODEL, "parser": place_of, "settle": _place, "metavar": "FILE|URL"},
         ),
     ]
 
@@ -197,11 +214,11 @@ class Inputs(TypedDict, total=False):
 
     edition: EditionName
     system: Annotated[
-        str | None,
+        str | Mapping[str, Any] | None,
         Meta(
             description="Recipe: a name from 'lmkbc systems list', or a TOML file. Default: your workspace's, else "
             "smollm2-embedded.",
-            extra={"metavar": "NAME", "autocompletion": _systems},
+            extra={"parser": str, "metavar": "NAME", "autocompletion": _systems},
         ),
     ]
     model: Annotated[
@@ -213,7 +230,7 @@ class Inputs(TypedDict, total=False):
         Meta(
             description="Where models run: server, local (transformers), vllm (this process, by vLLM), or auto. "
             "Default: the recipe's, else auto: a server if one is named.",
-            extra={"metavar": "NAME", "autocompletion": _back_ends},
+            extra={**MODEL, "metavar": "NAME", "autocompletion": _back_ends},
         ),
     ]
     files: Recorded
@@ -223,7 +240,7 @@ class Inputs(TypedDict, total=False):
         Meta(
             description="Labelled splits to learn from: train, or train,val (or train,dev). none: learn from train, "
             "but keep nothing that its rows state. Default: train,val for the test split, else train.",
-            extra={"metavar": "SPLITS"},
+            extra={**INPUT, "metavar": "SPLITS"},
         ),
     ]
     offline: Offline

@@ -8,6 +8,8 @@ the first and differ in the second.
 from __future__ import annotations
 
 import logging
+import math
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,11 +17,11 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from lmkbc.generate.access import is_given
-from lmkbc.generate.replay import shares
+from lmkbc.generate.recorded import shares
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.link.linker import Linker
 from lmkbc.models.reference import ModelReference
-from lmkbc.notes import Notes, Passage, Replies
+from lmkbc.notes import Live, Notes, Passage, Replies, unheard
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.run.run import Run
@@ -74,7 +76,7 @@ class Steps:
     All are opened at once, so that missing files or models are found early.
     """
 
-    def __init__(self, run: Run, recipe: Recipe, report: Report = silent) -> None:
+    def __init__(self, run: Run, recipe: Recipe, report: Report = silent, live: Live = unheard) -> None:
         self._run = run = replace(run, spellings=recipe.clean.spellings, report=report)
         self._recipe, self._report = recipe, report
         if recipe.learns and len(run.labelled_splits) > 1:
@@ -87,7 +89,7 @@ class Steps:
         self._types = recipe.clean.open(run)
         self._sources: list[_OpenSource] = []
         for spec, files in zip(recipe.generate, answers, strict=True):
-            notes = Notes()
+            notes = Notes(live=live)
             for name, generator in spec.opened(run if files is None else replace(run, answers=files), notes):
                 self._sources.append(_OpenSource(name, spec.name, generator, notes))
         self._grouper = recipe.group.open(run, self._grouping)
@@ -125,8 +127,7 @@ class Steps:
         """
         repeated = frozenset[Query]()
         if isinstance(queries, Sequence):
-            times = Counter(queries)
-            total, repeated = len(times), frozenset(query for query, count in times.items() if count > 1)
+            total, repeated = _distinct(queries)
         verbatim = {name for name, relation in self._run.relations.items() if relation.is_verbatim()}
         pool = Merging(Pool(self._run.edition, self._recipe.pool, verbatim), [source.named for source in self._sources])
         known: list[dict[Query, CandidateSet]] = [{} for _ in self._sources]  # results for queries that occur again
@@ -175,12 +176,21 @@ class Steps:
 
         done: number of queries before these.
         """
-        step = f"{source.name} (queries)"
-        self._report(step, done, total)
-        proposed = []
-        for count, candidates in enumerate(source.generator.generate(queries) if queries else (), start=1):
+        proposed: list[CandidateSet] = []
+        notes, start, before = source.notes, time.monotonic(), source.notes.tokens
+
+        def report() -> None:
+            speed = (notes.tokens - before) / max(time.monotonic() - start, 1e-3)
+            cost = math.fsum(budget.cost or 0.0 for budget in self._run.budgets)
+            figures = (notes.answers, "{:.0f} answers"), (speed, "{:.0f} tokens/s"), (cost, "cost {:.4f}")
+            shown = ", ".join(["queries", *(form.format(value) for value, form in figures if value)])
+            self._report(f"{source.name} ({shown})", done + len(proposed), total)
+
+        notes.on_answer = report
+        report()
+        for candidates in source.generator.generate(queries) if queries else ():
             proposed.append(candidates)
-            self._report(step, done + count, total)
+            report()
         if self._links is not None:
             proposed = self._linked(self._links, proposed, done, total)
         if self._types is not None:
@@ -197,6 +207,12 @@ class Steps:
             linked.append(candidates)
             self._report("link (queries)", done + count, total)
         return linked
+
+
+def _distinct(queries: Sequence[Query]) -> tuple[int, frozenset[Query]]:
+    """Return the number of distinct queries, and those that occur more than once."""
+    times = Counter(queries)
+    return len(times), frozenset(query for query, count in times.items() if count > 1)
 
 
 class _OpenSource(NamedTuple):

@@ -10,16 +10,15 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from lmkbc.edition import Edition
-from lmkbc.models.answer_store import FreshStore, Store
-from lmkbc.models.answers import CallCounter, DryStore
-from lmkbc.models.back_ends import check_back_end
+from lmkbc.models.answers import CallCounter, DryStore, Store
 from lmkbc.models.budget import Budget
+from lmkbc.models.reference import check_back_end
 from lmkbc.models.store_place import default_place
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
 from lmkbc.run.options import Servers
 from lmkbc.run.statements import Statements
-from lmkbc.types import Example
+from lmkbc.types import Example, Query
 from lmkbc.workspace import Workspace, has_gold
 
 Loaded = TypeVar("Loaded")
@@ -43,7 +42,7 @@ class ModelRun:
     budgets: list[Budget] = field(default_factory=list, repr=False, compare=False)
     """Budgets of all clients of servers. A limit holds for their sum."""
     models: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
-    """Loaded models, so that a second step with the same model does not load it again."""
+    """Loaded models and queries, so that a second step does not load them again."""
     computed: dict[str, Mapping[str, Any]] = field(default_factory=dict, repr=False, compare=False)
     """Model -> how it computes on this machine: device, type, instructions, threads."""
 
@@ -73,7 +72,7 @@ class ModelRun:
         place = default_place(self.servers.get("store"), offline=self.offline and self.dry is None)
         if self.dry is not None:
             return DryStore(place, self.dry, fresh=self.servers.get("fresh", False))
-        return FreshStore(place, self.renewed) if self.servers.get("fresh") else Store(place)
+        return Store(place, self.renewed if self.servers.get("fresh") else None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +111,12 @@ class Run(ModelRun):
             for name, relation in relations.items()
         }
 
+    @property
+    def queries(self) -> list[Query]:
+        """Return the queries of the split. They are read once, since they may be millions."""
+        key = ("queries", self.edition.name, self.split)
+        return self.loaded(key, lambda: self.workspace.queries(self.edition, self.split))
+
     @cached_property
     def train(self) -> list[Example]:
         """Return the train split: examples of prompts, and names for links. Relations of one's own need none."""
@@ -139,11 +144,12 @@ class Run(ModelRun):
     @cached_property
     def labelled_rows(self) -> dict[str, list[Example]]:
         """Return split -> the rows to learn from; for a split without gold, none is about a query that is asked."""
-        asked = set[tuple[str, str]]()
-        if self.split and not has_gold(self.split):
-            asked = {pair for query in self.workspace.queries(self.edition, self.split) for pair in query.pairs}
         rows = {"train": self.train}
         rows |= {name: self.workspace.examples(self.edition, name) for name in self.labelled_splits if name not in rows}
+        asked = set[tuple[str, str]]()
+        if self.split and not has_gold(self.split):
+            labelled = {pair for own in rows.values() for row in own for pair in row.query.pairs}
+            asked = {pair for query in self.queries for pair in query.pairs if pair in labelled}
         return {name: [row for row in own if asked.isdisjoint(row.query.pairs)] for name, own in rows.items()}
 
     @cached_property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -67,7 +67,10 @@ class SavedRun:
         predictions, manifest = path / submission.PREDICTIONS, path / submission.MANIFEST
         if not predictions.is_file():
             why = "queries failed" if (path / submission.MISSING).is_file() else "this is no run"
-            raise InputError(f"{path} holds no {submission.PREDICTIONS}: {why}; give a finished run")
+            how = "give a finished run"
+            if (path / "facts").is_dir():
+                why, how = "it is a knowledge base", f"'lmkbc report {path}' shows it, 'lmkbc audit {path}' measures it"
+            raise InputError(f"{path} holds no {submission.PREDICTIONS}: {why}; {how}")
         written = submission.read_manifest(manifest) if manifest.is_file() else {}
         return cls(path, predictions, written, _is_changed(predictions, written))
 
@@ -84,7 +87,7 @@ class SavedRun:
     @property
     def is_subset(self) -> bool:
         """Return whether the run asked only a subset of its split."""
-        return not self.manifest.keys().isdisjoint(("limit", "relations"))
+        return is_subset(self.manifest)
 
     @property
     def in_sample(self) -> InSample | None:
@@ -127,6 +130,36 @@ class SavedRun:
         if submission.MISSING not in self.table("outputs") or not listed.is_file():
             return frozenset()
         return frozenset((row.SubjectEntity, row.Relation) for row in read_jsonl(listed, MissingRow))
+
+
+ASKED = (
+    *("edition", "split", "limit", "relations", "learn_from"),
+    *("system", "model", "models", "recipe", "selection", "inputs"),
+)
+"""Fields of a manifest that say what a run asked: recipe, inputs and options. Those of the same run are equal."""
+
+
+def is_subset(manifest: Mapping[str, Any]) -> bool:
+    """Return whether a run asked only a subset of its split."""
+    return not manifest.keys().isdisjoint(("limit", "relations"))
+
+
+def differences(
+    first: Mapping[str, Any], second: Mapping[str, Any], names: Sequence[str] = ASKED
+) -> dict[str, tuple[Any, Any]]:
+    """Return path -> two values that differ, for two manifests. None stands for a value that is not there."""
+    mine, theirs = (dict(_leaves({name: one.get(name) for name in names})) for one in (first, second))
+    paths = dict.fromkeys([*mine, *theirs])
+    return {path: (mine.get(path), theirs.get(path)) for path in paths if mine.get(path) != theirs.get(path)}
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield path and value of all parts of JSON that have no parts."""
+    parts = enumerate(value) if isinstance(value, list) else value.items() if isinstance(value, dict) else ()
+    if not value or not parts:
+        yield path, value
+    for name, part in parts:
+        yield from _leaves(part, f"{path}.{name}" if path else str(name))
 
 
 class MissingRow(msgspec.Struct):

@@ -67,6 +67,19 @@ def answers(edition: Edition, prediction: Prediction) -> list[str]:
     return distinct(edition, (edition.value(candidate) for candidate in prediction.objects))
 
 
+RULES = {
+    "closed": "outside of the relation's list",
+    "integer": "not whole",
+    "link": "without a QID",
+    "maximum": "too large",
+    "minimum": "too small",
+    "placeholder": "a word such as 'country'",
+    "stop": "on the relation's stop list",
+    "subject": "the subject itself",
+}
+"""Why an object is dropped, in words; the other rules are words already."""
+
+
 def losses(edition: Edition, candidates: CandidateSet) -> list[Dropped]:
     """Return named objects that cannot be submitted, each once: dropped by a rule, or without a link."""
     unlinked = [Dropped(candidate.text, "link") for candidate in candidates.candidates if not edition.value(candidate)]
@@ -107,6 +120,8 @@ def candidate_rows(sets: Iterable[CandidateSet]) -> bytes:
         head = _JSON.encode(_row(item.query))[:-1]
         spent = not item.candidates and State.DROPPED in item.draws and State.ABSTAINED not in item.draws
         tail = ', "pooled": true' + ', "dropped": true' * spent
+        if item.dropped:
+            tail += f', "dropped_objects": {_JSON.encode([*dict.fromkeys(item.dropped)])}'
         rows.append(f'{head}, "candidates": [{", ".join(_proposals(item))}]{tail}}}\n')
     return "".join(rows).encode("utf-8", "backslashreplace")
 

@@ -38,7 +38,7 @@ class Difference:
 
     low, high: the 95 % interval; None if a relation has only one row.
     p: p-value of the sign-flip test.
-    corrected: p after Holm's correction, over all relations or over all runs that are compared with the first.
+    corrected: p after Holm's correction, over all relations or over all pairs of runs.
     won, lost: numbers of rows on which the second run scores higher or lower.
     """
 
@@ -134,12 +134,16 @@ def shown_p(p: float) -> str:
 
 
 def compare(
-    edition: Edition, gold: Mapping[Pair, Any], runs: Sequence[SavedRun], names: Mapping[str, str] | None = None
+    edition: Edition,
+    gold: Mapping[Pair, Any],
+    runs: Sequence[SavedRun],
+    names: Mapping[str, str] | None = None,
+    baselines: int = 1,
 ) -> list[Comparison]:
-    """Compare each further run with the first run, on the gold queries that at least one run answers.
+    """Compare each of the first runs with all runs after it, on the gold queries that at least one run answers.
 
-    names: id -> name, for the changed rows. Raise InputError if no gold query is answered, or if a run lacks a query
-    and the edition's official script requires every query.
+    baselines: number of these first runs. names: id -> name, for the changed rows. Raise InputError if no gold query is
+    answered, or if a run lacks a query and the edition's official script requires every query.
     """
     answers = [_asked(run, edition, gold) for run in runs]
     asked = {pair: objects for pair, objects in gold.items() if any(pair in given for given in answers)}
@@ -151,16 +155,16 @@ def compare(
     rows = [dict(evaluate(column, labels, edition, rows=True).table.rows) for column in columns]
     called = distinct_names(runs)
     macro = edition.metric.average == "relation"
-    further = zip(called[1:], rows[1:], strict=True)
-    pairs = [paired(called[0], name, rows[0], scores, macro) for name, scores in further]
+    places = [(one, other) for one in range(baselines) for other in range(one + 1, len(runs))]
+    pairs = [paired(called[one], called[other], rows[one], rows[other], macro) for one, other in places]
     corrected = holm([pair.overall.p for pair in pairs])
     return [
         replace(
             pair,
             overall=replace(pair.overall, corrected=p),
-            changed=changed((rows[0], scores), (answers[0], given), asked, names or {}),
+            changed=changed((rows[one], rows[other]), (answers[one], answers[other]), asked, names or {}),
         )
-        for pair, p, scores, given in zip(pairs, corrected, rows[1:], answers[1:], strict=True)
+        for pair, p, (one, other) in zip(pairs, corrected, places, strict=True)
     ]
 
 
@@ -181,7 +185,11 @@ def changed(
     """Return the rows on which two runs score differently, the largest differences first."""
 
     def texts(objects: Any) -> tuple[str, ...]:
-        return tuple(_text(item, names) for item in objects) if isinstance(objects, list | tuple) else (str(objects),)
+        return (
+            tuple(_text(item, names) for item in objects if item)
+            if isinstance(objects, list | tuple)
+            else (str(objects),)
+        )
 
     made = [
         ChangedRow(*pair, one.f1, other.f1, *(texts(given.get(pair, ())) for given in (*answers, gold)))

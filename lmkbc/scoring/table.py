@@ -53,7 +53,7 @@ class ScoreColumn(NamedTuple):
     label: heading in official tables. kind: "macro" is averaged over relations by editions that do so. official:
     whether the official table has it "always", only if it is "detailed", or "never". tile: name in the overall figures
     of a page. page: heading in a page's table, beside the macro columns, which a page always has. digits: decimals on a
-    page. name: the figure of a `Summary`.
+    page. of_kept: whether it is undefined if nothing is kept. name: the figure of a `Summary`.
     """
 
     label: str
@@ -62,6 +62,7 @@ class ScoreColumn(NamedTuple):
     tile: str = ""
     page: str = ""
     digits: int = 3
+    of_kept: bool = False
     name: str = ""
 
     @property
@@ -74,15 +75,19 @@ class ScoreColumn(NamedTuple):
 class Summary:
     """Figures of the score table for one relation, or overall; each declares its column."""
 
-    p: Annotated[float, ScoreColumn("P", "macro", "always", tile="macro precision")]
+    p: Annotated[float, ScoreColumn("P", "macro", "always", tile="macro precision", of_kept=True)]
     r: Annotated[float, ScoreColumn("R", "macro", "always", tile="macro recall")]
     f1: Annotated[float, ScoreColumn("F1", "macro", "always", tile="macro-F1")]
-    micro_p: Annotated[float, ScoreColumn("micro P", "micro")]
+    micro_p: Annotated[float, ScoreColumn("micro P", "micro", of_kept=True)]
     micro_r: Annotated[float, ScoreColumn("micro R", "micro")]
     micro_f1: Annotated[float, ScoreColumn("micro F1", "micro", tile="micro-F1")]
     average_predictions: Annotated[float, ScoreColumn("avg. preds", "count", page="kept per query", digits=2)]
     empty_predictions: Annotated[int, ScoreColumn("empty", "count", page="empty answers", digits=0)]
     rows: int
+
+    def shown(self, column: ScoreColumn) -> float | None:
+        """Return the figure of a column for a table; None for the precision of nothing, which counts as 1."""
+        return None if column.of_kept and not self.average_predictions else getattr(self, column.name)
 
 
 COLUMNS: list[ScoreColumn] = [

@@ -82,7 +82,7 @@ class Fallback(Rule):
         return kept if kept.failed or kept.objects else self.then.select(candidates)
 
 
-Combine = Literal["veto", "product"]
+Combine = Literal["veto", "product", "mean"]
 LEAST = 0.5
 """Lowest verification score that passes a veto."""
 
@@ -92,12 +92,19 @@ class Verified(Rule):
     """Change scores by verification scores, then select as `inner` does. Only this rule uses verification scores.
 
     combine: "veto" drops candidates with a verification score below `LEAST` (fact probing, Alivanistos et al. 2022).
-    "product" multiplies the two scores. Candidates without a verification score stay as they are.
+    "product" multiplies the two scores. "mean" is their mean, with `weight` for the verification score (dukesun99
+    2026). Candidates without a verification score stay as they are.
     """
 
     name: ClassVar[str] = "verified"
     inner: Rule
     combine: Combine = "veto"
+    weight: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Raise InputError for a weight that is no share."""
+        if not 0 <= self.weight <= 1:
+            raise InputError(f"weight of rule verified is {self.weight}: give a share in [0, 1]")
 
     @property
     def reads_verification(self) -> bool:
@@ -106,10 +113,10 @@ class Verified(Rule):
 
     def select(self, candidates: CandidateSet) -> Prediction:
         """Return the selection of the inner rule from the verified candidates."""
-        return self.inner.select(with_verification(candidates, self.combine))
+        return self.inner.select(with_verification(candidates, self.combine, self.weight))
 
 
-def with_verification(candidates: CandidateSet, combine: Combine) -> CandidateSet:
+def with_verification(candidates: CandidateSet, combine: Combine, weight: float = 0.5) -> CandidateSet:
     """Return the set with scores changed by verification scores, best first."""
     made: list[Candidate] = []
     for one in candidates.candidates:
@@ -117,6 +124,8 @@ def with_verification(candidates: CandidateSet, combine: Combine) -> CandidateSe
             made.append(one)
         elif combine == "product":
             made.append(structs.replace(one, score=one.score * one.verification))
+        elif combine == "mean":
+            made.append(structs.replace(one, score=(1 - weight) * one.score + weight * one.verification))
     return replace(candidates, candidates=tuple(sorted(made, key=lambda candidate: -candidate.score)))
 
 

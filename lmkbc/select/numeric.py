@@ -1,7 +1,7 @@
 """Numbers from many votes: the one or few numbers that most draws support.
 
-There is no mean, since one wild draw would move it out of the official tolerance. The aggregations are those of the
-LM-KBC 2026 systems. The weight of a vote is the score of its candidate.
+There is no mean of all votes, since one wild draw would move it out of the official tolerance. The aggregations are
+those of the LM-KBC 2026 systems. The weight of a vote is the score of its candidate.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -99,20 +99,26 @@ class Ball(NumericRule):
 
     The support of a vote is the weight of the votes around it, each with its own tolerance, as the scorer applies it to
     gold. Among the votes with most support, take the smallest. Answer the median of its supporters, if that keeps all
-    of them. upper: whether to answer the upper of two middle supporters, whatever that keeps (dukesun99 2026).
+    of them. take: another number of the supporters, whatever it keeps: the "upper" of the two in the middle, their
+    "mean", or the "highest" (dukesun99, madalinmdv 2026). support: with less support than this, nothing is answered.
     """
 
     name: ClassVar[str] = "ball"
     tolerance: float = 0.05
-    upper: bool = False
+    take: Literal["median", "upper", "mean", "highest"] = "median"
+    support: float = 0.0
 
     def points(self, values: Floats, weights: Floats) -> Sequence[float]:
         """Return the vote with most support, or the median of its supporters."""
         support = [math.fsum(weights[self._near(vote, values)]) for vote in values]
         best = next(place for place, weight in enumerate(support) if weight >= max(support) - 1e-12)
+        if support[best] < self.support - 1e-9:
+            return ()
         near = self._near(values[best], values)
-        if self.upper:
+        if self.take == "upper":
             return (-weighted_quantile(-values[near][::-1], weights[near][::-1], 0.5),)
+        if self.take != "median":
+            return (_taken(self.take, values[near], weights[near]),)
         middle = quantile_between(values[near], weights[near], 0.5)
         keeps = math.fsum(weights[self._near(middle, values)]) >= support[best] - 1e-12
         return (middle if keeps else float(values[best]),)
@@ -126,19 +132,22 @@ class Ball(NumericRule):
 class LogCluster(NumericRule):
     """Median of the heaviest cluster, by single linkage in log10 (thylinao1 2026: width .05, a window of 12 %).
 
-    between: whether a median between two votes is their exact mean; else it is the lower vote.
+    between: whether a median between two votes is their exact mean; else it is the lower vote. take: another number of
+    the cluster (dukesun99 2026: the highest).
     """
 
     name: ClassVar[str] = "log-cluster"
     width: float = 0.05
     between: bool = False
+    take: Literal["median", "mean", "highest"] = "median"
 
     def points(self, values: Floats, weights: Floats) -> Sequence[float]:
         """Return the median of the heaviest cluster; a gap wider than `width` separates clusters."""
         cuts = np.flatnonzero(np.diff(np.log10(values)) > self.width) + 1
         pieces = zip(np.split(values, cuts), np.split(weights, cuts), strict=True)
         median = quantile_between if self.between else weighted_quantile
-        return (median(*max(pieces, key=lambda piece: piece[1].sum()), 0.5),)
+        heaviest = max(pieces, key=lambda piece: piece[1].sum())
+        return (median(*heaviest, 0.5) if self.take == "median" else _taken(self.take, *heaviest),)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,6 +194,11 @@ class ExpectedScore(NumericRule):
         gains = [math.fsum(covered[:k]) * 2 / (k + 1) for k in range(1, len(chosen) + 1)]
         best = next((k for k, gain in enumerate(gains, start=1) if gain >= max(gains) - 1e-12), 0)
         return chosen[:best]
+
+
+def _taken(which: str, values: Floats, weights: Floats) -> float:
+    """Return the weighted mean of sorted values, or the highest of them."""
+    return float(values[-1]) if which == "highest" else float(np.average(values, weights=weights))
 
 
 def weighted_quantile(values: Floats, weights: Floats, quantile: float) -> float:

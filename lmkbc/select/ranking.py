@@ -57,7 +57,7 @@ class Ranking:
     @cached_property
     def best(self) -> Floats:
         """Return the best object's score, (n,); 0 if there is no object."""
-        return np.clip(self.scores[:, 0], 0.0, 1.0) if self.scores.shape[1] else np.zeros(len(self.ranked))
+        return np.asarray(self.scores.max(axis=1, initial=0.0))
 
     @cached_property
     def reference(self) -> Floats:

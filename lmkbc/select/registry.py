@@ -48,7 +48,7 @@ def rule_class(name: str) -> type[Rule]:
         return RULES[name]
     if (rule := plugins.load(plugins.RULES, name)) is None:
         known = [*RULES, *plugins.names(plugins.RULES)]
-        raise InputError(f"unknown selection rule {name!r}: {did_you_mean(name, known)}")
+        raise InputError(f"unknown selection rule {name!r}: {did_you_mean(name, known, 'lmkbc rules list')}")
     called = plugins.called(plugins.RULES, name)
     if not (isinstance(rule, type) and issubclass(rule, Rule) and is_dataclass(rule)):
         raise InputError(f"{called} is {rule!r}: it has to be a Rule, and a dataclass")

@@ -18,8 +18,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
 from lmkbc.errors import InputError
-from lmkbc.models.masked.backbone import Backbone
-from lmkbc.models.masked.clozes import subject_of
+from lmkbc.models.masked.backbone import Backbone, subject_of
 from lmkbc.models.masked.forward import BATCH, at_masks, padded, word_vectors
 from lmkbc.models.masked.soft_prompts import SoftPrompt, mask_logits
 from lmkbc.progress import Report, silent

@@ -29,8 +29,7 @@ from lmkbc.models.encoder import MODEL, find_encoder
 from lmkbc.models.masked import vocabulary
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.forward import masked
-from lmkbc.models.masked.heads import Activations, Top, activations, assemble, fold_file
-from lmkbc.models.masked.object_vectors import Entities
+from lmkbc.models.masked.heads import Activations, Entities, Top, activations, assemble, fold_file
 from lmkbc.models.masked.soft_prompts import FILE as PROMPTS
 from lmkbc.models.masked.soft_prompts import SoftPrompt, to_bytes
 from lmkbc.names import folded_key

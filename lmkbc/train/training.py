@@ -21,7 +21,11 @@ from lmkbc.files.atomic import Kind, check_replaceable, with_record, write_direc
 from lmkbc.files.writable import same
 
 if TYPE_CHECKING:
-    from lmkbc.models.masked.object_vectors import Entities
+    from lmkbc.models.masked.heads import Entities
+
+
+TRAINING = {"group": "Training"}
+"""Heading of the help of training commands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +38,12 @@ class TrainingPlan:
     warm-up.
     """
 
-    rate: Annotated[float, Meta(description="Peak learning rate.")]
-    epochs: Annotated[int, Meta(ge=1, description="Passes over the examples.")]
-    batch: Annotated[int, Meta(ge=1, description="Examples per step.")] = 64
+    rate: Annotated[float, Meta(description="Peak learning rate.", extra=TRAINING)]
+    epochs: Annotated[int, Meta(ge=1, description="Passes over the examples.", extra=TRAINING)]
+    batch: Annotated[int, Meta(ge=1, description="Examples per step.", extra=TRAINING)] = 64
     warm_up: float = 0.1
     decay: float = 0.0
-    seed: Annotated[int, Meta(description="Seed of everything random.")] = 0
+    seed: Annotated[int, Meta(description="Seed of everything random.", extra=TRAINING)] = 0
     patience: int = 0
     every: int = 0
     rates: Mapping[str, float] = field(default_factory=dict)
@@ -120,16 +124,18 @@ class Lora:
     with context, without it, and choices among hits.
     """
 
-    rank: Annotated[int, Meta(ge=1, description="Rank of the adapter.")] = 4
-    alpha: Annotated[int, Meta(ge=1, description="Scale of the adapter (alpha; divided by the rank).")] = 16
-    dropout: Annotated[float, Meta(ge=0, le=0.9, description="Dropout of the adapter.")] = 0.05
+    rank: Annotated[int, Meta(ge=1, description="Rank of the adapter.", extra=TRAINING)] = 4
+    alpha: Annotated[
+        int, Meta(ge=1, description="Scale of the adapter (alpha; divided by the rank).", extra=TRAINING)
+    ] = 16
+    dropout: Annotated[float, Meta(ge=0, le=0.9, description="Dropout of the adapter.", extra=TRAINING)] = 0.05
     targets: tuple[str, ...] = ()
-    rate: Annotated[float, Meta(description="Learning rate, constant after the warm-up.")] = 2e-5
-    epochs: Annotated[int, Meta(ge=1, description="Passes over the train split.")] = 3
-    batch: Annotated[int, Meta(ge=1, description="Rows per step.")] = 2
+    rate: Annotated[float, Meta(description="Learning rate, constant after the warm-up.", extra=TRAINING)] = 2e-5
+    epochs: Annotated[int, Meta(ge=1, description="Passes over the train split.", extra=TRAINING)] = 3
+    batch: Annotated[int, Meta(ge=1, description="Rows per step.", extra=TRAINING)] = 2
     warm_up: float = 0.03
     longest: int = 4096
-    seed: Annotated[int, Meta(description="Seed of everything random.")] = 0
+    seed: Annotated[int, Meta(description="Seed of everything random.", extra=TRAINING)] = 0
     every: int = 200
     facts: Annotated[int, Meta(ge=0, description="KAMEL and silver facts per relation to learn too. 0: none.")] = 1000
     mixed: Annotated[bool, Meta(description="Learn rows without context too, and the choice among search hits.")] = (
@@ -178,7 +184,7 @@ def write(
     more: other files, by name. An older model in the directory is replaced. InputError if the directory holds anything
     else.
     """
-    from lmkbc.models.masked.object_vectors import FILE
+    from lmkbc.models.masked.heads import FILE
 
     objects = {} if entities is None else {FILE: entities.to_json()}
     finish(out, {**saved(model, tokenizer), **objects, **(more or {})}, facts)

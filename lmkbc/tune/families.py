@@ -266,7 +266,7 @@ def check_rules(rules: Sequence[str] | None) -> None:
     for name in rules or ():
         if name not in FAMILIES:
             if name not in RULES and name not in plugins.names(plugins.RULES):
-                raise InputError(f"rule {name!r} cannot be tuned: {did_you_mean(name, FAMILIES)}")
+                raise InputError(f"rule {name!r} cannot be tuned: {did_you_mean(name, FAMILIES, 'lmkbc rules list')}")
             grid(name)
 
 

@@ -302,7 +302,7 @@ class Curve:
 def _middle(low: float, high: float) -> float:
     """Return the geometric middle of (low, high] in few digits; `high` if no rounded value fits."""
     if high <= LOWEST:
-        return max(high, 0.0)
+        return high
     middle = math.sqrt(max(low, LOWEST) * high)
     for digits in range(2, 17):
         value = float(f"{middle:.{digits}g}")

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,9 @@ def test_predict_counts_and_shows_them(command: Command, answers: Path, tmp_path
     silent = [row for row in rows if not any(one["object"] for one in row["candidates"])]
     assert sum(bool(row.get("dropped")) for row in rows) == len(silent) - 1 > 100
     assert "dropped" not in rows[1]
+    listed = Counter(rule for row in rows for _, rule in row.get("dropped_objects", ()))
+    listed["link"] = sum(bool(one["object"]) and "id" not in one for row in rows for one in row["candidates"])
+    assert +listed == counts["dropped_objects"]
 
 
 def test_a_run_s_own_candidates_say_so_too(answers: Path, tmp_path: Path) -> None:

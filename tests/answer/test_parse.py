@@ -9,6 +9,7 @@ from growth import in_proportion
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from lmkbc.answer.markup import read_table
 from lmkbc.answer.numbers import read_numbers
 from lmkbc.answer.parse import Parsed, parse, verbatim
 from lmkbc.relation import EntityType, Relation, Shape
@@ -56,6 +57,7 @@ ANSWERS: list[tuple[str, Relation, str, list[str]]] = [
     ("no quotes", BAND, "[Ann Lee, Bo Day]", ["Ann Lee", "Bo Day"]),
     ("missing closing quote", BAND, '["Ann Lee, "Bo Day"]', ["Ann Lee", "Bo Day"]),
     ("missing last quote", BAND, '["Ann Lee", "Bo Day]', ["Ann Lee", "Bo Day"]),
+    ("missing closing quotes", BAND, '["Ann Lee, "Bo Day, "Cy]', ["Ann Lee", "Bo Day", "Cy"]),
     ("the prompt held the opening", BAND, "Ann Lee', 'Bo Day']", ["Ann Lee", "Bo Day"]),
     ("the prompt held the opening, one", BAND, "Ann Lee']", ["Ann Lee"]),
     ("wrong closing bracket", BAND, '["Ann Lee", "Bo Day")', ["Ann Lee", "Bo Day"]),
@@ -120,6 +122,8 @@ ANSWERS: list[tuple[str, Relation, str, list[str]]] = [
     ("name that looks like a denial", BAND, "No Doubt", ["No Doubt"]),
     ("title that looks like a denial", WHOLE, "Unknown Pleasures", ["Unknown Pleasures"]),
     ("symbol that looks like a denial", ELEMENT, '["Na", "Cl"]', ["Na", "Cl"]),
+    ("listed name before others that looks like a denial", ELEMENT, "NA, Xe", ["NA", "Xe"]),
+    ("table without a rule", BAND, "Role | Musician\nVocals | Ann Lee\nDrums | Bo Day", ["Ann Lee", "Bo Day"]),
     ("leading apostrophe", BAND, "'s-Hertogenbosch", ["'s-Hertogenbosch"]),
     ("leading bracket", BAND, "(G)I-DLE", ["(G)I-DLE"]),
     ("hedge", BAND, "Probably Ann Lee", ["Ann Lee"]),
@@ -173,6 +177,7 @@ NOTHING: list[tuple[Relation, str, State]] = [
     (BAND, "The band was founded in Leeds and it has toured for years.", State.UNPARSED),
     (BAND, "The city of Some Subject lies on the 12th river.", State.UNPARSED),
     (BAND, "The Some Subject is a multinational band of Ann Lee, Bo Day and others.", State.UNPARSED),
+    (BAND, "A friend of Some Subject is Ann Lee and has toured with the band for years.", State.UNPARSED),
     (BAND, "The members of Some Subject are not specified.", State.ABSTAINED),
     (BAND, "The members of Some Subject are members of Some Subject.", State.UNPARSED),
     (BAND, '["True"]', State.UNPARSED),
@@ -354,6 +359,10 @@ def test_time_grows_no_faster_than_the_text(fragment: str, asked: Relation) -> N
 
 def test_time_grows_no_faster_than_a_word() -> None:
     assert in_proportion(lambda text: parse(f"{text}:\n\nb", BAND, SUBJECT), "a", 64)
+
+
+def test_an_open_quotation_mark_before_a_very_long_text_opens_no_table() -> None:
+    assert read_table('"' + "x" * 140_000, keys=bool) is None
 
 
 def test_a_long_list_is_kept_whole() -> None:

@@ -1,9 +1,11 @@
 """Draws that were not at their end: what they had come to the end of counts, marked; their last words do not."""
 
+from math import exp
+
 import pytest
 from space import SPACE
 
-from lmkbc.answer.reply import candidates, united
+from lmkbc.answer.reply import _sureness, candidates, united
 from lmkbc.ask.style import PromptStyle
 from lmkbc.models.base import CUT_OFF, Reply
 from lmkbc.select.pool import Pool
@@ -58,6 +60,11 @@ def test_an_id_that_was_cut_off_is_none() -> None:
     assert (names(found), found.draws) == (["Q912"], (State.CUT,))
     whole = drawn("CountryBordersCountry", "Q912, Q10; Q912, not Q0 or Q", "stop", QIDS)
     assert [(one.text, one.id) for one in whole.candidates] == [("Q912", "Q912"), ("Q10", "Q10")]
+
+
+def test_a_text_is_as_sure_as_the_tokens_that_spell_it() -> None:
+    reply = Reply("Mali Chad", logprobs=[("Ma", -1.0), ("li", -2.0), (" ", -9.0), ("Cha", -3.0), ("d", -4.0)])
+    assert [_sureness(text, reply) for text in ("Mali", "Chad")] == [exp(-1.5), exp(-3.5)]
 
 
 def test_no_rounding_makes_a_model_surer_than_sure() -> None:

@@ -45,6 +45,7 @@ def test_what_is_written_is_what_is_named(text: str, null: str, state: State, ob
 
 def test_a_number_is_no_more_than_its_text() -> None:
     assert verbatim("[3]", CHILDREN, "Utopia", "[]").objects == ("3",)
+    assert verbatim('{"value": 3, "unit": "ha"}', CHILDREN, "Utopia", "[]").objects == ("3",)
     assert verbatim('["three"]', CHILDREN, "Utopia", "[]").objects == ("three",)
 
 

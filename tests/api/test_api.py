@@ -127,7 +127,7 @@ def test_what_cannot_be_scored_is_one_sentence(files: Path, given: dict[str, Any
 def test_runs_of_another_split_or_spelling_are_named_as_such(files: Path, tmp_path: Path) -> None:
     train = [json.loads(line) for line in (ROOT / "eval" / "mini" / "train.jsonl").read_text().splitlines()]
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in train))
-    told = "t.jsonl answers train of edition mini, not val of mini: name its edition and split"
+    told = "t.jsonl answers train of edition mini, not val of mini: name edition mini and split train"
     with pytest.raises(lmkbc.InputError, match=told):
         lmkbc.compare(files / "good.jsonl", tmp_path / "t.jsonl", edition="mini")
     with pytest.raises(lmkbc.InputError, match=told):
@@ -171,7 +171,7 @@ def test_tuning_checks_what_it_is_given_before_anything_is_asked(files: Path, tm
         ({"folds": 1}, "at least 2 folds"),
         ({"storage": "mysql://x"}, "storage 'mysql' is not supported"),
         ({"relation": "x"}, "asks for no relation 'x'"),
-        ({"system": "none.toml"}, "unknown system"),
+        ({"system": "none.toml"}, "none.toml does not exist"),
     ):
         with pytest.raises(lmkbc.InputError, match=told):
             lmkbc.tune(**options | given, progress=lambda step, *_: pytest.fail(f"{step} was begun"))

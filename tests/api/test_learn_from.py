@@ -156,7 +156,7 @@ def test_a_report_and_an_audit_show_them_apart(command: Command, answers: Path) 
     command.done("build", *words, "--out", "kb")
     command.done("report", "kb")
     page = Path("kb/report/index.html").read_text()
-    assert "<strong>3</strong> of them stated by labelled rows" in page
+    assert "<strong>3</strong> of them known: stated by labelled rows" in page
     assert page.count("stated by train") == 3
     shown = command.done("audit", "kb", "--known", "val")[0]
     first, second, third = (shown.index(part) for part in (", without what", ", what labelled", ", all facts"))

@@ -13,11 +13,11 @@ from loopback import Files
 from space import SPACE
 
 from lmkbc.ask import wording
+from lmkbc.ask.authors import converted
 from lmkbc.errors import InputError
 from lmkbc.files.places import fetched_frames
 from lmkbc.generate.language_model import LanguageModelSpec
-from lmkbc.generate.masked.masked import Masked
-from lmkbc.generate.masked.preconditions import rewritten
+from lmkbc.generate.masked.masked import Masked, rewritten
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.notes import Notes
 from lmkbc.recipe import make_recipe, read_file, read_recipe
@@ -241,6 +241,21 @@ def test_python_source_becomes_clozes_and_is_not_run(fetch: Command, served: str
     assert texts(spec, Query("Io", "hasArea"), run) == ["Io is as large as [MASK].", "How large? Io is [MASK]."]
     with pytest.raises(InputError, match="no cloze for relation 'awardWonBy' of edition 2026"):
         spec.open(run, Notes())
+
+
+def test_a_text_over_several_lines_keeps_its_white_space() -> None:
+    code = b"""class A:
+    def ask(self):
+        self.text = (
+            'One.\\n\\
+        Two.'
+        )
+        self.more = 1
+"""
+    words = wording.NamedWords(name="self.text = (", lines=((0, 3),), setting="task", relation="hasArea")
+    file = wording.WordFile(format="python", url="https://a.org/ask.py", sha256="0", words=(words,))
+    made = converted(wording.WordingSource(licence="MIT", credit="x", files=(file,)), [code])
+    assert made.frames == {"hasArea": {"task": "One.\n        Two."}}
 
 
 def test_every_bundled_source_is_fetched_without_an_option() -> None:

@@ -64,6 +64,11 @@ def test_drawn_once_per_run_or_anew_per_query() -> None:
     assert each.select(one) != each.select(other)
     assert each.select(one) == ExampleSelector(Shots(method="random", per="query"), TRAIN).select(one)
     assert run.select(one) != ExampleSelector(Shots(method="random", seed=1), TRAIN).select(one)
+    drawn = ExampleSelector(Shots(method="random", per="draw", fit=True), TRAIN)
+    hands = {drawn.select(one, draw=draw) for draw in range(3)}
+    assert len(hands) == 3
+    assert drawn.select(one, draw=2) in hands
+    assert next(drawn.fewer(one, 2)) == drawn.select(one, draw=2)[:-1]
 
 
 def test_whom_the_first_hand_tells_of_is_shown_the_second() -> None:

@@ -10,7 +10,7 @@ import tiny_gguf
 from command import Command
 from telling import Telling
 
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 
 WINDOW, LONG = 8192, 9000
 RANKS = (

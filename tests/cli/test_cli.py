@@ -176,7 +176,7 @@ def test_relations_systems_and_data_are_listed_and_shown(command: Command, tmp_p
     out, _ = command.done("systems", "list")
     rows = {line.split()[0]: line.split()[1:] for line in out.splitlines()}
     counts = [str(len(systems["prop22"][kind])) for kind in ("differs", "shortcuts")]
-    assert rows["prop22"] == ["2022", "text-davinci-002", "0.676", *counts]
+    assert rows["prop22"] == [*systems["prop22"]["summary"].split(), "2022", "0.676", *counts]
     assert rows.keys() - {"system"} == systems.keys()
     assert max(map(len, out.splitlines())) <= 80
     (tmp_path / "my.toml").write_text(command.done("systems", "show", "li22")[0])

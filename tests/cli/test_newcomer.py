@@ -20,8 +20,10 @@ from typer.testing import CliRunner
 
 from lmkbc.api.keywords import keywords
 from lmkbc.cli import COMMANDS, KEPT, build
+from lmkbc.cli.systems import WIDTH
 from lmkbc.cli.typed import made_from, spread
 from lmkbc.run.options import RunOptions
+from lmkbc.select.registry import RULES
 from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -145,6 +147,45 @@ def test_lists_of_commands_cut_no_sentence_short(command: Command, group: str) -
     assert [line for line in commands if line.endswith("...")] == []
 
 
+HEADINGS = ["Options:", "Input:", "Model:", "Selection:", "Output:"]
+
+
+@pytest.mark.parametrize(
+    ("words", "usual", "headings"),
+    [
+        ("predict", "--split --relation --limit --edition --system --model --help", HEADINGS),
+        ("tune", "--split --relation --limit --edition --system --model --help", HEADINGS),
+        ("ask", "--subject-id --edition --system --model --help", ["Arguments:", *HEADINGS]),
+        (
+            "build",
+            "--subjects --out --relation --limit --edition --system --model --help",
+            [*HEADINGS, "Growth:", "Workers:"],
+        ),
+        ("train soft-prompt", "", ["Options:", "Input:", "Output:", "Training:"]),
+        ("submit", "--split --edition --out --data --workspace --help", ["Arguments:", "Options:"]),
+    ],
+)
+def test_the_help_has_the_usual_options_first_and_others_under_headings(
+    command: Command, words: str, usual: str, headings: list[str]
+) -> None:
+    shown, _ = command.done(*words.split(), "--help")
+    assert re.findall(r"^[A-Z][a-z]+:$", shown, re.MULTILINE) == headings
+    first = re.search(r"^Options:\n(.*?)(?:\n\n|\Z)", shown, re.MULTILINE | re.DOTALL)
+    assert first is not None
+    assert not usual or re.findall(r"^  (?:-\w, )?(--[a-z-]+)", first[1], re.MULTILINE) == usual.split()
+    named = re.findall(r"^  (?:-\w, )?(--[a-z-]+)", shown.partition("Example:")[0], re.MULTILINE)
+    assert sorted(named) == sorted(set(named))
+
+
+def test_lists_say_what_rules_and_systems_do(command: Command) -> None:
+    rules = json.loads(command.done("rules", "list", "--json")[0])
+    assert {rule["name"] for rule in rules} == set(RULES)
+    assert all(rule["description"] for rule in rules)
+    systems = json.loads(command.done("systems", "list", "--json")[0])
+    long = [one["name"] for one in systems if not 3 <= len(one["summary"].split()) <= 7 or len(one["summary"]) > WIDTH]
+    assert not long
+
+
 def test_groups_give_way_to_their_options() -> None:
     got: list[object] = []
 
@@ -160,7 +201,7 @@ def test_groups_give_way_to_their_options() -> None:
         got.extend((shared, limit, options))
 
     shown = spread(command)
-    assert list(inspect.signature(shown).parameters) == ["seed", "limit", *RunOptions.__annotations__]
+    assert list(inspect.signature(shown).parameters) == [*RunOptions.__annotations__, "seed", "limit"]
     assert shown.__doc__ == "Do it."
     app = typer.Typer()
     app.command()(shown)

@@ -62,6 +62,7 @@ SCENES: dict[str, dict[str, Any]] = {
     "build": RUN | {"subjects": Path("s.csv"), "out": Path("base"), "limit": 1},
     "tune": RUN | {"split": "val", "limit": 12, "trials": 0, "folds": 2},
     "probe.controls": RUN | {"limit": 12, "trials": 0, "folds": 2},
+    "probe.invented": RUN | {"subjects": 1, "relation": "CountryBordersCountry"},
     "compare": {"runs": [Path("runs/first"), Path("runs/second")]},
     "report": {"run": Path("runs/first")},
     "runs": {"folder": Path("runs")},

@@ -14,6 +14,7 @@ from opened import recipe_file
 from space import SPACE
 
 import lmkbc
+from lmkbc.cli.terminal import show_as
 from lmkbc.scoring.comparison import score_interval
 from lmkbc.scoring.table import RowScore
 
@@ -43,17 +44,17 @@ def answers(path: Path, numbers: range) -> Path:
 
 
 def test_a_run_replaces_a_run_and_keeps_a_persons_own_files(command: Command, tmp_path: Path) -> None:
-    assert command.done(*PREDICT, "--out", "run")[0] == ""
+    command.done(*PREDICT, "--out", "run")
     (tmp_path / "run" / "notes.txt").write_text("mine")
     (tmp_path / "run" / "predictions.zip").write_text("damaged")
-    assert command.done(*PREDICT, "--out", "run")[0] == ""
+    command.done(*PREDICT, "--out", "run")
     assert names(tmp_path / "run") == sorted([*WHOLE, "notes.txt"])
     assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
     assert (tmp_path / "run" / "predictions.zip").read_bytes()[:2] == b"PK"
 
 
 def test_a_limited_run_has_a_name_of_its_own_and_no_zip(command: Command, tmp_path: Path) -> None:
-    assert command.done(*PREDICT)[0] == ""
+    command.done(*PREDICT)
     whole = tmp_path / "submissions" / "mini-val-bl22-empty"
     before = {path.name: path.read_bytes() for path in whole.iterdir()}
     _, told = command.done(*PREDICT, "--limit", 5)
@@ -62,14 +63,10 @@ def test_a_limited_run_has_a_name_of_its_own_and_no_zip(command: Command, tmp_pa
     assert names(part) == [name for name in WHOLE if not name.endswith(".zip")]
     assert (manifest(part)["limit"], manifest(part)["counts"]["queries"]) == (5, 5)
     assert "limit" not in manifest(whole)
-    assert "holds a run of all queries, which one of the first 5 must not replace" in command.fails(
-        *PREDICT, "--limit", 5, "--out", whole
-    )
+    for words, other in (((*PREDICT, "--limit", 5, "--out", whole), "limit"), ((*PREDICT, "--out", part), "limit")):
+        assert f"{words[-1]} holds another run, which is not replaced: other {other}; name" in command.fails(*words)
     assert {path.name: path.read_bytes() for path in whole.iterdir()} == before
-    assert command.done(*PREDICT, "--limit", 6, "--out", part)[0] == ""
-    assert command.done(*PREDICT, "--out", part)[0] == ""
-    assert names(part) == WHOLE
-    assert command.done(*PREDICT, "--limit", 10**6)[0] == ""  # cuts nothing off
+    command.done(*PREDICT, "--limit", 10**6)  # cuts nothing off
     assert names(tmp_path / "submissions") == ["mini-val-bl22-empty", "mini-val-bl22-empty-first5"]
 
 
@@ -91,8 +88,8 @@ def test_a_run_with_failed_queries_keeps_the_rest_and_says_how_to_go_on(command:
     rest = tmp_path / "rest.jsonl"
     rest.write_text("".join(json.dumps(row | {"completions": ["None"]}) + "\n" for row in missing))
     kept = tmp_path / "run" / "candidates.jsonl.gz"
-    assert command.done(*RECORDED, "--from", given, "--from", rest, "--out", "both")[0] == ""
-    assert command.done(*RECORDED, "--from", kept, "--from", rest, "--out", "run")[0] == ""
+    command.done(*RECORDED, "--from", given, "--from", rest, "--out", "both")
+    command.done(*RECORDED, "--from", kept, "--from", rest, "--out", "run")
     assert names(tmp_path / "run") == WHOLE
     both, one = ((tmp_path / name / "predictions.jsonl").read_bytes() for name in ("both", "run"))
     assert both == one
@@ -100,25 +97,49 @@ def test_a_run_with_failed_queries_keeps_the_rest_and_says_how_to_go_on(command:
 
 def test_a_run_with_failed_queries_goes_beside_a_finished_one(command: Command, tmp_path: Path) -> None:
     every, some = answers(tmp_path / "all.jsonl", range(len(QUERIES))), answers(tmp_path / "some.jsonl", range(9))
-    assert command.done(*RECORDED, "--from", every, "--out", "run")[0] == ""
-    for _ in range(2):
-        assert "run-unfinished/missing.jsonl" in command.fails(*RECORDED, "--from", some, "--out", "run", status=1)
-    assert names(tmp_path / "run") == WHOLE
-    assert names(tmp_path / "run-unfinished") == LACKING
-    assert command.done(*RECORDED, "--from", every, "--out", "run-unfinished")[0] == ""
-    assert "name another directory with --out" in command.fails(*RECORDED, "--from", some, "--out", "run", status=1)
-    shown, told = command.done(*RECORDED, "--from", some, "--out", "run", "--failed-as-empty")
+    mine = (*RECORDED, "--from", some, "--out", "run")
+    _, told = command.done(*mine, "--failed-as-empty")
     lacking, first = len(QUERIES) - 9, QUERIES[9]
-    assert shown == ""
     assert (
         f"{lacking} of {len(QUERIES)} queries failed, first ({first.subject!r}, {first.relation!r}); they are "
         "submitted as empty answers; run/missing.jsonl lists them\n"
     ) in told
     assert len((tmp_path / "run" / "missing.jsonl").read_text().splitlines()) == lacking
     assert names(tmp_path / "run") == sorted([*WHOLE, "missing.jsonl"])
+    for _ in range(2):
+        assert "run-unfinished/missing.jsonl" in command.fails(*mine, status=1)
+    assert names(tmp_path / "run") == sorted([*WHOLE, "missing.jsonl"])
+    assert names(tmp_path / "run-unfinished") == LACKING
+    command.done(*RECORDED, "--from", every, "--out", "run-unfinished")
+    assert "run-unfinished-2/missing.jsonl" in command.fails(*mine, status=1)
     assert names(tmp_path / "run-unfinished") == WHOLE
-    assert command.done(*RECORDED, "--from", every, "--out", "run")[0] == ""
-    assert names(tmp_path / "run") == WHOLE
+
+
+def test_a_finished_run_is_replaced_by_the_same_run_alone(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = tmp_path / "mine.toml"
+    recipe_file(recipe, {"component": "prior"}, select={"rule": "expected-f1"})
+    mine = ("predict", "--split", "val", "--edition", "mini", "--system", recipe, "--no-report")
+    first = tmp_path / "submissions" / "mini-val-mine"
+    command.done(*mine, "--note", "the first")
+    command.done(*mine)
+    assert manifest(first)["note"] == "the first"
+    before = {path.name: path.read_bytes() for path in first.iterdir()}
+    recipe_file(recipe, {"component": "prior"}, select={"rule": "cutoff", "threshold": 0.1})
+    for _ in range(2):
+        told = command.done(*mine)[1]
+        assert "submissions/mini-val-mine keeps another run (other recipe.select.rule, " in told
+        assert "submissions/mini-val-mine-2/predictions.zip: " in told
+    assert {path.name: path.read_bytes() for path in first.iterdir()} == before
+    assert names(tmp_path / "submissions") == ["mini-val-mine", "mini-val-mine-2"]
+    assert "other learn_from" in command.fails(*mine, "--learn-from", "none", "--out", "submissions/mini-val-mine-2")
+    found = json.loads(command.done("runs", "--diff", first, f"{first}-2", "--json")[0])
+    assert found["recipe.select.rule"] == ["expected-f1", "cutoff"]
+    assert {*found} == {"recipe.select.rule", "recipe.select.threshold", "selection.how", "note"}
+    monkeypatch.setattr("lmkbc.run.pipeline.Steps.models", ["another"])
+    assert "this one is submissions/mini-val-mine-3\n" in command.done(*mine)[1]
+    assert names(tmp_path / "submissions") == ["mini-val-mine", "mini-val-mine-2", "mini-val-mine-3"]
 
 
 def test_a_run_without_any_answer_has_no_candidates(command: Command, tmp_path: Path) -> None:
@@ -132,9 +153,9 @@ def test_a_run_without_any_answer_has_no_candidates(command: Command, tmp_path: 
 def test_every_score_of_a_run_comes_back(command: Command, tmp_path: Path) -> None:
     for system in ("prior", "naive-bayes"):
         recipe = recipe_file(tmp_path / f"{system}.toml", {"component": system}, select={"rule": "expected-f1"})
-        assert command.done(*PREDICT[:-2], "--system", recipe, "--out", system)[0] == ""
+        command.done(*PREDICT[:-2], "--system", recipe, "--out", system)
         kept = tmp_path / system / "candidates.jsonl.gz"
-        assert command.done(*RECORDED, "--from", kept, "--out", f"{system}-again")[0] == ""
+        command.done(*RECORDED, "--from", kept, "--out", f"{system}-again")
         lines = gzip.decompress(kept.read_bytes())
         assert gzip.decompress((tmp_path / f"{system}-again" / kept.name).read_bytes()) == lines
         assert b'"score"' in lines
@@ -166,7 +187,7 @@ def test_a_zip_lies_beside_its_predictions_and_replaces_zips_alone(command: Comm
     )
 
 
-@pytest.mark.parametrize("words", [("data", "list"), PREDICT], ids=" ".join)
+@pytest.mark.parametrize("words", [("data", "list"), ("predict", "--split", "test", *PREDICT[3:])], ids=" ".join)
 def test_data_that_the_environment_names_and_that_is_absent_is_told(
     words: tuple[str, ...], command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,6 +219,16 @@ def test_runs_are_listed_with_what_they_score(command: Command, folder: Path) ->
     assert (whole["edition"], whole["split"], whole["system"], whole["rules"]) == ("mini", "val", "prior", "untuned")
     assert (rows["test"]["f1"], rows["part <b>"]["part"]) == (None, "first 9")
     assert "whole" in command.done("runs", folder, "--edition", "mini")[0]
+
+
+def test_runs_with_costs_are_drawn(folder: Path, tmp_path: Path) -> None:
+    for place, name in enumerate(("whole", "part <b>")):
+        shutil.copytree(folder / name, tmp_path / name)
+        (tmp_path / name / "timing.json").write_text(json.dumps({"seconds": 1, "usage": {"m": {"cost": place + 0.25}}}))
+        page = lmkbc.runs(tmp_path).write().read_text()
+        assert page.count("<figure") == place
+    assert "F1 against cost" in page
+    assert "part &lt;b&gt;</text>" in page
 
 
 def test_the_page_links_reports_and_escapes_names(folder: Path, tmp_path: Path) -> None:
@@ -238,6 +269,48 @@ def test_evaluate_prints_the_interval(command: Command, folder: Path) -> None:
     shown, _ = command.done("evaluate", folder / "whole", "--interval", "--json")
     low, high = json.loads(shown)["macro_f1_interval"]
     assert 0 < low < high < 1
+
+
+@pytest.mark.parametrize(
+    ("form", "head", "nothing", "some"),
+    [
+        (None, r"relation +P +R +F1", r"PersonHasNoblePrize +- +0\.400 +0\.400", r"Country\w+ +0\.040 "),
+        ("markdown", r"\| relation \| P \|", r"\| PersonHasNoblePrize \| - \| 0\.400 ", r"\| Country\w+ \| 0\.040 "),
+        ("latex", r"relation & P & R & F1 \\\\", r"PersonHasNoblePrize & - & 0\.400 ", r"Country\w+ & 0\.040 "),
+        ("csv", r"relation,P,R,F1", r"PersonHasNoblePrize,,0\.4,", r"Country\w+,0\.0[34]\d{9,},"),
+    ],
+)
+def test_the_precision_of_nothing_is_shown_as_such_in_every_format(
+    form: str | None, head: str, nothing: str, some: str, command: Command, folder: Path
+) -> None:
+    shown, _ = command.done("evaluate", folder / "whole", *(("--format", form) if form else ()))
+    for pattern in (head, nothing, some, r"\*\*\* Average \*\*\*"):
+        assert re.search(pattern, shown), (pattern, shown)
+
+
+def test_names_are_escaped_in_the_formats_of_papers(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = {}
+    for form in ("markdown", "latex"):
+        show_as(form, ["a_b", "n"], [["x|y & 5%\x1b", 0.5]])
+        shown[form] = capsys.readouterr().out.splitlines()
+    assert shown["markdown"] == ["| a_b | n |", "| --- | ---: |", "| x\\|y & 5%\ufffd | 0.500 |"]
+    assert shown["latex"][2::2][:2] == [r"a\_b & n \\", "x|y \\& 5\\%\ufffd & 0.500 \\\\"]
+
+
+def test_a_labelled_run_ends_with_its_score_beside_the_floors(command: Command) -> None:
+    shown, _ = command.done(
+        "predict", "--split", "val", "--edition", "mini", "--system", "prior", "--limit", 30, "--report"
+    )
+    scores = lmkbc.score("submissions/mini-val-prior-first30")
+    assert scores.interval
+    figures = [f"{figure:.3f}" for figure in (scores.f1, *scores.interval)]
+    title, head, own, *floors = (line.split() for line in shown.splitlines())
+    assert (" ".join(title), head[0]) == ("LM-KBC mini, val, the first 30", "run")
+    assert own == ["mini-val-prior-first30", *figures, "30"]
+    assert [line[1:-1] for line in floors] == [
+        ["class", "prior", own[1], "-", "-"],
+        ["all-empty", "file", "0.000", "-", "-"],
+    ]
 
 
 def test_a_run_whose_predictions_were_changed_is_named_everywhere(

@@ -1,4 +1,5 @@
 import json
+import logging
 import re
 import time
 from dataclasses import replace
@@ -42,6 +43,16 @@ def test_on_a_terminal_each_step_has_a_bar_with_its_number_count_and_unit(monkey
         bar.refresh()
     for words in ("1/3", "relations x folds", "tune\N{REPLACEMENT CHARACTER}[2J[red]"):
         assert words in written.getvalue()
+
+
+def test_equal_messages_are_said_once_and_counted_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    log = logging.getLogger("lmkbc.models")
+    with terminal.shown_logs():
+        for name in "ababa":
+            log.warning("%s takes no n", name)
+        log.info("done")
+    told = capsys.readouterr().err.splitlines()
+    assert told == ["a takes no n", "b takes no n", "done", "3 times: a takes no n", "2 times: b takes no n"]
 
 
 def test_without_a_terminal_lines_stand_on_their_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,6 +46,10 @@ def _files(tmp_path: Path, index: Path) -> None:
         (tmp_path / name).write_text(content)
     (tmp_path / "link").symlink_to("empty")
     recipe_file(tmp_path / "rule.toml", {"component": "prior"}, select={"rule": "topk"})
+    recipe_file(tmp_path / "majority.toml", {"component": "prior"}, select={"rule": "majority"})
+    for place in ("made", "base/facts"):
+        (tmp_path / place).mkdir(parents=True)
+    (tmp_path / "made" / "predictions.jsonl").write_text(LINKED)
     shutil.copy(index, tmp_path)
 
 
@@ -53,13 +57,17 @@ def _files(tmp_path: Path, index: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("frobnicate", "no such command 'frobnicate'; see 'lmkbc --help'"),
+        ("frobnicate", "no such command 'frobnicate': 'lmkbc --help' says which there are"),
+        ("predcit", "no such command 'predcit': did you mean 'predict'?"),
+        ("relations lst", "no such command 'lst' (did you mean 'list'?); see"),
+        ("predict --edtion mini", "no such option: --edtion (did you mean --edition?); see"),
+        ("predict val", "no option stands before val: write one, as in --split val; see"),
         ("--frobnicate", "no such option: --frobnicate"),
         ("report", "missing argument 'RUN'; see 'lmkbc report --help'"),
         ("probe kamel", "missing argument 'SOURCE'"),
         ("train mlm", "missing option '--backbone'"),
         ("predict --limit x", "invalid value for '--limit'"),
-        ("predict 'a\x1b[31m'", "unexpected extra argument"),
+        ("predict 'a\x1b[31m'", ": write one, as in --split val; see"),
         ("tune -e mini --rules foo", "rule 'foo' cannot be tuned"),
         ("tune -e mini --system prior --relation foo", "edition mini asks for no relation 'foo'"),
         ("predict -e mini --system answers.jsonl", "answers.jsonl is no recipe: a recipe is a TOML file"),
@@ -157,7 +165,7 @@ def _files(tmp_path: Path, index: Path) -> None:
         ),
         ("'--\u202edne'", "no such option: --\ufffddne; see 'lmkbc --help'"),
         ("predict '--\u202ex'", "no such option: --\ufffdx; see 'lmkbc predict --help'"),
-        ("submit a 'b\u202ec'", "got unexpected extra argument(s) (b\ufffdc)"),
+        ("submit a 'b\u202ec'", "no option stands before b\ufffdc: write one"),
         ("predict -e '\u202e'", "unknown edition '\\u202e'"),
         ("ask Peru borders-of --edition mini", "edition mini asks for no relation 'borders-of'"),
         ("ask Peru borders-of", "unknown relation 'borders-of'"),
@@ -189,6 +197,20 @@ def _files(tmp_path: Path, index: Path) -> None:
         (f"{BUILD} --workers 2", "give --engine ray too"),
         (f"{BUILD} --gpus 1", "give --engine ray too"),
         ("runs folder", "holds no run"),
+        ("runs made", "made holds no run: it is a run itself, so name the folder that it lies in"),
+        ("export made --format csv --out x", "made is a run, not a knowledge base: 'lmkbc report made' shows it"),
+        ("audit made", "made is a run, not a knowledge base"),
+        ("export s.csv --format csv --out x", "s.csv is no directory: give one of 'lmkbc build'"),
+        ("evaluate base", "it is a knowledge base; 'lmkbc report base' shows it"),
+        ("link made", "made is a directory: give a file of it (predictions.jsonl)"),
+        ("predict -s val -e mini --from p.jsonl --out o", "predictions are no answers of a model"),
+        ("predict -s val -e mini --system majority --out o", "unknown system 'majority': 'lmkbc systems list' says"),
+        ("systems check prior --any-model", "are of a server: give --base-url too"),
+        ("systems check absent.toml", "absent.toml does not exist: check the path"),
+        ("systems check majority.toml", "unknown selection rule 'majority': 'lmkbc rules list' says"),
+        ("tune -e mini --system prior --rules majority --no-write", "cannot be tuned: 'lmkbc rules list' says"),
+        ("relations show majority", "unknown relation 'majority': 'lmkbc relations list' says"),
+        ("link p.jsonl --edition mini", "give --contact, or set LMKBC_CONTACT, to your name"),
         ("runs . --edition 2031", "unknown edition"),
     ],
 )

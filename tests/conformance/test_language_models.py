@@ -14,9 +14,9 @@ from space import MINI, SPACE
 
 from lmkbc.generate.access import step_model
 from lmkbc.models.answers import CallCounter
-from lmkbc.models.back_ends import BACK_ENDS, LOCAL
 from lmkbc.models.base import LanguageModel
 from lmkbc.models.plain_questions import paragraphs, texts, word_log_probabilities
+from lmkbc.models.reference import BACK_ENDS, LOCAL
 from lmkbc.notes import Notes
 from lmkbc.run.options import Servers
 from lmkbc.run.run import Run

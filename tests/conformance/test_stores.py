@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from lmkbc.cli import build
 from lmkbc.errors import InputError
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 from lmkbc.models.base import Call
 from lmkbc.models.store_place import Database, Place
 

@@ -11,7 +11,7 @@ from lmkbc.errors import InputError
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.index_sources import build_index
 from lmkbc.link.search import Cache
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 
 
 def an_index(path: Path) -> None:

@@ -14,7 +14,7 @@ from lmkbc.ask.plan import PromptBuilder
 from lmkbc.errors import InputError
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.generate.verify import Verifying
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 from lmkbc.models.local.decode import Completion, Decoding
 from lmkbc.models.local.model import CausalModel
 from lmkbc.recipe import Recipe

@@ -139,26 +139,6 @@ def test_seeds_count_up_over_the_draws(chat: Chat) -> None:
     assert [(body["seed"], body.get("n")) for body in server.requests] == [(40, None), (41, None), (42, None)]
 
 
-def test_a_schema_is_sent_and_kept(chat: Chat) -> None:
-    with Loopback(lambda _: '{"objects": ["Chile", "Peru"]}') as server:
-        generator = chat(server, schema=True)
-        found = run(generator, queries(1))
-    sent = server.requests[0]["response_format"]["json_schema"]["schema"]
-    assert sent["properties"]["objects"]["items"] == {"type": "string"}
-    assert [c.text for c in found["land 0"].candidates] == ["Chile", "Peru"]
-    assert not any("schema" in remark for remark in generator.notes.remarks)
-
-
-@pytest.mark.parametrize("habit", [{}, {"rejects": ("response_format",)}])
-def test_a_schema_that_the_server_does_not_keep_costs_no_answer(chat: Chat, habit: dict[str, Any]) -> None:
-    with Loopback(lambda _: "Chile and Peru", **habit) as server:
-        generator = chat(server, schema=True)
-        found = run(generator, queries(2))
-    assert all([c.text for c in one.candidates] == ["Chile", "Peru"] for one in found.values())
-    assert any("2 answers do not keep the JSON schema" in remark for remark in generator.notes.remarks)
-    assert any("takes no response_format" in remark for remark in generator.notes.remarks) == bool(habit)
-
-
 def test_of_an_answer_cut_off_only_whole_objects_count(chat: Chat) -> None:
     with Loopback(lambda _: {"content": '["Spain", "Portu', "finish_reason": "length"}) as server:
         generator = chat(server)

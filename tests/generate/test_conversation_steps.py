@@ -15,7 +15,7 @@ from opened import asks, generators, over_local, recipe_of
 from space import MINI, RELATIONS, SPACE
 
 from lmkbc.ask.plan import PromptBuilder
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 from lmkbc.models.local.decode import Completion, Decoding
 from lmkbc.models.local.model import CausalModel
 from lmkbc.run.options import Servers
@@ -312,6 +312,75 @@ def test_what_is_fed_on_is_never_interpreted(ask: Ask) -> None:
         lambda text, _: "{subject} {question}" if text.startswith("Tell") else "[]", TWO, {"temperature": 0.0}
     )
     assert asked[-1] == "It is told: {subject} {question} So, Utopia borders:"
+
+
+ROUNDS = ["", "Chad; Mali", "Chad; Mali; Niger; Togo", "Chad; Mali; Niger; Togo; Ghana"]
+"""The names that are shown in each round where nothing bounds them."""
+
+
+@pytest.mark.parametrize(
+    ("expand", "shown", "count"),
+    [
+        ({}, ROUNDS, 5),
+        ({"until_new": 2}, ROUNDS[:3], 5),
+        ({"until_new": 3}, ROUNDS[:2], 4),
+        ({"rounds": 1}, ROUNDS[:2], 4),
+        ({"shown": 1}, ["", "Mali", "Togo", "Ghana"], 5),
+    ],
+)
+def test_a_draw_is_asked_who_else_until_few_are_new(
+    ask: Ask, expand: dict[str, Any], shown: list[str], count: int
+) -> None:
+    said = {"": '["Chad", "Mali"]', "Mali": '["MALI", "Niger", "Togo"]', "Togo": '["Ghana"]'}
+
+    def answer(text: str, draw: int) -> str | None:
+        last = text.partition(">")[0].rpartition("; ")[2].strip("<") if "<" in text else ""
+        return "[]" if draw else said.get(last, "[]")
+
+    prompt = {"ask": "{subject} borders:", "expand": {"ask": "<{found}> {asked}", **expand}}
+    asked, found = ask(answer, prompt, {"samples": 2, "temperature": 1.0})
+    assert asked == ["Utopia borders:", *((f"<{found}> " if found else "") + "Utopia borders:" for found in shown)]
+    assert found.draws == (A, N)  # a draw that has found nothing is not asked again
+    assert list(names(found)) == ["Chad", "Mali", "Niger", "Togo", "Ghana"][:count]
+
+
+def test_a_lost_round_is_a_lost_draw(ask: Ask) -> None:
+    prompt = {"ask": "{subject} borders:", "expand": {"ask": "<{found}> {asked}"}}
+    _, found = ask(lambda text, _: None if "<" in text else '["Chad"]', prompt, {"temperature": 0.0})
+    assert found.failed
+
+
+def test_a_draw_that_names_nothing_is_asked_again_so_often(ask: Ask) -> None:
+    said = {0: "[]", 1: '["Chad"]', 2: "I could not say.", 3: "", 4: '["Mali"]', 5: "[]", 6: '["Togo"]'}
+    asked, found = ask(
+        lambda _, draw: said.get(draw, "[]"),
+        {"ask": "{subject} borders:", "retries": 2},
+        {"samples": 2, "temperature": 1.0},
+    )
+    assert len(asked) == 4
+    assert found.draws == (A, A)
+    assert names(found) == {"Chad": {"1"}, "Mali": {"0"}}
+
+
+@pytest.mark.parametrize(
+    ("first", "count"),
+    [
+        (["[]", "[]", "[]"], 3),
+        (['["Chad"]', '["chad", "Mali"]', '["Chad"]'], 3),
+        (['["100"]', '["104"]', '["97"]'], 3),
+        (['["100"]', '["104"]', '["90"]'], 5),
+        (['["Chad"]', "[]", '["Mali"]'], 5),
+        (['["Chad"]', '["Chad"]', "Hm, who knows."], 5),
+    ],
+)
+def test_further_draws_follow_where_the_first_disagree(ask: Ask, first: list[str], count: int) -> None:
+    asked, found = ask(
+        lambda _, draw: [*first, '["Niger"]', '["Togo"]'][draw],
+        {"ask": "{subject} borders:"},
+        {"samples": 5, "at_first": 3, "temperature": 1.0},
+    )
+    assert (len(asked), len(found.draws)) == (count, count)
+    assert ("Togo" in names(found)) == (count == 5)
 
 
 RECIPE = """

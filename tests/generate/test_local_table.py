@@ -15,7 +15,7 @@ from space import MINI, SPACE
 from lmkbc.errors import InputError
 from lmkbc.generate.access import step_model
 from lmkbc.generate.language_model import LanguageModelSpec
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 from lmkbc.models.local.local_model import LocalModel
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.located import is_local_name
@@ -68,7 +68,7 @@ def test_every_recipe_of_a_server_runs_here(name: str, run: Run, tmp_path: Path)
     for spec in SERVED[name].generate:
         if not isinstance(spec, LanguageModelSpec):
             continue
-        few = {"max_tokens": 4, "samples": 2}
+        few = {"max_tokens": 4, "samples": 2, "at_first": None}
         own = {key: replace(one, sampling=one.sampling | few) for key, one in spec.relations.items()}
         short = replace(spec, sampling=replace(spec.sampling, **few), relations=own)
         for _, generator in short.opened(run, Notes()):
@@ -102,7 +102,6 @@ def test_what_only_a_server_heeds_is_named_once(run: Run, tmp_path: Path) -> Non
     table = {
         "component": "chat",
         "shots": {"k": 0},
-        "schema": True,
         "prices": [1.0, 2.0],
         "limits": {"concurrency": 2},
         "sampling": {"temperature": 0.0, "extra": {"chat_template_kwargs": settings, "repetition_penalty": 1.5}},
@@ -111,7 +110,7 @@ def test_what_only_a_server_heeds_is_named_once(run: Run, tmp_path: Path) -> Non
     _, notes = generated(run, recipe_of(table), QUERIES)
     assert [remark for remark in notes.remarks if "ignored" in remark] == [
         "tiny.gguf runs on this machine: settings that only a server uses are ignored (limits, prices, "
-        "sampling.extra.chat_template_kwargs, sampling.extra.min_p, schema)"
+        "sampling.extra.chat_template_kwargs, sampling.extra.min_p)"
     ]
     kept = [json.loads(line)["call"]["sampling"] for line in Store(tmp_path / "store.sqlite").export()]
     heeded = {(one["max_tokens"], one["repetition_penalty"], one["top_k"]) for one in kept}
@@ -141,7 +140,8 @@ def test_a_step_that_asks_a_server_asks_the_model_here(run: Run) -> None:
     assert notes.remarks == ["tiny.gguf runs on this machine: settings that only a server uses are ignored (extra)"]
 
 
-MODELS = {getattr(spec, "model", "") for one in SERVED.values() for spec in one.generate if spec.component == "chat"}
+PUBLISHED = [one for one in SERVED.values() if one.published]
+MODELS = {getattr(spec, "model", "") for one in PUBLISHED for spec in one.generate if spec.component == "chat"}
 
 
 @pytest.mark.parametrize("model", sorted(MODELS))

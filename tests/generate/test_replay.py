@@ -1,6 +1,7 @@
 """Recorded answers in a model's place: what is recorded is read by the recipe, what is lacking asked or failed."""
 
 import json
+import re
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ from space import MINI, SPACE
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.generate.language_model import LanguageModelSpec
-from lmkbc.generate.replay import shares
+from lmkbc.generate.recorded import shares
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.link.linker import Linking
 from lmkbc.recipe import Recipe, read_recipe
@@ -192,7 +193,8 @@ def chosen_by_prompt(body: dict[str, Any]) -> str:
         "True",
     ]
     said = kinds[zlib.crc32(prompt_of(body).encode()) % len(kinds)]
-    return f"ANSWER: {said}" if "ANSWER:" in prompt_of(body) else said
+    mark = re.search("answer:", prompt_of(body), re.IGNORECASE)
+    return f"{mark[0]} {said}" if mark else said
 
 
 def asks_borders(spec: GeneratorSpec) -> bool:
@@ -204,7 +206,9 @@ def is_replayed(recipe: Recipe) -> bool:
 
 
 RECIPES = {name: read_recipe(SPACE, name) for name in SPACE.system_names()}
-REPLAYED = {name: recipe for name, recipe in RECIPES.items() if is_replayed(recipe)}
+OWN = ("few-shot", "few-shot-samples")
+"""Recipes that begin with a model of this machine, which answers what no file does."""
+REPLAYED = {name: recipe for name, recipe in RECIPES.items() if is_replayed(recipe) and name not in OWN}
 
 
 @pytest.mark.parametrize("name", REPLAYED)

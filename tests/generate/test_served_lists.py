@@ -12,7 +12,7 @@ from space import MINI, SPACE
 from telling import Telling
 
 from lmkbc.errors import InputError
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 from lmkbc.run.options import Servers
 from lmkbc.run.run import Run
 from lmkbc.types import Query, State

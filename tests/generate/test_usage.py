@@ -1,6 +1,7 @@
 """Usage of a local run: `timing.json` against a count by hand, for answers, closed lists, verdicts and stored ones."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from space import MINI, RELATIONS, SPACE, TRAIN
 
 from lmkbc.ask.plan import PromptBuilder
 from lmkbc.generate.access import local_model
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 from lmkbc.models.base import Prompt
 from lmkbc.models.local import decode as decode_module
 from lmkbc.models.local.local_model import LocalModel
@@ -98,8 +99,10 @@ def test_timing_json_tells_what_a_local_model_was_asked(command: Command, tiny: 
 
 def used(tiny: Path, tmp_path: Path, **settings: Any) -> dict[str, Any]:
     run = Run(workspace=SPACE, edition=MINI, servers=Servers(store=tmp_path / "s.sqlite"))
-    found = propose(run, recipe_of({"component": "causal", "model": str(tiny), **ASKS, **settings}, name="x"), QUERIES)
-    usage: dict[str, Any] = found.usage["causal"]
+    recipe, steps = recipe_of({"component": "causal", "model": str(tiny), **ASKS, **settings}, name="x"), list[str]()
+    found = propose(run, recipe, QUERIES, lambda step, *_: steps.append(step))
+    counts = map(int, re.findall(r"\(queries, (\d+) answers", " ".join(steps)))
+    usage: dict[str, Any] = found.usage["causal"] | {"told": max(counts, default=0)}
     return usage
 
 
@@ -110,10 +113,12 @@ def test_closed_lists_and_verdicts_are_counted(tiny: Path, tmp_path: Path) -> No
     assert closed["prompt_tokens"] == counted(model, [prompt.text for prompt in prompts(QUERIES)])[0]
     again = used(tiny, tmp_path, ranking={"objects": 5, "calibration": "nothing"})
     assert (again["calls"], again["from_store"]) == (0, len(QUERIES))
+    assert (closed["told"], again["told"]) == (len(QUERIES), 0)
     assert again["saved_by_store"] == again["prompt_tokens"] == closed["prompt_tokens"]
     plain = used(tiny, tmp_path)
     judged = used(tiny, tmp_path, verify={"variants": ["statement"]})
     assert judged["from_store"] == plain["calls"]  # the answers; the verdicts are new
+    assert (plain["told"], judged["told"]) == (len(QUERIES), judged["calls"])
     assert judged["calls"] > 0
 
 
@@ -128,7 +133,7 @@ def test_a_step_s_own_questions_are_counted_where_it_says(tmp_path: Path) -> Non
         "calls": 2,
         "prompt_tokens": 4 + 5 + 4,
         "from_store": 1,
-        "saved_by_store": 4,
+        "saved_by_store": 4 + 4,
     }
     assert other.usage["calls"] == 1
     store.close()

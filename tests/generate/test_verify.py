@@ -13,7 +13,7 @@ from writing import Writing
 from lmkbc.ask.examples import ExampleSelector, Shots
 from lmkbc.errors import InputError
 from lmkbc.generate.verify import Check, FactCheck
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 from lmkbc.models.base import Prompt
 from lmkbc.models.local.local_model import LocalModel
 from lmkbc.models.local.model import CausalModel
@@ -85,6 +85,18 @@ def test_truth_stands_beside_the_score_and_nothing_is_left_alone() -> None:
     assert len(scorer.asked) == 3
     (found,) = check(Knowing(), by="text").verify([one("France", "Spain", "Peru")])  # the share of clear draws
     assert truths(found) == {"Spain": 0.75, "Peru": 0.0}
+
+
+def test_what_the_model_affirms_of_placebos_too_is_subtracted() -> None:
+    scorer = Knowing()
+    (france,) = check(scorer, shots=0, placebos=2).verify([one("France", "Spain", "Peru")])
+    odds = math.log(0.75 / 0.25), math.log(0.1 / 0.9)
+    # Malta, which has no neighbour, comes first; Chile is no placebo of Peru, which it has
+    assert truths(france) == {"Spain": round(1 / (1 + math.exp(odds[1] - odds[0])), 6), "Peru": 0.5}
+    asked = {text.partition("Statement: ")[2].split()[0] for text in scorer.asked if "Peru" in text}
+    assert asked == {"France", "Malta", "Portugal"}
+    (france,) = check(Knowing(silent=True), placebos=2).verify([one("France", "Spain")])
+    assert truths(france) == {"Spain": None}
 
 
 def test_what_is_unclear_stays_unverified_and_is_said(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,8 +1,7 @@
 import pytest
 from writing import Writing
 
-from lmkbc.link.disambiguation import AskModel, HitChoice
-from lmkbc.link.evidence import Hit
+from lmkbc.link.disambiguation import AskModel, Hit, HitChoice
 from lmkbc.relation import Relation
 from lmkbc.types import Query
 

@@ -7,7 +7,7 @@ from rapidfuzz.distance import OSA
 
 from lmkbc.errors import InputError
 from lmkbc.link import wordings
-from lmkbc.link.evidence import Hit
+from lmkbc.link.disambiguation import Hit
 from lmkbc.link.index import AliasIndex, IndexBuilder, IndexEntity
 from lmkbc.link.wordings import key
 
@@ -17,7 +17,7 @@ WORDS = st.text(st.sampled_from("abc d"), min_size=1, max_size=10).map(str.strip
 def build(path: Path, *entities: IndexEntity) -> AliasIndex:
     builder = IndexBuilder(path)
     builder.add(entities, "test")
-    builder.finish("--table t.csv")
+    builder.finish()
     return AliasIndex(path)
 
 

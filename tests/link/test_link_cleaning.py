@@ -3,11 +3,12 @@
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import Command
 
-from lmkbc.link.cleaning import Cleaning, TypeFilter
+from lmkbc.link.cleaning import Cleaning, NameShape, TypeFilter
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.index_sources import build_index
 from lmkbc.relation import Relation
@@ -94,6 +95,27 @@ def test_without_an_index_there_is_nothing_to_tell_kinds_by(command: Command, tm
     assert "name one with --index" in command.fails("predict", "--edition", "mini", "--system", recipe)
     recipe.write_text(RECIPE.format(types='"yes"').replace("recorded", "prior"))
     assert "clean: setting 'types' is 'yes'" in command.fails("predict", "--edition", "mini", "--system", recipe)
+
+
+@pytest.mark.parametrize(
+    ("shape", "kept"),
+    [
+        ({}, "Ada King|al-Battani|Room 7|Émile Zola winner|X Æ A-Xii"),
+        ({"longest": 8}, "Ada King|Room 7"),
+        ({"shortest": 7, "words": 2}, "Ada King|al-Battani"),
+        ({"capital": "name", "digits": False}, "Ada King|Émile Zola winner|X Æ A-Xii"),
+        ({"capital": "words"}, "Ada King|Room 7|X Æ A-Xii"),
+        ({"without": ("WINNER", "emile")}, "Ada King|al-Battani|Room 7|X Æ A-Xii"),
+        ({"only": ("spouses",), "longest": 1}, "Ada King|al-Battani|Room 7|Émile Zola winner|X Æ A-Xii"),
+        ({"only": ("rivers",), "longest": 1}, ""),
+    ],
+)
+def test_names_of_another_shape_are_dropped(relations: dict[str, Relation], shape: dict[str, Any], kept: str) -> None:
+    names = ["Ada King", "al-Battani", "Room 7", "Émile Zola winner", "X Æ A-Xii"]
+    found = CandidateSet(Query("s", "Rivers"), tuple(Candidate(name) for name in names))
+    left = Cleaning(shape=NameShape(**shape)).kept(found, relations["Rivers"])
+    assert "|".join(one.text for one in left.candidates) == kept
+    assert {loss.rule for loss in left.dropped} <= {"name shape"}
 
 
 def test_words_and_ids_that_are_never_an_object_are_dropped(relations: dict[str, Relation]) -> None:

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from stand_in import item
 
 from lmkbc.errors import InputError
-from lmkbc.link.disambiguation import HitChoice
-from lmkbc.link.evidence import Hit, Link
+from lmkbc.link.disambiguation import Hit, HitChoice, Link
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.index_sources import build_index
 from lmkbc.link.linker import Linker, Linking
@@ -243,13 +242,14 @@ def test_no_name_means_a_family_name_unless_one_is_wanted(relations, name: str) 
 
 
 def test_what_the_index_knows_of_a_page_counts_for_train_searches_and_ids(relations, examples, tmp_path) -> None:
-    lines = [json.dumps(item(qid, "Zed", classes=[kind])) for qid, kind in (("Q14369", "Q4167410"), ("Q7", "Q4167836"))]
+    pages = {"Q14369": "Q4167410", "Q1653": "Q4167410", "Q7": "Q4167836"}
+    lines = [json.dumps(item(qid, "Zed", classes=[kind])) for qid, kind in pages.items()]
     (tmp_path / "d.json").write_text("[\n" + ",\n".join(lines) + "\n]\n")
     build_index(tmp_path / "i", dump=tmp_path / "d.json")
     linker = Linker(
         relations, TrainObjects(examples, relations), AliasIndex(tmp_path / "i"), SearchTable({"isar": "Q7"})
     )
-    for text in ("Inn", "Zed", "isar", "Q7"):
+    for text in ("Inn", "Danuube", "Zed", "isar", "Q7"):
         assert one(linker, text, "rivers").id is None
     assert one(linker, "Q7", "rivers").strategy == "a page of a wiki, and no entity"
     assert one(linker, "Q8", "rivers").id == "Q8"

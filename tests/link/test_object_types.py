@@ -4,8 +4,7 @@ from dataclasses import replace
 from space import SPACE
 
 from lmkbc.link import disambiguation
-from lmkbc.link.disambiguation import ObjectType, ObjectTypes, bundled
-from lmkbc.link.evidence import Hit
+from lmkbc.link.disambiguation import Hit, ObjectType, ObjectTypes, bundled
 
 
 def test_the_bundled_table_is_sound() -> None:

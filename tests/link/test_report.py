@@ -82,5 +82,5 @@ def test_explain_shows_every_candidate_with_its_evidence(linker: Linker) -> None
     ]
     link, offers = explain(linker, "Isar (upper)", "rivers")
     assert (link.evidence, link.searched) == ("re-search", "Isar")
-    assert offers[-1].evidence == "search 'Isar'"
+    assert (offers[-1].evidence, offers[-1].chosen) == ("search 'Isar'", True)
     assert explain(linker, "Lech", "rivers")[1] == []

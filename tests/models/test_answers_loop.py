@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from calls import CALL
 
-from lmkbc.models.answer_store import Store
-from lmkbc.models.answers import KeptAnswers
+from lmkbc.models.answers import KeptAnswers, Store
 from lmkbc.models.base import Reply
 
 CALLS = [replace(CALL, draw=draw) for draw in range(6)]

@@ -12,7 +12,7 @@ from lmkbc.errors import LmkbcError
 from lmkbc.models import encoder
 from lmkbc.models.encoder import Encoder, find_encoder
 from lmkbc.models.identity import file_digest
-from lmkbc.models.packaged import ENCODER, Packaged
+from lmkbc.models.located import ENCODER, Packaged
 
 pytestmark = pytest.mark.floats
 

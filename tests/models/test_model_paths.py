@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from loopback import Body, Loopback
 from opened import recipe_file
 
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 from lmkbc.models.identity import file_digest, model_identity, model_name
 
 
@@ -61,7 +61,7 @@ def test_a_run_by_path_writes_name_and_hash_and_no_way(command: Command, tmp_pat
     model = tmp_path / "someones-home" / "tiny.gguf"
     model.parent.mkdir()
     model.write_bytes(b"weights")
-    out, store = tmp_path / "out", tmp_path / "store.sqlite"
+    store = tmp_path / "store.sqlite"
     recipe = recipe_file(tmp_path / "mine.toml", {"component": "chat", "model": str(model)})
 
     def by_path(body: Body, answer: Body) -> None:
@@ -72,6 +72,7 @@ def test_a_run_by_path_writes_name_and_hash_and_no_way(command: Command, tmp_pat
         asked = ["predict", "--edition", "mini", "--split", "val", "--base-url", server.url, "--store", store]
         asked += ["--failed-as-empty"]  # numbers that are none
         for named in (["--system", recipe], ["--system", "bl24", "--model", model]):
+            out = tmp_path / f"out{len(named)}"
             command.done(*asked, *named, "--out", out)
             manifest = json.loads((out / "manifest.json").read_text())
             assert manifest["recipe"]["generate"][0]["model"] in ("tiny.gguf", "meta-llama/Meta-Llama-3-8B-Instruct")

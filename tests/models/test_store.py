@@ -13,7 +13,7 @@ from calls import CALL
 from command import Command
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 from lmkbc.models.base import Call
 
 
@@ -67,7 +67,7 @@ def test_an_export_to_the_screen_cannot_steer_it(command: Command, store: Store)
 OPEN = """
 import sys
 from pathlib import Path
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 from lmkbc.models.base import Call
 Store(Path(sys.argv[1])).put([(Call(model="new", prompt=sys.argv[2]), {"text": sys.argv[2]})])
 """

@@ -15,7 +15,7 @@ from postgres import PASSWORD, Server
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models import store_postgres
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 from lmkbc.models.base import Call
 from lmkbc.models.store_place import Database, default_place, place_of
 

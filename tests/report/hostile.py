@@ -57,11 +57,13 @@ def run(folder: Path, count: int = 60) -> tuple[Path, Path, Path]:
                 {"object": "nowhere", "score": 0.2},
                 {"object": "", "score": 0.1},
             ]
-            candidates.append({**query, "candidates": some, "pooled": True})
+            lost = [[ATTACK, "closed"], ["gone", "no name"]][: place % 3]
+            candidates.append({**query, "candidates": some, "pooled": True, "dropped_objects": lost})
             replies.append({**query, "model": ATTACK, "completions": [ATTACK + "x" * (1_000_000 if place == 1 else 9)]})
     lines(made / "predictions.jsonl", answers)
     lines(made / "candidates.jsonl.gz", candidates)
     told = {"edition": "mini", "split": "val", "system": ATTACK, "recipe": {"model": ATTACK}, "counts": {"queries": 9}}
+    told["counts"]["dropped_objects"] = {"closed": 2 * count, "link": 2 * count}
     (made / "manifest.json").write_text(json.dumps(told))
     (made / "timing.json").write_text(json.dumps({"seconds": 1.5, "usage": {ATTACK: {"calls": 3}}}))
     lines(folder / "gold.jsonl", gold)

@@ -1,5 +1,6 @@
 """The page in a real browser, opened from disk: filters, sorts, opens rows, in both schemes and widths, by keyboard."""
 
+import csv
 import re
 import shutil
 from collections.abc import Iterator
@@ -89,6 +90,24 @@ def test_rows_are_filtered_by_relation_error_and_text(view: ReportView) -> None:
     view.status("120 of 120")
 
 
+def test_a_count_of_dropped_objects_is_a_link_to_their_rows(view: ReportView) -> None:
+    view.page.locator("tr", has_text="outside of the relation's list").locator("a").press("Enter")
+    view.status("80 of 120")
+    assert view.page.locator("#error option:checked").inner_text() == "outside of the relation's list"
+    view.page.locator("#body .open").first.click()
+    lost = view.page.locator("tr.detail table", has_text="Left out before linking").locator("tbody tr").first
+    assert "<script>" in lost.inner_text()
+    assert "outside of the relation's list" in lost.inner_text()
+    view.page.select_option("#error", label="without a QID")
+    view.status("120 of 120")
+
+
+def test_every_link_of_the_contents_leads_to_a_part(view: ReportView) -> None:
+    links = view.page.eval_on_selector_all(".contents a", "all => all.map(one => one.hash)")
+    assert len(links) > 5
+    assert all(view.page.locator(f"h2{link}").count() == 1 for link in links)
+
+
 def test_replies_are_searched_too(view: ReportView) -> None:
     view.page.fill("#search", "7 * 7 }}</script>\u2028xxxxxxxxx")
     view.status("120 of 120")
@@ -173,7 +192,9 @@ def base(browser: Any, knowledge: Path) -> Iterator[ReportView]:
     assert opened.complaints == []
 
 
-@pytest.mark.parametrize(("scheme", "width", "views"), [("light", 390, ("", "#Q9")), ("dark", 1400, ("#Q1032",))])
+@pytest.mark.parametrize(
+    ("scheme", "width", "views"), [("light", 390, ("", "#Q9", "#facts")), ("dark", 1400, ("#Q1032", "#class=person"))]
+)
 def test_a_base_is_accessible(browser: Any, knowledge: Path, scheme: str, width: int, views: tuple[str, ...]) -> None:
     opened = ReportView(browser, knowledge, scheme, width)
     for fragment in views:
@@ -210,6 +231,46 @@ def test_a_name_is_found_and_its_entity_shown_and_the_way_back_leads_to_the_over
     base.page.go_back()
     base.page.locator("#overview").wait_for()
     assert base.page.locator("#entity").is_hidden()
+
+
+def heading(view: ReportView, text: str) -> None:
+    view.page.locator("#entity h3#all", has_text=re.compile(f"^{re.escape(text)}$")).wait_for()
+
+
+def test_all_facts_are_filtered_sorted_and_saved(base: ReportView) -> None:
+    base.page.click(".contents a[href='#facts']")
+    whole = base.page.locator("#overview .tiles strong").first.text_content()
+    heading(base, f"Facts: {whole}")
+    relation, confidence = (base.page.locator("#entity .filters select").nth(at) for at in (0, 2))
+    relation.select_option(index=2)  # country-borders, behind children
+    confidence.select_option(index=3)  # at least 0.7
+    some = base.page.locator("#all").inner_text()
+    assert some.endswith(f" of {whole}")
+    number = int(some.split()[1])
+    base.page.click("#entity thead button:text-is('subject')")
+    rows = base.page.locator("#entity tbody tr")
+    subjects = [rows.nth(at).locator("td").nth(1).inner_text() for at in range(min(number, 50))]
+    assert subjects == sorted(subjects, key=str.casefold)
+    with base.page.expect_download() as saved:
+        base.page.click("text=Download CSV")
+    with saved.value.path().open(newline="", encoding="utf-8") as file:
+        held = list(csv.DictReader(file))
+    assert len(held) == number
+    assert {row["relation"] for row in held} == {"country-borders"}
+    assert {float(row["confidence"]) >= 0.7 for row in held} == {True}
+
+
+def test_a_relation_and_a_class_have_pages(base: ReportView) -> None:
+    base.page.click("#of-relations a[href='#relation=children']")
+    base.page.locator("#entity h2", has_text="children").wait_for()
+    assert base.page.locator("#entity [data-relation]").count() == 1
+    kinds = base.page.locator("#entity tbody tr td:nth-child(3)").all_inner_texts()
+    assert kinds  # numbers
+    base.page.click("#entity p a[href^='#class=']")
+    base.page.locator("#entity h3", has_text="As subjects").wait_for()
+    assert base.page.locator("#entity h2").inner_text() == "person"
+    base.page.go_back()
+    base.page.locator("#entity h2", has_text="children").wait_for()
 
 
 def test_an_entity_of_many_facts_is_shown_in_pages(browser: Any, knowledge: Path) -> None:

@@ -86,7 +86,7 @@ def test_every_fact_has_a_place(made: Any, shown: Path) -> None:
 def test_rows_are_found_by_the_hash_of_their_key_and_names_by_their_beginning(some: list[tuple[str, int]]) -> None:
     made = keys([None] * len(some), [name for name, _ in some])
     columns = {"key": made, "name": [name for name, _ in some], "kind": [kind for _, kind in some]}
-    rest = {"relation": 0, "other": None, "text": "x", "confidence": 0.5, "source": ""}
+    rest = {"relation": 0, "other": None, "text": "x", "confidence": 0.5, "source": "", "known": False}
     rows = pl.DataFrame(columns).with_columns(**{name: pl.lit(value) for name, value in rest.items()}).cast(ROWS)
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         for name, value in (("GROUP", 8), ("PIECE", 2), ("PAGE", 3)):

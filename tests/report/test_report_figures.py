@@ -1,5 +1,7 @@
 """Figures of a page, and what it tells of the questions: prompts, models, tokens and cost."""
 
+import base64
+import gzip
 import json
 import re
 from pathlib import Path
@@ -34,6 +36,11 @@ def test_a_relation_of_few_candidates_has_no_panel() -> None:
     svg = figures.curves(own, {"<b>$_x$</b>": 15}).svg
     assert "<b>" not in svg
     assert "&lt;b&gt;$_x$&lt;/b&gt;" in svg
+
+
+def test_a_relation_whose_candidates_share_a_score_has_no_panel() -> None:
+    alike = scored(*[1] * 4, into=scored(*[1, 0] * 20, score=1.0))
+    assert figures.panels_of({"alike": alike}, ["alike"]) == {}
 
 
 def test_panels_are_bounded() -> None:
@@ -85,6 +92,7 @@ def test_figures_of_nothing_are_left_out_and_floors_are_named(command: Command, 
         command.done("report", run, "--gold", gold, *words)
         page = (run / "report.html").read_text(encoding="utf-8")
         assert tuple(title for title in titles if f"<h3>{title}" in page) == wanted
+        assert page.index('id="relations"') < page.index("<h3>")  # the table first, figures after it
         lines = 2 if words else 3  # of each relation, and of the average
         assert len(re.findall(">below (class prior and )?all-empty file</td>", page)) == lines
 
@@ -109,6 +117,19 @@ def test_a_recipe_s_prompts_are_shown_per_relation_and_escaped(command: Command,
     assert "m, as the recipe words it; subject: subject 000" in made
     assert made.count("&lt;script&gt; subject 000") == len(hostile.RELATIONS)
     assert made.count("<script") == 3
+
+
+def test_every_row_has_its_prompts_checks_included(command: Command, tmp_path: Path) -> None:
+    made = page(command, tmp_path, [CHAT | {"verify": {}}])
+    packed = re.findall(r'class="part">([A-Za-z0-9+/=]+)</script>', made)
+    rows = [row for part in packed for row in json.loads(gzip.decompress(base64.b64decode(part)))["rows"]]
+    for subject, prompts in ((row[0], row[-2]) for row in rows):
+        assert [of for of, _ in prompts] == [
+            f"{part}: m, as the recipe words it" for part in ("question", "verification")
+        ]
+        assert prompts[0][1].endswith(subject[-3:])
+        assert f"{subject[-3:]} shares" in prompts[1][1] or f"{subject[-3:]} plays" in prompts[1][1]
+        assert "{object}" in prompts[1][1]
 
 
 def test_tokens_and_cost_stand_at_the_top(command: Command, tmp_path: Path) -> None:
@@ -140,8 +161,10 @@ def test_recorded_prompts_and_tokens_come_first(command: Command, tmp_path: Path
         {**query, "SubjectEntity": "elsewhere", "prompt": "three"},
     ]
     hostile.lines(tmp_path / "asked.jsonl", rows)
-    found = asked_in([tmp_path / "asked.jsonl"], {("subject 001", hostile.RELATIONS[0])})
-    assert found.models == ("gpt",)
+    assert [(pair[0], model) for pair, model, _ in asked_in([tmp_path / "asked.jsonl"])][1:] == [
+        ("subject 001", "gpt"),
+        ("elsewhere", "gpt"),
+    ]
     made = page(command, tmp_path, [CHAT], "--from", tmp_path / "asked.jsonl")
     assert "gpt, as recorded; subject: subject 001" in made
     assert "one &lt;b&gt;</pre>" in made

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from lmkbc.cli import build
 from lmkbc.errors import InputError
 from lmkbc.generate.recorded_rows import CandidateRow
-from lmkbc.link.evidence import Hit, Link
+from lmkbc.link.disambiguation import Hit, Link
 from lmkbc.link.train_objects import BY_ROWS
 from lmkbc.report import figures
 from lmkbc.report.links import Trace, trace
@@ -246,3 +246,15 @@ def test_the_page_of_a_comparison_is_escaped(command: Command, tmp_path: Path) -
     made = tmp_path / "compare.html"
     command.done("compare", run, other, "--gold", gold, "--html", made)
     assert "<b>" not in made.read_text(encoding="utf-8")
+
+
+def test_a_comparison_has_names_beside_ids_and_colours_where_it_is_significant(
+    command: Command, tmp_path: Path
+) -> None:
+    run, gold, _ = hostile.run(tmp_path, 30)
+    command.done("compare", run, gold, "--gold", gold, "--html", "compare.html")
+    page = (tmp_path / "compare.html").read_text(encoding="utf-8")
+    assert "object 2 (Q502)" in page  # a wrong object, which gold does not name
+    differences = re.findall(r'<td class="n (\w*)">([-+][0-9.]+)</td>', page)
+    assert len(differences) == 3  # two relations and the average
+    assert {side for side, _ in differences} == {"right"}

@@ -2,13 +2,16 @@
 
 import json
 import logging
+import re
 from pathlib import Path
 
 import pytest
+from loopback import Loopback
 from opened import recipe_of
 from space import SPACE
 
 from lmkbc.errors import InputError
+from lmkbc.run.options import Servers
 from lmkbc.run.pipeline import Steps
 from lmkbc.run.run import Run
 from lmkbc.types import Query
@@ -46,3 +49,29 @@ def test_a_file_that_answers_no_query_of_any_block_ends_the_run(block: int, tmp_
     assert all(one.failed for some in opened.over(QUERIES, block=block) for one in some.sets)
     with pytest.raises(InputError, match="answers none of the 5 queries of edition mini, first"):
         opened.ended()
+
+
+def test_progress_counts_new_answers_while_checks_hold_the_queries_back(tmp_path: Path) -> None:
+    table = {"component": "chat", "model": "m", "sampling": {"samples": 3}, "verify": {"by": "text"}}
+    recipe = recipe_of(table, select={"rule": "verified", "inner": {"rule": "cutoff", "threshold": 0.1}})
+    made = list[list[tuple[str, int]]]()
+    heard = list[tuple[str, str]]()
+    with Loopback(lambda body: "True" if "True or False" in str(body) else '["Peru"]') as server:
+        servers = Servers(base_url=server.url, store=tmp_path / "s.sqlite", prices=(1.0, 1000.0), concurrency=1)
+        for _ in range(2):  # the second time, the store has all answers
+            seen = list[tuple[str, int]]()
+            run = Run(workspace=SPACE, edition=SPACE.edition("mini"), servers=servers)
+            given = Steps(
+                run,
+                recipe,
+                lambda step, done, _, seen=seen: seen.append((step, done)),  # type: ignore[misc]
+                lambda query, text: heard.append((query.subject, text)),
+            )
+            list(given.over(QUERIES[:2]))
+            made.append([(re.sub(r"[\d.]+ tokens", "N tokens", step), at) for step, at in seen if "chat" in step])
+    counts = ((3, 0.0301), (6, 0.0602), (7, 0.0703), (8, 0.0804))
+    answered = [f"chat (queries, {count} answers, N tokens/s, cost {cost:.4f})" for count, cost in counts]
+    done = [(answered[-1], 1), (answered[-1], 2)]
+    assert made[0] == [("chat (queries)", 0), *((step, 0) for step in answered), *done]
+    assert made[1] == [("chat (queries)", at) for at in range(3)]
+    assert heard == [(one.subject, '["Peru"]') for one in QUERIES[:2] for _ in range(3)] * 2

@@ -15,12 +15,12 @@ from lmkbc.files.atomic import pieces
 from lmkbc.files.checksum import sha256
 from lmkbc.notes import Passage
 from lmkbc.run import submission
-from lmkbc.run.directory import RunFiles
+from lmkbc.run.directory import RunFiles, asked
 from lmkbc.run.pipeline import Block
 from lmkbc.run.run import Run
 from lmkbc.types import Candidate, CandidateSet, Dropped, Nil, Prediction, Query, Source, State
 
-RUN, RECIPE = Run(workspace=SPACE, edition=MINI, split="val"), recipe_of({"component": "prior"})
+ABOUT = asked(Run(workspace=SPACE, edition=MINI, split="val"), recipe_of({"component": "prior"}), {"how": "so"})
 Row = tuple[CandidateSet, Prediction, list[Passage]]
 
 texts = st.text(max_size=4)
@@ -64,7 +64,7 @@ def written(rows: Sequence[Row], cuts: Sequence[int], *, failed_as_empty: bool) 
             queries = tuple(one.query for one in sets)
             held = {query: some for query, some in zip(queries, found, strict=True) if some}
             files.add(Block(queries, sets, held), predictions)
-        made = files.finished(RUN, RECIPE, {"how": "so"})
+        made = files.finished(ABOUT)
         return {name: b"".join(pieces(content)) for name, content in made.items()}
 
 

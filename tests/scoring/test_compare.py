@@ -93,6 +93,19 @@ def test_more_runs_are_compared_with_the_first_and_corrected(tmp_path: Path, gol
     assert first.overall.corrected == pytest.approx(2 * first.overall.p)
 
 
+def test_each_baseline_is_compared_with_all_runs_after_it(command: Command, tmp_path: Path, gold: Path) -> None:
+    runs = [write(tmp_path / f"{name}.jsonl", everything(count)) for name, count in (("a", 10), ("b", 17), ("c", 30))]
+    words = ("compare", *runs, "--edition", "mini", "--gold", gold)
+    found = json.loads(command.done(*words, "--baselines", 2, "--json")[0])["comparisons"]
+    pairs = {(one["first"][0], one["second"][0]): one["overall"] for one in found}
+    assert {pair: round(part["difference"], 3) for pair, part in pairs.items()} == {
+        ("a", "b"): 0.175,
+        ("a", "c"): 0.5,
+        ("b", "c"): 0.325,
+    }
+    assert "--baselines is 3 of 3 runs" in command.fails(*words, "--baselines", 3)
+
+
 def test_the_command_takes_files_and_zips(command: Command, tmp_path: Path, gold: Path) -> None:
     first, second = write(tmp_path / "a.jsonl", everything(10)), write(tmp_path / "b.jsonl", everything(30))
     with zipfile.ZipFile(tmp_path / "b.zip", "w") as zipped:

@@ -113,6 +113,7 @@ def test_of_all_sources_each_counts_alike(sources: dict[str, dict[str, float]]) 
 
 def test_what_a_source_does_not_say_is_known_to_be_unsaid() -> None:
     ranking = Ranking.of([pooled(a={"x": 1.0}), pooled(b={"": 1.0})])
+    assert ranking.best.tolist() == [1.0, 0.0]
     assert ranking.nil["a:nothing"].tolist() == [0.0, -1.0]
     assert ranking.nil["b:nothing"].tolist() == [-1.0, 1.0]
 

@@ -45,6 +45,24 @@ def test_log_cluster_takes_the_median_of_the_heaviest() -> None:
     assert answer(LogCluster(between=True), votes(**{"1000": 0.5, "1001": 0.5})) == "1000.5"
 
 
+@pytest.mark.parametrize(
+    ("rule", "kept"),
+    [
+        (Ball(take="mean"), "102"),
+        (Ball(take="mean", support=0.6), "102"),
+        (Ball(take="mean", support=0.61), None),
+        (Ball(take="upper"), "104"),
+        (Ball(take="highest"), "104"),
+        (LogCluster(take="highest"), "110"),
+        (LogCluster(take="mean"), "104"),
+    ],
+    ids=repr,
+)
+def test_another_number_of_the_group_is_taken_where_it_has_support(rule: NumericRule, kept: str | None) -> None:
+    found = rule.select(votes(**{"100": 0.3, "104": 0.3, "110": 0.2, "900": 0.2})).objects
+    assert [one.text for one in found] == ([kept] if kept else [])
+
+
 def test_median_quantile() -> None:
     found = votes(**{"1": 0.25, "2": 0.25, "3": 0.25, "4": 0.25})
     assert answer(WeightedMedian(), found) == "2"

@@ -57,6 +57,7 @@ def pooled(*sets: CandidateSet, edition: Edition = STRINGS, **settings: object) 
     return {row["object"]: row["score"] for row in rows(merged)}
 
 
+READ_OF_FIVE = [draws("m", ["Ann", "Bo"], ["Ann"], [], State.UNPARSED, State.TRUNCATED)]
 VOTES = draws("m", ["Ann"], ["Ann"], ["Ann"]), draws("n", ["Bo"])
 CLEANED = replace(draws("m", ["Ann"], ["Ann"]), draws=(State.ANSWERED,) * 4)
 ZOLA = draws("m", ["Émile Zola"], ["emile zola"], ["Émile Zola"])
@@ -65,19 +66,18 @@ ZOLA = draws("m", ["Émile Zola"], ["emile zola"], ["Émile Zola"])
 @pytest.mark.parametrize(
     ("sets", "settings", "shares"),
     [
-        # votes are shares of the draws that spoke
-        (
-            [draws("m", ["Ann", "Bo"], ["Ann"], [], State.UNPARSED, State.TRUNCATED)],
-            {},
-            {"Ann": 0.666667, "Bo": 0.333333, "": 0.333333},
-        ),
+        # votes are shares of the replies, unless shares are of answers alone
+        (READ_OF_FIVE, {}, {"Ann": 0.4, "Bo": 0.2, "": 0.2}),
+        (READ_OF_FIVE, {"of": "answers"}, {"Ann": 0.666667, "Bo": 0.333333, "": 0.333333}),
+        ([draws("m", ["Ann"], State.MISSING)], {}, {"Ann": 1.0}),  # a failed call is no reply
         # the score is the mean over models
         ([scored("m", Ann=0.8, Bo=0.1), scored("n", Ann=0.4, Cy=0.5)], {}, {"Ann": 0.6, "Cy": 0.25, "Bo": 0.05}),
         ([CLEANED], {}, {"Ann": 0.5}),  # an answer that was cleaned away still counts as a source
         (VOTES, {}, {"Ann": 0.5, "Bo": 0.5}),
         (VOTES, {"per": "draw"}, {"Ann": 0.75, "Bo": 0.25}),
         (VOTES, {"weights": {"n": 3}}, {"Bo": 0.75, "Ann": 0.25}),
-        ([draws("m", ["Ann"]), draws("n", State.UNPARSED)], {}, {"Ann": 1.0}),  # a model that failed is left out
+        ([draws("m", ["Ann"])], {"weights": {"m": 0}}, {"Ann": 0.0}),
+        ([draws("m", ["Ann"]), draws("n", State.UNPARSED)], {"of": "answers"}, {"Ann": 1.0}),
         ([ZOLA], {}, {"Émile Zola": 1.0}),  # equal objects merge under the edition's normalisation
         ([ZOLA], {"edition": EDITIONS["2025"]}, {"Émile Zola": 0.666667, "emile zola": 0.333333}),
         ([draws("m", ["1250"], ["1,250"], ["1250.0"], ["1250"])], {}, {"1250": 1.0}),  # numbers merge by value
@@ -85,6 +85,12 @@ ZOLA = draws("m", ["Émile Zola"], ["emile zola"], ["Émile Zola"])
 )
 def test_what_a_pooled_score_is(sets: list[CandidateSet], settings: dict[str, Any], shares: dict[str, float]) -> None:
     assert pooled(*sets, **settings) == shares
+
+
+def test_no_rounding_makes_an_object_surer_than_sure() -> None:
+    named = [[draws(model, ["Ann"])] for model in "mno"]
+    (merged,) = pool(STRINGS, {"weights": {"n": 3, "o": 0.1}}).merge(named)
+    assert merged.candidates[0].score == 1.0
 
 
 def test_where_all_failed_the_query_has_failed() -> None:
@@ -147,7 +153,7 @@ def test_order_is_irrelevant_and_scores_are_shares(models: list, per: str, rando
 def test_votes_for_single_answers_sum_to_one(models: list) -> None:
     singles = [[answer[:1] if isinstance(answer, list) else answer for answer in answers] for answers in models]
     sets = [draws(f"m{index}", *answers) for index, answers in enumerate(singles)]
-    found = pooled(*sets)
+    found = pooled(*sets, of="answers")
     assert sum(found.values()) == pytest.approx(1.0 if found else 0.0, abs=1e-4)
 
 

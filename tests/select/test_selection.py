@@ -90,7 +90,7 @@ def test_scores_of_rules_that_saw_the_split_say_so(command: Command, files: dict
     figures = json.loads(shown)
     seen = f"the rules saw this split; F1 out of fold {figures['cv_macro_f1']:.3f}"
     predict = ("predict", *COMMON, "--from", files["gpt-4"])
-    assert f"tuned: {seen}, so scores" in command(*predict, "--out", "tuned")[2]
+    assert f"LM-KBC mini, val: {seen}\n" in command(*predict, "--out", "tuned")[1]
     shown, _ = command.done("evaluate", "tuned")
     assert shown.splitlines()[0].strip() == f"LM-KBC mini, val: {seen}"
     assert shown.splitlines()[-1].split()[-1] == f"{figures['cv_macro_f1']:.3f}"

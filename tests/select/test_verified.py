@@ -1,5 +1,7 @@
 """The rule that lets verdicts count: what each way of combining does, and that nothing else is touched."""
 
+from typing import Any
+
 import pytest
 
 from lmkbc.select.composed import AbstentionThreshold, Verified, with_verification
@@ -26,12 +28,14 @@ FOUND = candidate_set(
     [
         ({}, {"b": 0.6, "c": 0.5, "d": 0.4}),
         ({"combine": "product"}, {"b": 0.54, "c": 0.5, "d": 0.2, "a": 0.09}),
+        ({"combine": "mean"}, {"b": 0.75, "a": 0.5, "c": 0.5, "d": 0.45}),
+        ({"combine": "mean", "weight": 0.25}, {"a": 0.7, "b": 0.675, "c": 0.5, "d": 0.425}),
     ],
 )
-def test_what_the_verdicts_leave_best_first(table: dict[str, str], left: dict[str, float]) -> None:
+def test_what_the_verdicts_leave_best_first(table: dict[str, Any], left: dict[str, float]) -> None:
     rule = build({"rule": "verified", "inner": {"rule": "top-k", "k": 9}, **table})
     assert isinstance(rule, Verified)
-    heeded = with_verification(FOUND, rule.combine).candidates
+    heeded = with_verification(FOUND, rule.combine, rule.weight).candidates
     assert with_verification(FOUND, rule.combine).nothing == FOUND.nothing
     assert [(one.text, pytest.approx(one.score)) for one in heeded] == list(left.items())
     assert [one.text for one in rule.select(FOUND).objects] == list(left)

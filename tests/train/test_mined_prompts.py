@@ -16,10 +16,9 @@ from space import MINI, SPACE, TRAIN
 from tiny_masked import save
 
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.cloze_settings import ProbeSettings
+from lmkbc.generate.masked.candidates import ProbeSettings
 from lmkbc.generate.masked.masked import Masked, MaskedGenerator
-from lmkbc.models.masked.backbone import load
-from lmkbc.models.masked.clozes import check_template
+from lmkbc.models.masked.backbone import check_template, load
 from lmkbc.run.run import Run
 from lmkbc.run.subset import WHOLE
 from lmkbc.train import mined_prompts

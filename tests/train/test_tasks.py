@@ -12,8 +12,7 @@ from lmkbc.errors import InputError, LmkbcError
 from lmkbc.generate.entity_masked import EntityMasked
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.forward import masked
-from lmkbc.models.masked.heads import Top, assemble, fold_model
-from lmkbc.models.masked.object_vectors import Entities
+from lmkbc.models.masked.heads import Entities, Top, assemble, fold_model
 from lmkbc.models.masked.soft_prompts import FILE, read
 from lmkbc.models.masked.vocabulary import Words
 from lmkbc.relation import Relation

@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerFast
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models.masked.backbone import Backbone
-from lmkbc.models.masked.object_vectors import Entities
+from lmkbc.models.masked.heads import Entities
 from lmkbc.models.masked.soft_prompts import SoftPrompt, read, to_bytes
 from lmkbc.names import folded_key
 from lmkbc.train.cloze_training import IGNORED, precision, rank_loss, train_mlm, train_soft_prompt, verbalised

@@ -131,6 +131,7 @@ def test_a_relation_with_few_rows_keeps_what_many_have_taught() -> None:
     taught = {"bias": -1.0, "score": 2.0, "label_prior": 0.0}
     few, many = (Outcomes(*toy(rows), EDITION) for rows in (1, 60))
     kept, own = (fit_expected_f1(one, np.ones(len(one), dtype=np.bool_), taught, nullable=True) for one in (few, many))
+    assert "best" in own.nothing
     assert abs(kept.weights["score"] - 2.0) < 0.3
     assert abs(own.weights["score"] - kept.weights["score"]) > 0.1
 

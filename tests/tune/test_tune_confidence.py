@@ -70,6 +70,11 @@ def test_a_curve_promises_what_its_interval_allows(made: list[tuple[float, bool]
     assert facts.recall_at(asked) == pytest.approx(found / max(gold[0], 1))
 
 
+def test_two_answers_that_match_one_gold_object_are_no_more_than_all() -> None:
+    facts = Facts(np.array([0.9, 0.8]), np.ones(2, dtype=np.int64), np.zeros(2, dtype=np.int64), np.array([1]))
+    assert (facts.curve().recall, facts.recall_at(PROMISED)) == ((1.0,), 1.0)
+
+
 @pytest.mark.parametrize(
     ("right", "of", "bound"), [(0, 0, 0.0), (0, 9, 0.0), (1, 1, 0.1486), (52, 52, 0.9007), (90, 100, 0.8052)]
 )

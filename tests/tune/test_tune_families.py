@@ -9,7 +9,6 @@ from lmkbc.select.cutoffs import Cutoff, Relative
 from lmkbc.select.numeric import ExpectedScore
 from lmkbc.select.ranking import Mask
 from lmkbc.select.rule import Real, Whole
-from lmkbc.tune import calibrate
 from lmkbc.tune.calibrate import CalibrationData, logistic_fit
 from lmkbc.tune.choice import Compared, shared_family
 from lmkbc.tune.families import Task, check_rules, grid
@@ -31,16 +30,22 @@ def test_a_fit_ends_where_the_gradient_is_zero(seed: int) -> None:
     assert np.abs(gradient).max() < 0.02
 
 
-def test_the_label_prior_of_a_candidate_leaves_out_its_own_score(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_label_prior_of_a_candidate_leaves_out_its_own_score() -> None:
     examples = [example(name, "Q1") for name in ("a", "b", "c", "d")]
     sets = [scored(examples[0], Q1=0.8), scored(examples[1], Q1=0.4, Q2=0.2), *map(scored, examples[2:])]
     data = CalibrationData.of(Outcomes(sets, examples, EDITION), np.ones(4, dtype=np.bool_))
     assert data.columns[LABEL_PRIOR] == pytest.approx(log_label_prior(np.array([0.1, 0.2, 0.0])))
     assert data.label_priors == {"Q1": 0.3, "Q2": 0.05}
     assert data.right.tolist() == [1.0, 1.0, 0.0]
-    monkeypatch.setattr(calibrate, "USUAL", 1)
-    data = CalibrationData.of(Outcomes(sets, examples, EDITION), np.ones(4, dtype=np.bool_))
-    assert data.columns[LABEL_PRIOR] == pytest.approx(log_label_prior(np.array([0.1, 0.2, 0.0]))), "Q2 is rare"
+
+
+def test_the_thirty_most_frequent_names_have_a_label_prior() -> None:
+    examples = [example(name, "Q1") for name in ("a", "b")]
+    sets = [scored(made, **{f"Q{place}": 1 - place / 32 for place in range(31)}) for made in examples]
+    data = CalibrationData.of(Outcomes(sets, examples, EDITION), np.ones(2, dtype=np.bool_))
+    assert list(data.label_priors) == [f"Q{place}" for place in range(30)]
+    priors = [(1 - place / 32) / 2 for place in range(30)]
+    assert data.columns[LABEL_PRIOR] == pytest.approx(log_label_prior(np.array([*priors, 0.0] * 2)))
 
 
 def test_a_grid_has_every_whole_number_and_even_ratios(monkeypatch: pytest.MonkeyPatch) -> None:

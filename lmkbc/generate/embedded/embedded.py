@@ -204,9 +204,9 @@ class EmbeddedGenerator:
             self._vectors.update(zip(new, block["vectors"], strict=True))
 
 
-def array_store(cache: Path | None, *, dry: bool = False) -> ArrayStore:
-    """Return the store of fitted arrays, below a run's cache or the user's. dry: whether it is read only."""
-    return ArrayStore(cache or places.cache_dir() / "embedded", writable=not dry)
+def array_store(cache: Path | None) -> ArrayStore:
+    """Return the store of fitted arrays, below a run's cache or the user's."""
+    return ArrayStore(cache or places.cache_dir() / "embedded")
 
 
 def _rounds(held_out: int | None) -> int:
@@ -275,15 +275,11 @@ class Embedded(GeneratorSpec):
             yield from spec.whole()
 
     def questions(self, run: Run, notes: Notes) -> Iterator[GeneratorQuestions]:
-        """Yield the questions for its hidden states and features, also about labelled rows; nothing is stored."""
+        """Yield the questions for its features, also about labelled rows; hidden states are read at no cost."""
         labelled = [row.query for row in run.labelled]
-        reading = self._reading
-        reader = reading.open(run, notes, array_store(run.cache, dry=True)) if reading else None
         for spec in self._specs:
             for question in spec.questions(run, notes):
                 yield question._replace(ask=_with_first(labelled, question.ask))
-        if reading and reader:
-            yield GeneratorQuestions("states", reading, _with_first(labelled, lambda queries: [reader.read(queries)]))
 
     def open(self, run: Run, notes: Notes) -> Generator:
         """Return the generator."""

@@ -35,6 +35,7 @@ from lmkbc.recipe import Recipe
 from lmkbc.relation import Kind, Relation
 from lmkbc.run.directory import inputs, local_models
 from lmkbc.run.run import Run
+from lmkbc.run.submission import PREDICTIONS
 
 MANIFEST, TIMING, UNFINISHED = "manifest.json", "timing.json", "unfinished"
 """Names of a base's manifest, of the file for what differs from run to run, and of an unfinished build's folder."""
@@ -264,6 +265,13 @@ class Knowledge:
         report: Report = silent,
     ) -> None:
         self.path, self._least, self._limit, self._report = path, least, limit, report
+        if (path / PREDICTIONS).is_file():
+            raise InputError(
+                f"{path} is a run, not a knowledge base: 'lmkbc report {path}' shows it, 'lmkbc evaluate {path}' "
+                "scores it, and 'lmkbc build' makes a base from subjects"
+            )
+        if not path.is_dir():
+            raise InputError(f"{path} is no directory: give one of 'lmkbc build'")
         manifest = read_manifest(path / MANIFEST)
         if manifest is None:
             undone = (path / UNFINISHED / MANIFEST).is_file()

@@ -30,8 +30,10 @@ ROWS: dict[str, Any] = {
     "text": pl.String,
     "confidence": pl.Float64,
     "source": pl.String,
+    "known": pl.Boolean,
 }
-"""Columns of rows by entity. other: key of the other entity, null for a literal. text: its name, or a reason."""
+"""Columns of rows by entity. other: key of the other entity, null for a literal. text: its name, or a reason. known:
+whether labelled rows state the fact."""
 NAMES: dict[str, Any] = {
     "key": pl.String,
     "name": pl.String,
@@ -155,7 +157,7 @@ def _rows(part: pl.DataFrame) -> dict[str, Any]:
     sources = part["source"].unique(maintain_order=True)
     places = {source: at for at, source in enumerate(sources)}
     thousandths = (part["confidence"] * 1000).round().cast(pl.Int64).to_list()
-    columns = _columns(part, "kind", "relation", "other", "text")
+    columns = _columns(part, "kind", "relation", "other", "text", "known")
     return {
         **columns,
         "confidence": thousandths,

@@ -187,9 +187,12 @@ class _Contents:
         return {name: str(value) for name, value in fields.items() if value}
 
     def _described(self) -> list[list[str | None]]:
-        """Return each relation's data for the page's script: name, property, unit, nouns of subject and object."""
+        """Return each relation's data for the page: name, property, unit, nouns of subject and object, definition."""
         relations = self._source.relations.items()
-        return [[name, about.property, about.unit, about.subject, about.object] for name, about in relations]
+        return [
+            [name, about.property, about.unit, about.subject, about.object, about.definition]
+            for name, about in relations
+        ]
 
     def _levels(self) -> list[Counter[str]]:
         """Return counts for each level of a base that was grown; [] for other bases."""
@@ -216,6 +219,7 @@ def _facts(facts: pl.DataFrame, number: int, *, linkable: bool) -> pl.DataFrame:
         source=pl.when(pl.col("stated_by").is_null())
         .then(sources)
         .otherwise(pl.format("{}, stated by {}", sources, rows)),
+        known=pl.col("stated_by").is_not_null(),
     )
 
 
@@ -236,6 +240,7 @@ def _answers(answers: pl.DataFrame, numbers: Mapping[str, int], kind: int) -> pl
         text="reason",
         confidence=pl.lit(None, pl.Float64),
         source=pl.lit(""),
+        known=pl.lit(False),
     )
 
 

@@ -6,12 +6,10 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import NamedTuple
 
 from lmkbc.errors import counted
-from lmkbc.models.answer_store import Store
-from lmkbc.models.answers import KeptAnswers
+from lmkbc.models.answers import KeptAnswers, Store
 from lmkbc.models.base import (
     LOCAL_EXTRAS,
     LOOP,
@@ -30,7 +28,6 @@ from lmkbc.models.base import (
 from lmkbc.models.local.decode import Completion, Decoding
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.server.limits import GUESSED_ANSWER
-from lmkbc.models.thoughts import answer_of
 from lmkbc.notes import Notes
 from lmkbc.types import grouped
 
@@ -48,20 +45,17 @@ ENDS = {
 """Reason of an incomplete answer -> message for the user."""
 
 
-KeptReply = Reply | list[str] | str
-"""Kept form of a reply, or of all draws of a plain prompt; earlier versions kept a single one as a text."""
-
 PLAIN_TOKENS = 128
 """Maximum number of tokens of an answer to a plain prompt, unless the request says another."""
 
 
-class _Draws(NamedTuple):
-    """Draws that are kept under one call: the text that is read, and their numbers in a series from the seed on."""
+class _Draw(NamedTuple):
+    """A draw: its call, the text that is read, and its number in a series from the seed on."""
 
     call: Call
     text: str
     how: Decoding
-    numbers: Sequence[int]
+    number: int
 
 
 class LocalModel:
@@ -125,8 +119,9 @@ class LocalModel:
                 rows = self.model.log_probabilities([call.prompt for call in some], list(map(_options, some)))
                 finite = [[p if math.isfinite(p) else None for p in row] for row in rows]  # JSON has no infinity
                 scores = [row if any(p is not None for p in row) else None for row in finite]
-                answers.keep(dict(zip(places, scores, strict=True)))
-            self.model.replayed([calls[place].prompt for place in answers.stored])
+                self.notes.received(answers.keep(dict(zip(places, scores, strict=True))))
+            for tokens in self.model.encode([calls[place].prompt for place in answers.stored]):
+                self.model.usage.replayed(len(tokens))
         rows = [
             [-math.inf if p is None else p for p in row or [None] * len(choices)]
             for row, choices in zip(answers.found, options, strict=True)
@@ -144,37 +139,35 @@ class LocalModel:
         return [self._fitted(request)[0]]
 
     def calls(self, request: Request, prompt: Prompt) -> list[Call]:
-        """Return a call per draw; a single one for all draws of a plain prompt."""
-        return [draws.call for draws in self._draws(request, prompt, self._text(prompt))]
+        """Return a call per draw."""
+        return [draw.call for draw in self._draws(request, prompt, self._text(prompt))]
 
     def option_calls(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[Call]:
         """Return the call of each prompt. Options that continue a text begin with a space."""
         calls = []
         for prompt, row in zip(prompts, options, strict=True):
-            plain = prompt.form == "plain"
-            spaced = not self._chats if plain else prompt.form == "completion"
-            given = {"words" if plain else "options": [f" {text}" if spaced else text for text in row]}
-            text = self.model.closed(self._text(prompt))
+            plain, text = prompt.form == "plain", self.model.closed(self._text(prompt))
+            spaced = text and (not self._chats if plain else prompt.form == "completion")
+            given = {"words" if plain else "options": [f" {option}" if spaced else option for option in row]}
             calls.append(Call(model=self.name, revision=self.identity, prompt=text, sampling=given))
         return calls
 
-    def kept(self, calls: Sequence[Call]) -> list[list[Reply] | None]:
-        """Return the stored replies of each call."""
-        answers = KeptAnswers(self.store, calls, KeptReply, _is_answer).found
-        return [None if answer is None else _replies(answer) for answer in answers]
+    def kept(self, calls: Sequence[Call]) -> list[Reply | None]:
+        """Return the stored reply of each call."""
+        return self._kept(calls).found
 
     def sizes(self, calls: Sequence[Call]) -> Iterator[tuple[Call, Size]]:
         """Yield the size of the only request for draws of a prompt, in the model's own tokens."""
-        call, how = calls[0], calls[0].sampling
+        call = calls[0]
         text = call.prompt if isinstance(call.prompt, str) else self.model.chat(call.prompt)
         prompt, *options = map(len, self.model.encode([text, *_options(call)]))
-        yield call, Size(1, prompt + sum(options), len(calls) * how.get("draws", 1) * how.get("max_tokens", 0))
+        yield call, Size(1, prompt + sum(options), len(calls) * call.sampling.get("max_tokens", 0))
 
     def _round(
         self, asked: Mapping[Key, Sequence[Request]], ends: Counter[str]
     ) -> Iterator[tuple[Key, list[Response]]]:
         """Yield the responses to the requests of each key as soon as they are complete. ends: counts draws by end."""
-        draws: list[_Draws] = []
+        draws: list[_Draw] = []
         keys: list[Key] = []
         parts: dict[Key, list[tuple[Prompt, range]]] = defaultdict(list)
         for key, requests in asked.items():
@@ -185,42 +178,42 @@ class LocalModel:
                 parts[key].append((prompt, range(len(draws), len(draws) + len(its))))
                 draws += its
                 keys += [key] * len(its)
-        replies: dict[int, Sequence[Reply | None]] = {}
+        replies: dict[int, Reply | None] = {}
         lacking = Counter(keys)
-        for place, answer in self._answers(draws):
-            replies[place] = [None] * len(draws[place].numbers) if answer is None else _replies(answer)
-            ends.update(reply.finish if reply else "window" for reply in replies[place])
+        for place, reply in self._answers(draws):
+            replies[place] = reply
+            ends[reply.finish if reply else "window"] += 1
             lacking[key := keys[place]] -= 1
             if not lacking[key]:
-                yield key, [Response(prompt, [*chain(*map(replies.pop, its))]) for prompt, its in parts[key]]
+                yield key, [Response(prompt, list(map(replies.pop, its))).plain() for prompt, its in parts[key]]
 
-    def _answers(self, draws: Sequence[_Draws]) -> Iterator[tuple[int, KeptReply | None]]:
+    def _kept(self, calls: Sequence[Call]) -> KeptAnswers:
+        return KeptAnswers(self.store, calls, Reply, lambda reply: reply.is_answer)
+
+    def _answers(self, draws: Sequence[_Draw]) -> Iterator[tuple[int, Reply | None]]:
         """Yield the place of each draw with its reply, from the store if possible."""
-        answers = KeptAnswers(self.store, [its.call for its in draws], KeptReply, _is_answer)
-        for place, answer in answers.stored.items():
-            if isinstance(answer, Reply):
-                self.model.usage.replayed(answer.prompt_tokens, answer.completion_tokens)
-            else:
-                self.model.replayed([draws[place].text])
-            yield place, answer
+        answers = self._kept([draw.call for draw in draws])
+        for place, reply in answers.stored.items():
+            self.model.usage.replayed(reply.prompt_tokens, reply.completion_tokens)
+            yield place, reply
         series = grouped(((draws[place].text, draws[place].how), place) for place in answers.missing)
         together: defaultdict[Decoding, list[tuple[str, list[int]]]] = defaultdict(list)
         for (text, how), its in series.items():
-            numbers = [number for place in its for number in draws[place].numbers]
+            numbers = [draws[place].number for place in its]
             together[replace(how, first=min(numbers), draws=max(numbers) + 1 - min(numbers))].append((text, its))
         for how, whole in together.items():
             for start in range(0, len(whole), AT_ONCE):
                 some = whole[start : start + AT_ONCE]
                 for row, completions in self.model.complete([text for text, _ in some], how):
-                    new = {place: _kept(draws[place], completions, how.first) for place in some[row][1]}
-                    yield from answers.keep(new).items()
+                    new = {place: _reply(completions[draws[place].number - how.first]) for place in some[row][1]}
+                    kept = answers.keep(new)
+                    self.notes.received(kept.values())
+                    yield from kept.items()
 
-    def _draws(self, request: Request, prompt: Prompt, text: str) -> list[_Draws]:
-        """Return the draws of a request, by call. text: of the prompt."""
-        plain, how = prompt.form == "plain", self._decoding(request)
-        if plain:
-            call = Call(model=self.name, revision=self.identity, prompt=text, sampling=how.key)
-            return [_Draws(call, text, replace(how, draws=1), request.draws)]
+    def _draws(self, request: Request, prompt: Prompt, text: str) -> list[_Draw]:
+        """Return the draws of a request. text: of the prompt."""
+        how = self._decoding(request)
+        asked = text if prompt.form == "plain" else prompt.text if prompt.form == "completion" else prompt.messages()
         shared = request.draws == tuple(range(how.draws))  # else each draw has its own seed
         draws = []
         for number in request.draws:
@@ -228,13 +221,13 @@ class LocalModel:
             sampling = {name: value for name, value in drawn.key.items() if name not in ("seed", "first", "draws")}
             call = Call(
                 model=self.name,
-                prompt=prompt.text if prompt.form == "completion" else prompt.messages(),
+                prompt=asked,
                 revision=self.identity,
                 sampling=sampling,
                 seed=drawn.seed if how.temperature else None,
                 draw=number if shared else 0,
             )
-            draws.append(_Draws(call, text, drawn, [call.draw]))
+            draws.append(_Draw(call, text, drawn, call.draw))
         return draws
 
     def _decoding(self, request: Request) -> Decoding:
@@ -257,25 +250,6 @@ class LocalModel:
         if prompt.form == "plain":
             return self.model.chat(prompt.messages()) if self._chats else prompt.text
         return self.model.text(prompt)
-
-
-def _kept(draws: _Draws, completions: Sequence[Completion], first: int) -> KeptReply | None:
-    """Return the form in which draws are kept; None if the prompt exceeds the window, or no thought has an end."""
-    row = [completions[number - first] for number in draws.numbers]
-    if draws.call.sampling.get("draws") is None:
-        return _reply(row[0])
-    texts = [None if draw.text is None else answer_of(draw.text) for draw in row]
-    return None if all(text is None for text in texts) else [text or "" for text in texts]
-
-
-def _replies(answer: KeptReply) -> list[Reply]:
-    if isinstance(answer, Reply):
-        return [answer]
-    return list(map(Reply, [answer] if isinstance(answer, str) else answer))
-
-
-def _is_answer(answer: KeptReply) -> bool:
-    return not isinstance(answer, Reply) or answer.is_answer
 
 
 def _options(call: Call) -> list[str]:

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from lmkbc.models.masked.backbone import Backbone
-from lmkbc.models.masked.clozes import Clozes, subject_of
+from lmkbc.models.masked.backbone import Backbone, Clozes, subject_of
 from lmkbc.types import grouped
 
 BATCH = 256

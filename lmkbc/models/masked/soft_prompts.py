@@ -19,8 +19,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from lmkbc.errors import InputError
-from lmkbc.models.masked.backbone import Backbone
-from lmkbc.models.masked.clozes import MASK, SOFT, SUBJECT, Layout, subject_pieces
+from lmkbc.models.masked.backbone import MASK, SOFT, SUBJECT, Backbone, Layout, subject_pieces
 from lmkbc.models.masked.forward import at_masks, padded, word_vectors
 from lmkbc.relation import Relation
 

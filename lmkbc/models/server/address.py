@@ -122,7 +122,7 @@ class Server:
         return model_name(self.model)
 
     def call(self, prompt: Any, sampling: Mapping[str, Any], **how: Any) -> Call:
-        """Return a call to this model. how: schema, seed, draw."""
+        """Return a call to this model. how: seed, draw."""
         revision = self.revision or model_identity(self.model)
         return Call(model=self.name, revision=revision, base_url=self.base_url, prompt=prompt, sampling=sampling, **how)
 

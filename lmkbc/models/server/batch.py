@@ -16,10 +16,10 @@ import msgspec
 
 from lmkbc.errors import LmkbcError
 from lmkbc.http import CallError
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 from lmkbc.models.base import Call, Reply
-from lmkbc.models.server.client import Job, JobClient
 from lmkbc.models.server.limits import estimate, tokens_of
+from lmkbc.models.server.openai_client import ChatClient, Job
 from lmkbc.models.server.refusal import SHOWN, error_in, words
 from lmkbc.models.server.session import Session
 
@@ -67,7 +67,7 @@ class _SentJob(NamedTuple):
 
 async def run(session: Session, store: Store, calls: Iterable[Call]) -> None:
     """Send all calls that the store lacks as jobs, and commit the answers. Calls that a job leaves out stay missing."""
-    if not isinstance(client := session.client, JobClient):
+    if not isinstance(client := session.client, ChatClient):
         raise LmkbcError(f"{client.server.base_url} offers no Batch API: use executor 'calls'")
     missing = {call.key: call for call in calls if session.kept([call]).missing}
     jobs: list[_SentJob] = []
@@ -103,7 +103,7 @@ def _jobs(calls: Sequence[Call], session: Session) -> Iterator[list[_Request]]:
         yield portion
 
 
-async def _sent(client: JobClient, store: Store, requests: Sequence[_Request], guess: tuple[int, int]) -> _SentJob:
+async def _sent(client: ChatClient, store: Store, requests: Sequence[_Request], guess: tuple[int, int]) -> _SentJob:
     """Return the job of some requests: the one noted by a killed run, else a new one."""
     note = "batch " + hashlib.sha256("".join(request.call.key for request in requests).encode()).hexdigest()
     identifier: Any = store.note(note)
@@ -113,7 +113,7 @@ async def _sent(client: JobClient, store: Store, requests: Sequence[_Request], g
     return _SentJob(identifier, note, guess, {request.call.key: request.call for request in requests})
 
 
-async def _answered(session: Session, client: JobClient, store: Store, job: _SentJob) -> tuple[int, int]:
+async def _answered(session: Session, client: ChatClient, store: Store, job: _SentJob) -> tuple[int, int]:
     """Wait for a job's end, commit its answers, and return their tokens."""
     ended = await _ended(client, job.id)
     if ended is None:
@@ -130,7 +130,7 @@ async def _answered(session: Session, client: JobClient, store: Store, job: _Sen
     return tokens_of(replies, job.guess[0]) if replies else (0, 0)
 
 
-async def _ended(client: JobClient, identifier: str) -> Job | None:
+async def _ended(client: ChatClient, identifier: str) -> Job | None:
     """Wait for a job's end, and return it; None if the server does not know it."""
     clock = asyncio.get_running_loop()
     start = clock.time()
@@ -141,7 +141,7 @@ async def _ended(client: JobClient, identifier: str) -> Job | None:
     return job
 
 
-def _commit(session: Session, client: JobClient, calls: Mapping[str, Call], raw: bytes) -> list[Reply]:
+def _commit(session: Session, client: ChatClient, calls: Mapping[str, Call], raw: bytes) -> list[Reply]:
     """Commit the answers in a job's output, and return all replies. Different answers to one call are not committed."""
     replies: list[tuple[Call, Reply]] = []
     for written in dict.fromkeys(raw.splitlines()):

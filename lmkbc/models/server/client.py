@@ -10,8 +10,8 @@ import asyncio
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 from urllib.parse import urljoin, urlsplit
 
@@ -19,12 +19,14 @@ import httpx2
 import msgspec
 import openai
 
-from lmkbc.http import CallError, Pace, by_proxy, connection
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.http import CallError, by_proxy, connection
+from lmkbc.models.answers import Store
 from lmkbc.models.base import Reply
-from lmkbc.models.identity import model_name
-from lmkbc.models.server.address import OF_OPENAI, Defaults, Server
+from lmkbc.models.identity import model_name, same_model
+from lmkbc.models.server.address import AZURE_HOSTS, OF_OPENAI, Defaults, Server
 from lmkbc.models.server.body import TokenReport, decode
-from lmkbc.models.server.limits import Limits
+from lmkbc.models.server.limits import Limits, Window
 from lmkbc.models.server.refusal import (
     SHOWN,
     AbsentError,
@@ -47,27 +49,6 @@ Decode = Callable[[bytes], tuple[str, list[Result]]]
 
 SOON = 10.0
 """Maximum number of seconds for a request of a server's metadata."""
-
-
-@dataclass(frozen=True, slots=True)
-class Description:
-    """Context of a server.
-
-    window: most tokens of prompt and answer together; None if unknown. whole: whether the server refuses a request
-    unless an answer fits at its full length.
-    """
-
-    window: int | None = None
-    whole: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A job of many requests at a server. files: ids of its output, once it has ended. why: reason of a failure."""
-
-    status: str
-    files: Sequence[str] = ()
-    why: str | None = None
 
 
 class ModelClient(ABC):
@@ -114,9 +95,9 @@ class ModelClient(ABC):
         """Return the names of the models that the server lists."""
         return ()
 
-    async def describe(self) -> Description:
+    async def describe(self) -> Window:
         """Return the server's context, as far as the server reports it."""
-        return Description()
+        return Window()
 
     async def slots(self) -> int | None:
         """Return the number of prompts that the server keeps in its cache; None if unknown."""
@@ -172,10 +153,6 @@ class ModelClient(ABC):
             return sdk.post(path, cast_to=httpx2.Response, content=msgspec.json.encode(body), options=JSON)
 
         return self.server.without_key((await self.through(ask, within)).content)
-
-    async def patiently(self, request: Request[Result], within: float | None = None) -> Result:
-        """Return the result of a request, retried after transient failures. Raise errors as `through` does."""
-        return await Pace(self.limits).retrying(lambda: self.through(request, within))
 
     async def through(self, request: Request[Result], within: float | None = None) -> Result:
         """Return the result of a request through the SDK.
@@ -256,17 +233,60 @@ class ModelClient(ABC):
         return served
 
 
-class JobClient(ModelClient):
-    """Client of an API that takes a file of requests as one job, and answers it later."""
+Listings = MutableMapping[str, Sequence[str]]
+"""Server -> models that it lists."""
 
-    @abstractmethod
-    async def send_job(self, lines: bytes, path: str) -> str:
-        """Send a file of requests, and return the job's id. path: where single ones of them would be sent."""
+LISTED = 5
+"""Maximum number of models in an error."""
 
-    @abstractmethod
-    async def job(self, identifier: str) -> Job | None:
-        """Return the state of a job; None if the server does not know it."""
 
-    @abstractmethod
-    async def job_output(self, file: str) -> bytes:
-        """Return a file that a job has written."""
+def as_served(
+    server: Server, open_client: Callable[[], ModelClient], store: Store, listings: Listings, *, offline: bool
+) -> Server:
+    """Return the server with the name of the model that it serves, if the recipe accepts any model.
+
+    An Azure deployment keeps the name that its owner chose. Each server is asked once for the same listings. Offline,
+    its last answer counts; without one, the requested name stays. Raise InputError if it serves several other models.
+    """
+    url = server.base_url
+    if not server.any_model or (urlsplit(url).hostname or "").endswith(AZURE_HOSTS):  # it lists what could be deployed
+        return server
+    note = f"models of {url}"
+    if url not in listings and offline:
+        listings[url] = tuple(store.note(note) or ())
+    elif url not in listings:
+        listings[url] = asyncio.run(_listed(open_client))
+        store.set_note(note, list(listings[url]))
+    return replace(server, model=_chosen(server, listings[url])) if listings[url] else server
+
+
+async def _listed(open_client: Callable[[], ModelClient]) -> tuple[str, ...]:
+    """Return the models that a server lists. Raise LmkbcError if it lists none."""
+    client, reason = open_client(), ""
+    names: Sequence[str] = ()
+    try:
+        names = await client.models()
+    except AbsentError:
+        pass
+    except (CallError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        reason = f" ({error})"
+    finally:
+        better = None if names else await client.elsewhere()
+        await client.close()
+    if not names:
+        raise better or LmkbcError(
+            f"{client.server.base_url} does not tell at /models which model it serves{reason}: "
+            "name the model with --model in place of --any-model"
+        )
+    return tuple(dict.fromkeys(names))
+
+
+def _chosen(server: Server, models: Sequence[str]) -> str:
+    """Return the requested model if the server lists it, else the only one."""
+    if server.model in models:
+        return server.model
+    alike = [model for model in models if same_model(server.model, model)] or models
+    if len(alike) > 1:
+        names = ", ".join(alike[:LISTED]) + (", ..." if len(alike) > LISTED else "")
+        raise InputError(f"{server.base_url} serves {len(alike)} models ({names}): name one of them with --model")
+    return alike[0]

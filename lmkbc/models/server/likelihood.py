@@ -17,14 +17,13 @@ from typing import Any
 import msgspec
 
 from lmkbc.http import CallError
-from lmkbc.models.answer_store import Store
-from lmkbc.models.answers import KeptAnswers
+from lmkbc.models.answers import KeptAnswers, Store
 from lmkbc.models.base import Call, Size
 from lmkbc.models.local.prefixes import Option, Tokens, common, with_options
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import TokenReport
+from lmkbc.models.server.limits import length_of
 from lmkbc.models.server.refusal import RejectedError, ServerError, TooLongError
-from lmkbc.models.server.served import length_of
 from lmkbc.models.server.session import Session
 from lmkbc.notes import Notes
 

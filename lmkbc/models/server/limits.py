@@ -1,21 +1,26 @@
-"""Limits on requests to a server: concurrency, rates and retries."""
+"""Limits on requests to a server: concurrency, rates, retries, and the context that prompt and answer share."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 from lmkbc.http import CallError, Pace, RequestLimits
-from lmkbc.models.base import Reply
+from lmkbc.models.base import Call, Reply
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.body import TokenReport
-from lmkbc.models.server.request import LENGTH
+from lmkbc.models.server.refusal import RejectedError, TooLong, answer_limit
+
+LENGTH = ("max_tokens", "max_completion_tokens")
+"""Fields that limit an answer's length: in general, and for the API's newer models."""
 
 GUESSED_ANSWER = 256
 """Estimated tokens of an answer without a length limit."""
+SLACK = 8
+"""Tokens that are kept free beside a prompt and its answer, since the prompt's are estimated."""
 
 Answer = TypeVar("Answer", Reply, TokenReport)
 Body = Mapping[str, Any]
@@ -55,6 +60,11 @@ def estimate(body: Mapping[str, Any]) -> tuple[int, int]:
     return (text // 4 + 1 if isinstance(prompt, str) else text), answer * body.get("n", 1)
 
 
+def length_of(call: Call) -> tuple[int, int]:
+    """Return the estimated tokens of a prompt, and of its answer at its longest."""
+    return estimate({"prompt" if isinstance(call.prompt, str) else "messages": call.prompt} | dict(call.sampling))
+
+
 def most_tokens(prompt: str | Sequence[Mapping[str, str]]) -> int:
     """Return an upper bound of a prompt's tokens, in vocabularies as small as 50,000, with the marks of chat turns."""
     turns = [prompt] if isinstance(prompt, str) else [turn["content"] for turn in prompt]
@@ -64,6 +74,72 @@ def most_tokens(prompt: str | Sequence[Mapping[str, str]]) -> int:
 def limit_of(body: Mapping[str, Any]) -> int | None:
     """Return the maximum number of tokens of an answer that a request asks for; None without a limit."""
     return next((body[name] for name in LENGTH if body.get(name)), None)
+
+
+@dataclass(slots=True)
+class Window:
+    """Context of a server.
+
+    tokens: maximum number of tokens of prompt and answer together; None if unknown.
+    answer: maximum number of tokens of an answer; None if unknown.
+    whole: whether the server refuses a request unless an answer fits at its full length; else the answer only ends
+    early. The length that is asked for is then reduced to what fits.
+    scale: real tokens per estimated token.
+    reduced: the length of an answer that was to be asked for, and the least that was asked for; None if they agree.
+    """
+
+    tokens: int | None = None
+    answer: int | None = None
+    whole: bool = False
+    scale: float = 1.0
+    reduced: tuple[int, int] | None = None
+
+    def learn_from(self, call: Call, lengths: TooLong | None) -> None:
+        """Take the numbers from a refusal, if it has any."""
+        if lengths is not None:
+            self.tokens = lengths.window or self.tokens
+            if lengths.prompt is not None:
+                self.learn(call, lengths.prompt)
+
+    def learn_limit(self, body: dict[str, Any], refused: RejectedError) -> bool:
+        """Take from a refusal how long an answer may be; return whether a shorter one may be accepted."""
+        asked, prompt = limit_of(body), estimate(body)[0]
+        limit = None if asked is None else answer_limit(asked, refused.said)
+        if asked is None or limit is None:
+            return False
+        if limit.window is None:
+            learnt = replace(self, answer=limit.answer)
+        else:
+            again = self.whole and self.tokens == limit.window
+            scale = limit.prompt / prompt if limit.prompt else self.scale * (1.25 if again else 1.0)
+            learnt = replace(self, tokens=limit.window, whole=True, scale=scale)
+        left = limit_of(learnt.fitted(body))
+        if left is None or not (1 if limit.window is None else min(asked, GUESSED_ANSWER)) <= left < asked:
+            return False
+        self.answer, self.tokens, self.whole, self.scale = learnt.answer, learnt.tokens, learnt.whole, learnt.scale
+        return True
+
+    def fitted(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Return a request with the length of its answer reduced to what the server accepts."""
+        if (asked := limit_of(body)) is None:
+            return body
+        left = asked if self.answer is None else min(asked, self.answer)
+        if self.whole and self.tokens is not None:
+            prompt = math.ceil(estimate(body)[0] * self.scale)
+            room = self.tokens - prompt - prompt // 32 - SLACK
+            left = min(left, room) if room > 0 else left
+        if left == asked:
+            return body
+        self.reduced = asked, min(left, self.reduced[1] if self.reduced else left)
+        return body | {name: left for name in LENGTH if name in body}
+
+    def exceeded(self, prompt: int, answer: int) -> bool:
+        """Return whether a prompt of this length probably leaves no room for an answer."""
+        return self.tokens is not None and prompt * self.scale + min(answer, GUESSED_ANSWER) > self.tokens
+
+    def learn(self, call: Call, tokens: int) -> None:
+        """Take the real number of tokens of a prompt."""
+        self.scale = tokens / length_of(call)[0]
 
 
 class OverBudgetError(CallError):

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
-import httpx2
 import msgspec
 import openai
 
 from lmkbc.errors import LmkbcError
+from lmkbc.http import Pace
 from lmkbc.models.base import Reply
 from lmkbc.models.identity import same_model
 from lmkbc.models.server.body import TokenReport, decode_tokens
-from lmkbc.models.server.client import SOON, Description, Job, JobClient
+from lmkbc.models.server.client import SOON, ModelClient
+from lmkbc.models.server.limits import Window
 from lmkbc.models.server.refusal import ServerError
 
 LLAMA_CPP = "llamacpp"
@@ -64,7 +66,16 @@ class _Listing(msgspec.Struct):
     data: list[msgspec.Raw]
 
 
-class ChatClient(JobClient):
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job of many requests at a server. files: ids of its output, once it has ended. why: reason of a failure."""
+
+    status: str
+    files: Sequence[str] = ()
+    why: str | None = None
+
+
+class ChatClient(ModelClient):
     """Sends requests as they are. Servers report their context in different places, or only in refusals."""
 
     async def answer(self, body: Mapping[str, Any]) -> Sequence[Reply]:
@@ -73,22 +84,23 @@ class ChatClient(JobClient):
 
     async def models(self) -> Sequence[str]:
         """Return the names of the models that the server lists, after retries."""
-        raw = (await self.patiently(_models, min(SOON, self.limits.timeout))).content
-        listed = msgspec.json.decode(self.server.without_key(raw), type=_Models).data
-        return [model.id for model in listed if model.id]
+        within = min(SOON, self.limits.timeout)
+        raw = await Pace(self.limits).retrying(lambda: self.send("/models", within=within))
+        return [model.id for model in msgspec.json.decode(raw, type=_Models).data if model.id]
 
-    async def describe(self) -> Description:
+    async def describe(self) -> Window:
         """Return the server's context: at /models, or at /props of llama.cpp's older versions."""
         listed = (await self.metadata("models", _Models) or _Models([])).data
         ours = [model for model in listed if same_model(self.server.model, model.id)] or listed
         if not ours or (len(ours) > 1 and len(ours) == len(listed)):
-            return Description()
+            return Window()
         (served, *_) = ours
         length = served.max_model_len or (served.meta.n_ctx if served.meta else None) or served.context_length
         if length is None and served.owned_by == LLAMA_CPP:
             props = await self.metadata("../props", _Props) or _Props()
             length = props.default_generation_settings.n_ctx if props.default_generation_settings else None
-        return Description(length if length is not None and length > 0 else None, served.max_model_len is not None)
+        tokens = length if length is not None and length > 0 else None
+        return Window(tokens, whole=served.max_model_len is not None)
 
     async def slots(self) -> int | None:
         """Return the number of llama.cpp's caches."""
@@ -144,12 +156,9 @@ class ChatClient(JobClient):
             message = job.errors.data[0].message if job.errors and job.errors.data else None
             return Job(job.status, [*filter(None, (job.output_file_id, job.error_file_id))], message)
 
-        return await self.patiently(look)
+        return await Pace(self.limits).retrying(lambda: self.through(look))
 
     async def job_output(self, file: str) -> bytes:
         """Return a file that a job has written."""
-        return self.server.without_key((await self.patiently(lambda sdk: sdk.files.content(file))).content)
-
-
-def _models(sdk: openai.AsyncOpenAI) -> Awaitable[httpx2.Response]:
-    return sdk.get("/models", cast_to=httpx2.Response)
+        output = await Pace(self.limits).retrying(lambda: self.through(lambda sdk: sdk.files.content(file)))
+        return self.server.without_key(output.content)

@@ -8,10 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from msgspec.structs import replace
-
-from lmkbc.models.answer_store import Store
-from lmkbc.models.answers import KeptAnswers
+from lmkbc.models.answers import KeptAnswers, Store
 from lmkbc.models.base import (
     Call,
     Dialogue,
@@ -22,22 +19,20 @@ from lmkbc.models.base import (
     Request,
     Response,
     Result,
+    Sampling,
     Size,
     next_requests,
     single,
 )
 from lmkbc.models.budget import Budget
-from lmkbc.models.plain_questions import FIRST_WORD
+from lmkbc.models.plain_questions import FIRST_WORD, plain_request
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.batch import run as run_batch
 from lmkbc.models.server.client import ModelClient
 from lmkbc.models.server.likelihood import OptionScorer, option_size
-from lmkbc.models.server.limits import GUESSED_ANSWER, Limits, most_tokens
+from lmkbc.models.server.limits import GUESSED_ANSWER, LENGTH, Limits, Window, length_of, most_tokens
 from lmkbc.models.server.openai_client import ChatClient
-from lmkbc.models.server.request import LENGTH, MOST_DRAWS
-from lmkbc.models.server.served import Window, length_of
-from lmkbc.models.server.session import Session
-from lmkbc.models.thoughts import answer_of
+from lmkbc.models.server.session import CHOICES, MOST_DRAWS, Session
 from lmkbc.notes import Notes
 
 FIT = "say fit = true in the recipe's table shots, so that they are shown fewer examples"
@@ -104,9 +99,8 @@ class ServerModel:
             requests, result = begun.pop(key)
             while requests:
                 responses = [await self._response(session, request) for request in requests]
-                if plain:
-                    lost += sum(None in response.replies for response in responses)
-                    responses = [Response(one.prompt, list(map(_without_thoughts, one.replies))) for one in responses]
+                lost += sum(None in response.replies for response in responses)
+                responses = [response.plain() for response in responses]
                 requests, result = next_requests(dialogues[key], responses)
             return key, result  # type: ignore[return-value]
 
@@ -141,6 +135,13 @@ class ServerModel:
             None if (reply := found[place]) is None else _word_scores(reply, row) for place, row in enumerate(options)
         ]
 
+    def examine(self, samples: int) -> dict[str, Any]:
+        """Return what the server offers for a short question, with this model's fields; see `Session.examine`."""
+        session, request = self._session(), plain_request("Say yes.", Sampling(max_tokens=1, logprobs=True))
+        (call,) = self.calls(request, request.prompt)
+        (found,) = session.answers([max(samples, CHOICES[0])], partial(session.examine, call))
+        return found
+
     def prompts(self, request: Request) -> Iterator[Prompt]:
         """Yield the prompt, and shorter ones for a server that refuses it."""
         yield request.prompt
@@ -166,9 +167,7 @@ class ServerModel:
         asked = prompt.text if text else prompt.messages()
         first = None if plain else sampling.seed
         return [
-            self._server.call(
-                asked, fields, schema=request.schema, seed=None if first is None else first + draw, draw=draw
-            )
+            self._server.call(asked, fields, seed=None if first is None else first + draw, draw=draw)
             for draw in request.draws
         ]
 
@@ -183,10 +182,9 @@ class ServerModel:
             for prompt, row in zip(prompts, options, strict=True)
         ]
 
-    def kept(self, calls: Sequence[Call]) -> list[list[Reply] | None]:
+    def kept(self, calls: Sequence[Call]) -> list[Reply | None]:
         """Return the stored reply of each call."""
-        replies = KeptAnswers(self.store, calls, Reply, self._server.is_answer).found
-        return [None if reply is None else [reply] for reply in replies]
+        return KeptAnswers(self.store, calls, Reply, self._server.is_answer).found
 
     def sizes(self, calls: Sequence[Call]) -> Iterator[tuple[Call, Size]]:
         """Yield the estimated size of each request: one for all unseeded draws, as far as the API allows."""
@@ -214,14 +212,6 @@ class ServerModel:
 def _first_word(prompt: Prompt) -> Request:
     """Return the request for the alternatives at the first word of an answer."""
     return Request(prompt, (0,), FIRST_WORD)
-
-
-def _without_thoughts(reply: Reply | None) -> Reply | None:
-    """Return a reply's answer alone; None for a reply that holds no answer."""
-    if reply is None or not reply.is_answer:
-        return None
-    text = answer_of(reply.text)
-    return None if text is None and not reply.first else replace(reply, text=text or "")
 
 
 def _remarks(session: Session) -> Iterator[str]:

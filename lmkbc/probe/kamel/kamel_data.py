@@ -9,7 +9,6 @@ import hashlib
 import logging
 import random
 import re
-import tarfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -107,7 +106,8 @@ def read_kamel(path: Path, *, properties: Collection[str] | None = None, splits:
     `of` raises InputError later.
     """
     facts: dict[tuple[str, str], tuple[KamelFact, ...]] = {}
-    for name, split, raw in _members(path):
+    for match, raw in reader.tree(path, _MEMBER, "KAMEL's"):
+        name, split = match.groups()
         if split in splits and (properties is None or name in properties):
             facts[name, split] = tuple(_facts(name, split, raw))
     if not facts:
@@ -116,21 +116,6 @@ def read_kamel(path: Path, *, properties: Collection[str] | None = None, splits:
             "give KAMEL.tar.xz or the directory that holds P36/test.jsonl"
         )
     return Kamel(facts)
-
-
-def _members(path: Path) -> Iterator[tuple[str, str, bytes]]:
-    """Yield (property, split, bytes) of every file. An archive is not unpacked to disk."""
-    if path.is_dir():
-        for file in sorted(path.rglob("P*/*.jsonl")):
-            if match := _MEMBER.search(file.as_posix()):
-                yield match[1], match[2], reader.whole(file)
-        return
-    try:
-        for name, content in reader.members(path, lambda name: _MEMBER.search(name) is not None):
-            if match := _MEMBER.search(name):
-                yield match[1], match[2], content
-    except (OSError, EOFError, tarfile.TarError) as error:
-        raise InputError(f"{path} cannot be read as KAMEL's archive ({error}): give KAMEL.tar.xz or its tree") from None
 
 
 def _facts(name: str, split: str, raw: bytes) -> Iterator[KamelFact]:

@@ -59,43 +59,83 @@
   const isQid = (key) => /^Q[1-9][0-9]*$/.test(key);
   const entity = (key, text) => link(`#${encodeURIComponent(key)}`, text || "(no name)");
   const property = (id, key) => (isQid(key) && /^P[1-9][0-9]*$/.test(id) ? link(`https://www.wikidata.org/wiki/${key}#${id}`, id, "p") : element("span", id, "muted"));
-  const spaced = (...parts) => parts.filter(Boolean).flatMap((part, at) => (at ? [" ", part] : [part]));
-
-  // A table of rows, a page of it at a time, and of one relation where several are long.
-  const listing = (id, title, heads, rows, relationOf, line) => {
-    const section = element("section"), heading = element("h3", `${title}: ${count(rows.length)}`);
-    heading.id = id;
-    const body = element("tbody"), table = element("table"), row = element("tr"), head = element("thead");
-    heads.forEach((name) => {
-      const cell = element("th", name, name === "confidence" ? "n" : "");
-      cell.scope = "col";
-      row.append(cell);
-    });
-    head.append(row);
-    table.append(head, body);
+  const framed = (table, id) => {
     const wide = element("div", "", "wide");
     wide.tabIndex = 0;
     wide.setAttribute("role", "region");
     wide.setAttribute("aria-labelledby", id);
     wide.append(table);
-    section.append(heading, wide);
+    return wide;
+  };
+  const spaced = (...parts) => parts.filter(Boolean).flatMap((part, at) => (at ? [" ", part] : [part]));
+
+  // A table of rows, a page of it at a time. columns: name, and for a sortable one the value of a row. filters: name,
+  // value of a row, and whether rows with at least a value are wanted. csv: columns of a file with the rows shown.
+  const STEPS = [0.9, 0.8, 0.7, 0.6, 0.5];
+  const quoted = (value) => (/[",\n\r]/.test(value) ? `"${String(value).replaceAll('"', '""')}"` : value);
+  const saved = (rows, columns) => {
+    const lines = [columns.map(([name]) => name), ...rows.map((row) => columns.map(([, of]) => quoted(of(row) ?? "")))];
+    const made = link(URL.createObjectURL(new Blob([lines.map((line) => `${line.join(",")}\r\n`).join("")], { type: "text/csv" })), "");
+    made.download = "facts.csv";
+    made.click();
+    URL.revokeObjectURL(made.href);
+  };
+  const listing = (id, title, columns, rows, filters, line, csv) => {
+    const section = element("section"), heading = element("h3", `${title}: ${count(rows.length)}`);
+    heading.id = id;
+    const body = element("tbody"), table = element("table"), row = element("tr"), head = element("thead");
     const before = element("button", "Previous"), after = element("button", "Next"), where = element("span");
-    let shown = rows, page = 0;
+    const chosen = new Map(), hasMany = rows.length > FEW;
+    let shown = rows, page = 0, order = null, down = false;
     const draw = () => {
       const pages = Math.max(1, Math.ceil(shown.length / SIZE));
       body.replaceChildren(...shown.slice(page * SIZE, (page + 1) * SIZE).map((at) => {
         const made = element("tr");
         line(at).forEach((parts, column) => {
-          const cell = element("td", "", heads[column] === "confidence" ? "n" : "");
+          const cell = element("td", "", columns[column][0].startsWith("conf") ? "n" : "");
           cell.append(...parts);
           made.append(cell);
         });
         return made;
       }));
+      heading.textContent = `${title}: ${shown === rows ? "" : `${count(shown.length)} of `}${count(rows.length)}`;
       where.textContent = `Page ${count(page + 1)} of ${count(pages)}`;
       before.disabled = page === 0;
       after.disabled = page + 1 >= pages;
     };
+    const select = () => {
+      const tests = [...chosen.values()];
+      shown = tests.length ? rows.filter((at) => tests.every((test) => test(at))) : rows;
+      if (order) {
+        const sign = down ? -1 : 1, compare = new Intl.Collator("en").compare;
+        shown = [...shown].sort((one, other) => {
+          const [a, b] = [order(one), order(other)];
+          return sign * (typeof a === "number" ? a - b : compare(a, b));
+        });
+      }
+      page = 0;
+      draw();
+    };
+    columns.forEach(([name, of]) => {
+      const cell = element("th", "", name.startsWith("conf") ? "n" : "");
+      cell.scope = "col";
+      if (of && hasMany) {
+        const button = element("button", name);
+        button.type = "button";
+        button.addEventListener("click", () => {
+          down = order === of ? !down : typeof of(rows[0]) === "number";
+          order = of;
+          [...row.cells].forEach((other) => other.removeAttribute("aria-sort"));
+          cell.setAttribute("aria-sort", down ? "descending" : "ascending");
+          select();
+        });
+        cell.append(button);
+      } else cell.textContent = name;
+      row.append(cell);
+    });
+    head.append(row);
+    table.append(head, body);
+    section.append(heading, framed(table, id));
     const turn = (by) => () => {
       page += by;
       draw();
@@ -103,22 +143,34 @@
     };
     before.addEventListener("click", turn(-1));
     after.addEventListener("click", turn(1));
-    if (rows.length > SIZE) {
-      const own = new Map();
-      rows.forEach((at) => own.set(relationOf(at), (own.get(relationOf(at)) ?? 0) + 1));
-      const label = element("label", "Relation "), select = element("select");
-      select.append(new Option("all relations", ""), ...[...own].map(([at, number]) => new Option(`${relations[at][0]} (${count(number)})`, at)));
-      select.addEventListener("change", () => {
-        shown = select.value === "" ? rows : rows.filter((at) => relationOf(at) === Number(select.value));
-        page = 0;
-        draw();
+    const bar = element("div", "", "filters");
+    (hasMany ? filters : []).forEach(([name, of, isLeast]) => {
+      const own = new Map(), label = element("label", `${name} `), box = element("select");
+      if (isLeast) STEPS.forEach((step) => own.set(step, rows.reduce((sum, at) => sum + (of(at) >= step), 0)));
+      else rows.forEach((at) => own.set(of(at), (own.get(of(at)) ?? 0) + 1));
+      if (own.size < 2) return;
+      const values = isLeast ? [...own.keys()] : [...own.keys()].sort(new Intl.Collator("en").compare);
+      box.append(new Option("all", ""), ...values.map((value, at) => new Option(`${isLeast ? "at least " : ""}${value} (${count(own.get(value))})`, at)));
+      box.addEventListener("change", () => {
+        const value = values[box.value];
+        if (box.value === "") chosen.delete(name);
+        else chosen.set(name, isLeast ? (at) => of(at) >= value : (at) => of(at) === value);
+        select();
       });
-      label.append(select);
-      const filters = element("div", "", "filters"), pager = element("nav", "", "pager");
+      label.append(box);
+      bar.append(label);
+    });
+    if (csv) {
+      const button = element("button", "Download CSV");
+      button.type = "button";
+      button.addEventListener("click", () => saved(shown, csv));
+      bar.append(button);
+    }
+    if (bar.children.length) heading.after(bar);
+    if (rows.length > SIZE) {
+      const pager = element("nav", "", "pager");
       pager.setAttribute("aria-label", `Pages of ${title}`);
-      filters.append(label);
       pager.append(before, where, after);
-      if (own.size > 1) wide.before(filters);
       section.append(pager);
     }
     draw();
@@ -137,7 +189,8 @@
     const start = piece.len.slice(0, place).reduce((sum, size) => sum + size, 0);
     const all = range(start, start + piece.len[place]), of = (wanted) => all.filter((at) => kind[at] === wanted);
     const [label, ...others] = piece.names[place];
-    const relationOf = (at) => relation[at];
+    const ofRelation = ["relation", (at) => relations[relation[at]][0]], byRelation = [["Relation", ofRelation[1]]];
+    const ofText = (at) => text[at], ofConfidence = ["confidence", (at) => confidence[at]], ofSource = ["source", (at) => sources[source[at]]];
     const about = (at) => [relations[relation[at]][0]];
     const sure = (at) => {
       const made = element("span", (confidence[at] / 1000).toFixed(3), "sure");
@@ -156,20 +209,84 @@
     if (others.length) made.push(element("p", `Also called: ${others.join(" · ")}`, "muted"));
     if (!out.length && !nothing.length && !missing.length) made.push(element("p", "It was asked nothing: facts only name it.", "muted"));
     if (out.length) {
-      made.push(listing("out", "Facts", ["relation", "object", "confidence", "source"], out, relationOf, (at) => [
+      made.push(listing("out", "Facts", [ofRelation, ["object", ofText], ofConfidence, ofSource], out, byRelation, (at) => [
         spaced(...about(at), property(relations[relation[at]][1], key)), mention(at), sure(at), [element("span", sources[source[at]], "muted")]]));
     }
     if (named.length) {
-      made.push(listing("in", "Facts that name it", ["subject", "relation", "confidence", "source"], named, relationOf, (at) => [
+      made.push(listing("in", "Facts that name it", [["subject", ofText], ofRelation, ofConfidence, ofSource], named, byRelation, (at) => [
         mention(at), spaced(...about(at), property(relations[relation[at]][1], other[at])), sure(at), [element("span", sources[source[at]], "muted")]]));
     }
     [[nothing, "Answered with nothing", "nothing"], [missing, "Without an answer", "missing"]].forEach(([rows, title, id]) => {
       if (rows.length) {
-        made.push(listing(id, title, ["relation", "reason"], rows, relationOf, (at) => [
+        made.push(listing(id, title, [ofRelation, ["reason", ofText]], rows, byRelation, (at) => [
           spaced(...about(at), property(relations[relation[at]][1], key)), [text[at]]]));
       }
     });
     return [label, made];
+  };
+
+  // All facts, and those of a relation or a class. Every piece is read, once.
+  let every = null;
+  const gathered = async () => {
+    const all = [];
+    for (let first = 0; first < pieces; first += FEW) {
+      byId("status").textContent = `Facts: ${count(first)} of ${count(pieces)} files are read`;
+      (await Promise.all(range(first, Math.min(pieces, first + FEW)).map((at) => load(`facts/${at}`)))).forEach(({ key, names, len, rows }) => {
+        let at = 0;
+        key.forEach((own, place) => {
+          for (const end = at + len[place]; at < end; at += 1) {
+            if (rows.kind[at] !== OUT) continue;
+            all.push({
+              key: own, name: names[place][0], relation: rows.relation[at], other: rows.other[at], text: rows.text[at],
+              confidence: rows.confidence[at] / 1000, known: rows.known[at] ? "known" : "new", source: rows.sources[rows.source[at]],
+            });
+          }
+        });
+      });
+    }
+    byId("status").textContent = "";
+    return all;
+  };
+  const NAMED = ([name]) => name, NOUN = ([, , , noun]) => noun || "unknown class";
+  const part = (id, title, test) => {
+    const copy = byId(id).cloneNode(true), heading = element("h3", title);
+    copy.removeAttribute("id");
+    heading.id = `${id}-part`;
+    [...copy.tBodies[0].rows].forEach((row) => test(row.dataset) || row.remove());
+    const section = element("section");
+    section.append(heading, framed(copy, heading.id));
+    return section;
+  };
+  const lists = async (what, value) => {
+    every ??= await gathered();
+    const of = { relation: NAMED, class: NOUN }[what], wanted = value || "unknown class";
+    const rows = every.filter((one) => !of || of(relations[one.relation]) === wanted).sort((one, other) => other.confidence - one.confidence);
+    const heading = element("h2", of ? wanted : "All facts");
+    heading.tabIndex = -1;
+    const made = [link("#overview", "← Overview"), heading];
+    const about = what === "relation" && relations.find((one) => one[0] === value);
+    if (about) {
+      const [, id, , noun, object, definition] = about;
+      const head = element("p"), subjects = noun && link(`#class=${encodeURIComponent(noun)}`, noun);
+      head.append(...spaced(/^P[1-9][0-9]*$/.test(id) ? link(`https://www.wikidata.org/wiki/Property:${id}`, id) : "", "of a ", subjects || "subject", object && `to a ${object}`));
+      made.push(head);
+      if (definition) made.push(element("p", definition));
+    }
+    if (what === "class") made.push(part("of-classes", "As subjects", (data) => data.class === value));
+    if (of) made.push(part("of-relations", "What was asked", (data) => data[what] === value));
+    const ofRelation = ["relation", (one) => NAMED(relations[one.relation])], id = (key) => (isQid(key ?? "") ? key : "");
+    const columns = [["conf.", (one) => one.confidence], ["subject", (one) => one.name], ofRelation, ["object", (one) => one.text], ["known", (one) => one.known], ["source", (one) => one.source]];
+    const filters = [["Relation", ofRelation[1]], ["Class", (one) => NOUN(relations[one.relation])], ["Confidence", columns[0][1], true], ["Known or new", columns[4][1]]];
+    const csv = [...columns.slice(1, 4), ["subject_id", (one) => id(one.key)], ["property", (one) => relations[one.relation][1]],
+      ["object_id", (one) => id(one.other)], ["confidence", columns[0][1]], ...columns.slice(4)];
+    made.push(element("p", "Known: labelled rows state the fact too, so it is no knowledge of a model. New: no labelled row states it.", "muted"));
+    const isShown = (_, at) => what !== "relation" || at !== 2;
+    made.push(listing("all", "Facts", columns.filter(isShown), rows, filters, (one) => {
+      const unit = relations[one.relation][2];
+      return [[one.confidence.toFixed(3)], [entity(one.key, one.name)], spaced(link(`#relation=${encodeURIComponent(ofRelation[1](one))}`, ofRelation[1](one)), property(relations[one.relation][1], one.key)),
+        one.other === null ? spaced(one.text, unit) : [entity(one.other, one.text)], [one.known], [element("span", one.source, "muted")]].filter(isShown);
+    }, csv));
+    return [heading.textContent, made];
   };
 
   // What the page's address says.
@@ -196,10 +313,19 @@
       return alone("Nothing can be shown", error.message);
     }
   };
+  const listed = (key) => /^(?:facts|(relation|class)=(.*))$/s.exec(key);
+  const asked = async (key) => {
+    try {
+      const [, what, value] = listed(key);
+      return await lists(what, value);
+    } catch (error) {
+      return alone("Nothing can be shown", error.message);
+    }
+  };
   const show = async () => {
     const key = fragment(), turn = latest += 1;
-    if (isKey(key)) {
-      const [label, parts] = await found(key);
+    if (isKey(key) || listed(key)) {
+      const [label, parts] = await (isKey(key) ? found(key) : asked(key));
       if (turn !== latest) return;
       if (!byId("overview").hidden) left = scrollY;
       clear();

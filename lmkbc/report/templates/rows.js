@@ -9,19 +9,19 @@
     script.remove();
     return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
   };
-  const { relations, errors, links } = JSON.parse(byId("data").textContent), rows = [];
+  const { relations, errors, marks, links } = JSON.parse(byId("data").textContent), rows = [];
   for (const script of document.querySelectorAll("script.part")) {
     const { rows: raw, ...part } = await unpacked(script);
-    raw.forEach(([subject, id, relation, score, counts, flags, gold, kept, dropped, nothing, reason, replies]) => rows.push({
+    raw.forEach(([subject, id, relation, score, counts, flags, gold, kept, dropped, nothing, reason, lost, marked, prompts, replies]) => rows.push({
       subject, id, relation: relations[relation], p: score[0], r: score[1], f1: score[2], gold: counts[2], kept: counts[1],
-      dropped: counts[3], flags, objects: { gold, kept, dropped }, nothing, reason, replies, text: null, part,
+      dropped: counts[3], flags, objects: { gold, kept, dropped }, nothing, reason, lost, marks: marked, prompts, replies, text: null, part,
       errors: flags.toString(2).replaceAll("0", "").length,
     }));
     byId("status").textContent = `${rows.length.toLocaleString("en")} rows are unpacked …`;
   }
   const haystack = (row) => row.text ??= [
     row.subject, row.id, ...row.objects.gold.flatMap((one) => one.slice(0, 2)),
-    ...[...row.objects.kept, ...row.objects.dropped].flatMap((one) => one.slice(0, 2)), ...row.replies.flat(),
+    ...[...row.objects.kept, ...row.objects.dropped].flatMap((one) => one.slice(0, 2)), ...row.lost.map(([text]) => text), ...row.replies.flat(),
   ].join("\n").toLocaleLowerCase();
 
   const element = (name, text = "", className = "") => {
@@ -38,15 +38,20 @@
   const scored = (value) => (value === null ? "–" : value.toFixed(3));
   relations.forEach((name) => byId("relation").append(option(name, name)));
   errors.forEach((name, place) => byId("error").append(option(String(place), name)));
+  const others = element("optgroup");
+  others.label = "objects dropped, calls failed";
+  others.append(...Object.entries(marks).map(([mark, text]) => option(mark, text)));
+  if (others.children.length) byId("error").append(others);
 
   let shown = rows, page = 0, key = null, down = false, opened = null;
 
   const select = () => {
     const relation = byId("relation").value, error = byId("error").value;
     const words = byId("search").value.toLocaleLowerCase().trim();
-    const wanted = error === "" ? () => true : error === "any" ? (flags) => flags > 0
-      : error === "none" ? (flags) => flags === 0 : (flags) => (flags >> Number(error)) & 1;
-    shown = rows.filter((row) => (relation === "" || row.relation === relation) && wanted(row.flags)
+    const wanted = error === "" ? () => true : error === "any" ? ({ flags }) => flags > 0
+      : error === "none" ? ({ flags }) => flags === 0 : Object.hasOwn(marks, error) ? (row) => row.marks.includes(error)
+      : ({ flags }) => (flags >> Number(error)) & 1;
+    shown = rows.filter((row) => (relation === "" || row.relation === relation) && wanted(row)
       && (words === "" || haystack(row).includes(words)));
     if (key !== null) {
       const sign = down ? -1 : 1;
@@ -162,6 +167,13 @@
     scored(score) + (verified === null ? "" : ` (verification score ${scored(verified)})`), judged(right, due),
   ]);
 
+  const boxed = (text, label) => {
+    const box = element("pre", text);
+    box.tabIndex = 0;
+    box.setAttribute("role", "region");
+    box.setAttribute("aria-label", label);
+    return box;
+  };
   const detail = (row) => {
     const cell = element("td");
     cell.colSpan = 6;
@@ -176,13 +188,14 @@
       table("Kept", heads, objects(row.part, row.objects.kept), row.kept),
       table("Dropped", heads, objects(row.part, row.objects.dropped), row.dropped),
     );
-    row.replies.forEach(([name, text]) => {
-      const box = element("pre", text);
-      box.tabIndex = 0;
-      box.setAttribute("role", "region");
-      box.setAttribute("aria-label", `Reply of ${name}`);
-      cell.append(element("p", `Reply of ${name}`, "muted"), box);
-    });
+    if (row.lost.length) cell.append(table("Left out before linking", ["object", "is"], row.lost.map(([text, rule]) => [text, marks[rule] ?? rule]), row.lost.length));
+    if (row.prompts.length) {
+      const asked = element("details");
+      asked.append(element("summary", `Asked: ${row.prompts.length} ${row.prompts.length === 1 ? "prompt" : "prompts"}`));
+      row.prompts.forEach(([of, text]) => asked.append(element("p", of, "muted"), boxed(text, `Prompt of ${of}`)));
+      cell.append(asked);
+    }
+    row.replies.forEach(([name, text]) => cell.append(element("p", `Reply of ${name}`, "muted"), boxed(text, `Reply of ${name}`)));
     const made = element("tr", "", "detail");
     made.append(cell);
     return made;

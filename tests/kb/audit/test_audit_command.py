@@ -146,7 +146,7 @@ def test_labels_of_a_base_that_was_built_anew_are_refused(run: Command) -> None:
             ("kb", "--known", "train", "--out", "kb/manifest.json"),
             "is there already, and this command replaces nothing",
         ),
-        (("absent",), "absent holds no manifest.json"),
+        (("absent",), "absent is no directory"),
     ],
 )
 def test_options_that_cannot_be_are_one_sentence(run: Command, words: tuple[str, ...], told: str) -> None:

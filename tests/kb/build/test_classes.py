@@ -267,5 +267,5 @@ def test_columns_that_are_lacking_or_null_are_unknown(tmp_path: Path) -> None:
     assert [*SubjectFile(tmp_path / "s")] == [Subject(0, "a"), Subject(1, "b", "Q1")]
     with pytest.raises(InputError, match="does not exist: check the path"):
         SubjectFile(tmp_path / "absent")
-    with pytest.raises(InputError, match="is a directory: give a file or a pipe"):
+    with pytest.raises(InputError, match="is a directory: give a file of it"):
         SubjectFile(tmp_path)

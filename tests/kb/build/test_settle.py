@@ -14,7 +14,7 @@ from opened import CUTOFF, recipe_of
 from lmkbc.kb.build.facts import Maker
 from lmkbc.kb.build.settle import ONE_OBJECT, ONE_SUBJECT, SAME, Claim, NamedEntities, settled
 from lmkbc.kb.build.subjects import Classes
-from lmkbc.link.evidence import Hit
+from lmkbc.link.disambiguation import Hit
 from lmkbc.types import CandidateSet, Query
 
 STATES, AREA, DEATH = "CountryHasStates", "PersonHasNumberOfChildren", "PersonHasPlaceOfDeath"

@@ -270,7 +270,7 @@ def test_any_text_is_one_line_of_review_and_of_json(subject: str, value: str, mo
         ),
         (("kb", "--format", "ntriples", "--out", "x", "--base", "kb"), "--base is 'kb'"),
         (("kb", "--format", "statements", "--out", "x", "--date", "soon"), "--date is 'soon'"),
-        (("absent", "--format", "ntriples", "--out", "x"), "absent holds no manifest.json"),
+        (("absent", "--format", "ntriples", "--out", "x"), "absent is no directory: give one of 'lmkbc build'"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(run: Command, tmp_path: Path, arguments: tuple[str, ...], told: str) -> None:

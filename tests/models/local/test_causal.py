@@ -24,14 +24,12 @@ from transformers import (
 
 from lmkbc.errors import InputError
 from lmkbc.models.base import Sampling
-from lmkbc.models.local import branches as branches_module
+from lmkbc.models.local import caches as caches_module
 from lmkbc.models.local import decode as decode_module
-from lmkbc.models.local.abilities import Abilities
-from lmkbc.models.local.branches import Ragged
-from lmkbc.models.local.caches import PrefixCaches, cache_argument
+from lmkbc.models.local.caches import PrefixCaches, Ragged, cache_argument, sliding_window
 from lmkbc.models.local.decode import Decoding, Room
 from lmkbc.models.local.endings import Repeats
-from lmkbc.models.local.model import CausalModel
+from lmkbc.models.local.model import Abilities, CausalModel
 from lmkbc.models.local.prefixes import common, groups
 from lmkbc.settings import checked
 
@@ -112,19 +110,21 @@ def test_how_each_kind_of_model_is_served() -> None:
     for kind, its in able.items():
         assert its.grows == (kind != "rwkv"), kind
         assert its.shares == (kind not in {"mamba", "rwkv"}), kind
-        assert its.packs == its.ragged == its.reaches == (its.shares and kind not in {"bloom", "qwen3-next"}), kind
+        assert (
+            its.packs == its.ragged == (its.reach == math.inf) == (its.shares and kind not in {"bloom", "qwen3-next"})
+        ), kind
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2"])
 def test_a_known_model_in_half_precision_shares_though_its_numbers_are_coarse(kind: str) -> None:
-    assert CausalModel(made(kind).to(torch.bfloat16), TOKENIZER)._able == (True, True, True, True, True)
+    assert CausalModel(made(kind).to(torch.bfloat16), TOKENIZER)._able == (True, True, True, True, math.inf)
 
 
 @pytest.mark.parametrize("kind", ["mistral", "gemma3"])
 def test_past_a_window_that_no_mask_narrows_every_prompt_has_a_row(kind: str) -> None:
     model = CausalModel(MODELS[kind], TOKENIZER)
     packed = answers(model, PROMPTS, max_tokens=8), model.log_probabilities(PROMPTS, [[" Chad", " Chile", "x"]] * 8)
-    model._able = Abilities(packs=True, shares=True, grows=True, ragged=True, reaches=False)
+    model._able = Abilities(packs=True, shares=True, grows=True, ragged=True, reach=sliding_window(MODELS[kind]) or 0)
     assert answers(model, PROMPTS, max_tokens=8) == packed[0]
     for ours, theirs in zip(model.log_probabilities(PROMPTS, [[" Chad", " Chile", "x"]] * 8), packed[1], strict=True):
         assert ours == pytest.approx(theirs, abs=1e-3)
@@ -146,7 +146,7 @@ def test_a_class_that_takes_one_mask_for_all_layers_keeps_to_its_window() -> Non
 
     tiny = made("gemma3")
     tiny.__class__ = TakesOne
-    assert CausalModel(tiny, TOKENIZER)._able == (True, True, True, True, False)
+    assert CausalModel(tiny, TOKENIZER)._able == (True, True, True, True, 8)
     assert tiny.config.sliding_window == 8
 
 
@@ -169,7 +169,7 @@ class OfItsOwn(LlamaForCausalLM):
 def test_a_class_that_is_not_known_is_tried(dtype: torch.dtype) -> None:
     tiny = made("llama").to(dtype)
     tiny.__class__ = OfItsOwn
-    assert CausalModel(tiny, TOKENIZER)._able == (False, True, True, False, False)
+    assert CausalModel(tiny, TOKENIZER)._able == (False, True, True, False, 0)
 
 
 def test_where_nothing_is_shared_a_line_says_so(caplog: pytest.LogCaptureFixture) -> None:
@@ -346,7 +346,7 @@ def test_a_prefix_is_held_once_whatever_the_number_of_answers() -> None:
         plain = model(torch.tensor([[*prefix, 8, 9, 17]])).logits[0, -1]
     assert torch.allclose(last[-1], plain, atol=1e-4)
     assert branches._cache.slots == 8
-    assert branches._cache.room <= 2 + branches_module.SPARE
+    assert branches._cache.room <= 2 + caches_module.SPARE
 
 
 def test_the_log_probabilities_of_what_was_drawn() -> None:

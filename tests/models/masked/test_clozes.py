@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
 from lmkbc.generate.masked.masked import Lexicon
-from lmkbc.models.masked.backbone import Backbone, load
-from lmkbc.models.masked.clozes import Clozes
+from lmkbc.models.masked.backbone import Backbone, Clozes, load
 from lmkbc.models.masked.vocabulary import Words
 
 TEMPLATE = "The capital of {subject} is {mask}."

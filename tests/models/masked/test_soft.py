@@ -13,8 +13,7 @@ from opened import recipe_file
 from tiny_masked import save
 
 from lmkbc.errors import InputError
-from lmkbc.models.masked.backbone import load
-from lmkbc.models.masked.clozes import Clozes
+from lmkbc.models.masked.backbone import Clozes, load
 from lmkbc.models.masked.forward import Forward
 from lmkbc.models.masked.soft_prompts import FILE, SoftPrompt, mask_logits, read_prompts, with_prompts
 from lmkbc.models.masked.vocabulary import Words
@@ -114,6 +113,7 @@ def toy(tmp_path: Path) -> Path:
 def best(command: Command, folder: Path, system: str, model: Path) -> list[str]:
     """The best candidate of each test query, as the command predicts it."""
     arguments = ["predict", "--system", system, "--model", model, "--workspace", folder, "--edition", "toy"]
+    shutil.rmtree(folder / "run", ignore_errors=True)
     arguments += ["--offline", "--out", folder / "run"]
     if system == "gesis23":  # which reads vectors
         arguments += ["--from", folder / "vectors.txt"]

@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from lmkbc.errors import InputError
-from lmkbc.models.masked.backbone import Backbone, load
-from lmkbc.models.masked.clozes import Clozes
+from lmkbc.models.masked.backbone import Backbone, Clozes, load
 from lmkbc.models.masked.forward import Forward
 from lmkbc.models.masked.vocabulary import UNSEEN, Words, expand, linear_map, mapped, piece_counts, read_vectors
 

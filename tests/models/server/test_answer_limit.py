@@ -203,7 +203,12 @@ def test_both_names_of_a_limit_are_reduced(chat: Make) -> None:
     assert len(server.requests) == 3
 
 
-EXTRA = {"chat_template_kwargs": {"enable_thinking": True}, "top_k": 5, "reasoning_effort": "low"}
+EXTRA = {
+    "chat_template_kwargs": {"enable_thinking": True},
+    "response_format": {"type": "json_object"},
+    "top_k": 5,
+    "reasoning_effort": "low",
+}
 ALL = {"samples": 3, "temperature": 0.7, "logprobs": True, "max_tokens": 64, "extra": EXTRA}
 
 
@@ -226,17 +231,17 @@ ALL = {"samples": 3, "temperature": 0.7, "logprobs": True, "max_tokens": 64, "ex
 )
 def test_what_is_refused_is_left_out_and_nothing_else(chat: Make, said: str, field: str) -> None:
     with Picky(lambda body: said if field in body and (field != "n" or body["n"] > 1) else "") as server:
-        generator = chat(server, schema=True, sampling=ALL)
+        generator = chat(server, sampling=ALL)
         found = list(generator.generate([Query("a", BORDERS), Query("b", BORDERS)]))
     assert [one.draws for one in found] == [(State.ANSWERED,) * 3] * 2
-    given = {"n", "logprobs", "response_format", "temperature", "max_tokens", *EXTRA}
+    given = {"n", "logprobs", "temperature", "max_tokens", *EXTRA}
     assert given - server.requests[-1].keys() == {field}
     assert any(f"the server takes no {field}: asked without" in remark for remark in generator.notes.remarks)
 
 
 def test_a_refusal_of_one_prompt_leaves_out_nothing_that_others_were_answered_with(chat: Make) -> None:
     with Picky(lambda body: "We do not like this" if "land 3" in prompt_of(body) else "") as server:
-        generator = chat(server, schema=True, sampling=ALL)
+        generator = chat(server, sampling=ALL)
         found = list(generator.generate([Query("first", BORDERS)]))
         found += generator.generate([Query(f"land {place}", BORDERS) for place in range(6)])
     assert [one.query.subject for one in found if one.failed] == ["land 3"]

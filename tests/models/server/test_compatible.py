@@ -9,15 +9,16 @@ from loopback import KEY, Anthropic, Body, Gemini, Loopback
 from test_server_odd import BORDERS, Make, one, spain
 
 from lmkbc.errors import InputError
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 from lmkbc.models.server.address import Server
+from lmkbc.models.server.client import as_served
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.openai_client import ChatClient
 from lmkbc.models.server.refusal import ServerError
-from lmkbc.models.server.served import as_served
 from lmkbc.types import Query, State
 
-ALL = {"samples": 3, "temperature": 0.7, "logprobs": True, "max_tokens": 64}
+JSON = {"response_format": {"type": "json_object"}}
+ALL = {"samples": 3, "temperature": 0.7, "logprobs": True, "max_tokens": 64, "extra": JSON}
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +30,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("sampling", [ALL, ALL | {"seed": 5}])
 def test_all_draws_come_whatever_is_ignored_or_refused(chat: Make, kind: type[Loopback], sampling: Body) -> None:
     with kind(spain) as server:
-        generator = chat(server, schema=True, sampling=sampling)
+        generator = chat(server, sampling=sampling)
         found = [*generator.generate([Query("a", BORDERS)]), *generator.generate([Query("b", BORDERS)])]
         asked = len(server.requests)
     assert [one.draws for one in found] == [(State.ANSWERED,) * 3] * 2
@@ -124,9 +125,9 @@ def test_a_prompt_that_a_filter_withholds_is_no_answer_and_not_asked_twice(
     chat: Make, status: int, error: Body
 ) -> None:
     with Loopback(spain, change=lambda *_: (status, error)) as server:
-        generator = chat(server, schema=True, sampling={"seed": 1})
+        generator = chat(server, sampling={"seed": 1, "extra": JSON})
         found = one(generator, Query("land", BORDERS))
         assert (found.draws, found.candidates, found.nothing) == ((State.UNPARSED,), (), ())
         assert any("refused by the model or a content filter" in remark for remark in generator.notes.remarks)
-        one(chat(server, schema=True, sampling={"seed": 1}))
+        one(chat(server, sampling={"seed": 1, "extra": JSON}))
     assert len(server.requests) == 1

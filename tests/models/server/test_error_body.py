@@ -11,13 +11,13 @@ from opened import HASTY
 from test_server_odd import BORDERS, Make, one, spain
 
 from lmkbc.errors import LmkbcError
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import decode
+from lmkbc.models.server.client import as_served
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.openai_client import ChatClient
 from lmkbc.models.server.refusal import ServerError, refusal
-from lmkbc.models.server.served import as_served
 from lmkbc.types import Query, State
 
 CANARY = "sk-canary"

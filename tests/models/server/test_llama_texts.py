@@ -13,7 +13,7 @@ import torch
 from opened import generated, recipe_of
 from space import MINI, SPACE
 
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 from lmkbc.run.options import Servers
 from lmkbc.run.run import Run
 from lmkbc.types import Query, State

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from loopback import Loopback
 from telling import Telling
 
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 from lmkbc.models.base import Message, Prompt
 from lmkbc.models.budget import Budget
 from lmkbc.models.local.local_model import LocalModel

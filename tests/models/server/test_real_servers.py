@@ -23,7 +23,7 @@ from space import MINI, RELATIONS, TRAIN
 
 from lmkbc.ask.plan import PromptBuilder
 from lmkbc.generate.language_model import AnswerGenerator
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 from lmkbc.models.plain_questions import word_log_probabilities
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
@@ -107,11 +107,9 @@ def server(request: pytest.FixtureRequest) -> Server:
 
 @pytest.fixture
 def ask(server: Server, chat: Chat) -> Callable[..., tuple[AnswerGenerator, dict[str, CandidateSet]]]:
-    def ask(
-        schema: bool = False, concurrency: int = 2, **tables: Any
-    ) -> tuple[AnswerGenerator, dict[str, CandidateSet]]:
+    def ask(concurrency: int = 2, **tables: Any) -> tuple[AnswerGenerator, dict[str, CandidateSet]]:
         limits = Limits(concurrency=concurrency, attempts=2, first_wait=0.1, timeout=60.0)
-        generator = chat(server, limits=limits, schema=schema, **{"shots": {"k": 2}, **tables})
+        generator = chat(server, limits=limits, **{"shots": {"k": 2}, **tables})
         found = {one.query.subject: one for one in generator.generate(QUERIES)}
         assert found.keys() == {query.subject for query in QUERIES}
         assert not any(State.MISSING in one.draws for one in found.values()), generator.notes.remarks
@@ -153,8 +151,10 @@ def test_seeds_tell_draws_apart_and_give_them_again(ask: Ask, tmp_path: Path) ->
     assert texts() == first
 
 
-def test_a_schema_and_log_probabilities_are_heeded_or_done_without(ask: Ask) -> None:
-    generator, _ = ask(schema=True, sampling={"temperature": 0.0, "max_tokens": 40, "logprobs": True})
+def test_json_and_log_probabilities_are_heeded_or_done_without(ask: Ask) -> None:
+    schema = {"type": "object", "properties": {"objects": {"type": "array", "items": {"type": "string"}}}}
+    extra = {"response_format": {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}}
+    generator, _ = ask(sampling={"temperature": 0.0, "max_tokens": 40, "logprobs": True, "extra": extra})
     assert generator.notes.remarks
 
 

@@ -9,7 +9,7 @@ from loopback import Body, Loopback, Reasoning
 from opened import HASTY
 from test_server_odd import BORDERS, Make, one, spain
 
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 from lmkbc.models.plain_questions import paragraphs, texts, word_log_probabilities
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.server_model import ServerModel

@@ -15,11 +15,11 @@ from postgres import free_port
 import lmkbc
 from lmkbc.api.predicting import estimate
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 from lmkbc.models.server.address import Server
+from lmkbc.models.server.client import as_served
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.openai_client import ChatClient
-from lmkbc.models.server.served import as_served
 
 
 class Named(Loopback):

@@ -13,7 +13,7 @@ from space import MINI, RELATIONS, SPACE, TRAIN
 
 from lmkbc.ask.plan import PromptBuilder
 from lmkbc.generate.language_model import AnswerGenerator
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.refusal import TooLong, too_long
@@ -230,9 +230,7 @@ def test_a_beginning_that_we_gave_is_no_part_of_the_answer(tmp_path: Path) -> No
 
 
 def rambles(body: Body) -> Body:
-    """Go on after the list until the tokens are used up, unless a schema or a stop ends it, as llama.cpp does."""
-    if "response_format" in body:
-        return {"content": json.dumps({"objects": ["Chile"]})}
+    """Go on after the list until the tokens are used up, unless a stop ends it, as llama.cpp does."""
     text = ' ["Chile"]\n\n' + "Subject: Peru\nRelation: borders\n==> []\n\n" * body["max_tokens"]
     for stop in body.get("stop", ()):
         if stop in text:

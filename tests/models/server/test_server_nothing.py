@@ -11,7 +11,7 @@ from space import RELATIONS
 from test_server_odd import BORDERS, Body, Make, one, spain
 
 from lmkbc.answer.parse import parse
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 from lmkbc.types import Query, State
 
 QUERY = Query("land", BORDERS)

@@ -15,7 +15,7 @@ from loopback import Loopback, prompt_of
 from opened import CUTOFF, generated, recipe_file, recipe_of
 from space import MINI, SPACE
 
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 from lmkbc.models.budget import Budget
 from lmkbc.models.plain_questions import paragraphs, texts, word_log_probabilities
 from lmkbc.models.server.address import Server

@@ -81,7 +81,7 @@ QUERIES, KEPT = 8, 5
 KILLED = """
 import os, signal, sys
 from lmkbc.cli import main
-from lmkbc.models.answer_store import Store
+from lmkbc.models.answers import Store
 put, left = Store.put, int(sys.argv.pop(1))
 def kept(self, answers):
     global left

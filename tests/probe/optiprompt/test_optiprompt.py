@@ -9,8 +9,7 @@ from command import Command
 from rows import jsonl
 
 from lmkbc.errors import InputError
-from lmkbc.models.masked.backbone import Backbone, load
-from lmkbc.models.masked.clozes import MASK, SOFT, SUBJECT, subject_pieces
+from lmkbc.models.masked.backbone import MASK, SOFT, SUBJECT, Backbone, load, subject_pieces
 from lmkbc.models.masked.forward import masked
 from lmkbc.models.masked.soft_prompts import SoftPrompt
 from lmkbc.probe.lama.lama_data import RelationFacts

@@ -1,0 +1,61 @@
+"""Function `invented`: how much a model or a system says about names that do not exist."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Unpack
+
+from msgspec import Meta
+
+from lmkbc.api.keywords import check_kept, keywords, opened_subset
+from lmkbc.errors import OptionError
+from lmkbc.progress import Report, silent
+from lmkbc.run.options import Inputs, OneRelation, SelectedRunOptions, Selection, Servers, described, settled
+
+if TYPE_CHECKING:
+    from lmkbc.probe.benchmark import Findings
+
+log = logging.getLogger("lmkbc")
+
+OF_MODELS = ("model", "backend", "offline", *described(Servers))
+"""Options that a model without a system has too."""
+
+
+@keywords
+def invented(
+    split: Annotated[
+        str | None,
+        Meta(description="Split of the real subjects; default: the held-out one.", extra={"flags": ("--split", "-s")}),
+    ] = None,
+    *,
+    relation: OneRelation = None,
+    subjects: Annotated[int, Meta(ge=1, description="Names of each kind, or subjects of each relation and kind.")] = 20,
+    progress: Report = silent,
+    **options: Unpack[SelectedRunOptions],
+) -> Findings:
+    """Count what a model says about invented and real names, or what a system answers. InputError for wrong input."""
+    from lmkbc.probe.benchmark import BenchmarkRun, opened
+    from lmkbc.probe.invented import free_triples, silence
+    from lmkbc.select.tuned_rules import selector_for
+
+    if (model := options.get("model")) and not (options.get("system") or options.get("edition")):
+        others = {"split": split, "relation": relation, **options}
+        for name in (name for name, value in others.items() if value and name not in OF_MODELS):
+            raise OptionError(name, "is of a system, and only a model is asked: name one with --system or --edition")
+        inputs = settled(Inputs, options)
+        asked = BenchmarkRun(
+            backend=inputs["backend"],
+            offline=inputs["offline"],
+            servers=settled(Servers, options),
+            note=log.info,
+            progress=lambda: nullcontext(progress),
+        )
+        return free_triples(opened(model, asked), subjects, asked)
+    run, recipe, subset = opened_subset(options, split, relation, None)
+    check_kept(run, "probe invented")
+    selector, how = selector_for(run, recipe, settled(Selection, options))
+    log.info("%s: %s", recipe.name, how["how"])
+    examples = list(subset.rows(run.workspace.examples(run.edition, run.split), lambda row: row.query.relation))
+    return silence(replace(run, report=progress), recipe, selector, examples, subjects)

@@ -1,0 +1,95 @@
+"""Invented names: what counts as a triple, names that nobody has, and who says nothing about them."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+import lmkbc.probe.invented as probe
+from lmkbc.api.probing import invented
+from lmkbc.errors import OptionError
+from lmkbc.models.base import Outcome, Reply, Response, next_requests
+from lmkbc.probe.benchmark import BenchmarkRun
+from lmkbc.probe.invented import NAMES, invented_subjects, triples
+
+RIVERS = "Danube Garonne Dordogne Marne Saone Rhone Amazon Orinoco Parana Madeira Volga Vistula Oder Elbe Neva Dvina"
+ONE = {"subject": "Gulf of Varennes", "predicate": "instanceOf", "object": "gulf"}
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        (json.dumps({"triples": [ONE, ONE | {"object": "bay"}, ONE]}), 2),
+        (f"Here they are:\n```json\n{json.dumps([ONE])}\n```", 1),
+        (json.dumps([ONE])[:-1] + ', {"subject": "Gulf", "predicate": "in", "obj', 1),
+        (json.dumps({"triples": [ONE | {"object": ""}, {"subject": "x"}]}), 0),
+        ('{"triples": []}', 0),
+        ("I know no such gulf.", None),
+        ("", None),
+    ],
+)
+def test_whole_triples_count_once(text: str, count: int | None) -> None:
+    found = triples(text)
+    assert (None if found is None else len(found)) == count
+
+
+def test_invented_subjects_are_new_and_of_their_kind() -> None:
+    names = [f"River {word}" for word in RIVERS.split()]
+    made = invented_subjects(names, 5)
+    assert len(set(made)) == 5
+    assert made == invented_subjects(names, 5)
+    assert {name.split()[0] for name in made} == {"River"}
+    assert not {name.split()[1] for name in made} & {word for name in names for word in name.split()}
+    assert invented_subjects(["", "x"], 5) == []
+
+
+class Scripted:
+    """A model that answers by the name that it is asked about."""
+
+    name, place = "scripted", ""
+
+    def __init__(self, answers: Mapping[str, str]) -> None:
+        self.answers, self.schemas = answers, list[Any]()
+
+    def complete(self, dialogues: Mapping[Any, Any], _: Outcome | None = None) -> Iterator[tuple[Any, Any]]:
+        for key, dialogue in dialogues.items():
+            (request,), _result = next_requests(dialogue)
+            self.schemas.append(request.sampling.extra["response_format"]["json_schema"]["schema"])
+            reply = Reply(self.answers.get(request.prompt.own[-1].content, '{"triples": []}'))
+            yield key, next_requests(dialogue, [Response(request.prompt, [reply])])[1]
+
+
+def test_triples_about_invented_names_stand_beside_those_about_real_ones() -> None:
+    real = list(NAMES.values())
+    answers = {
+        real[0]: json.dumps([ONE]),
+        real[1]: json.dumps([ONE, ONE | {"object": "x"}]),
+        "iPhone 19 Pro": "A phone.",
+    }
+    model = Scripted(answers)
+    found = probe.free_triples(model, 20, BenchmarkRun())  # type: ignore[arg-type]
+    assert found.values == {
+        "invented": {"names": 10, "answered": 0, "triples": 0, "no JSON": 1},
+        "real": {"names": 10, "answered": 2, "triples": 3, "no JSON": 0},
+    }
+    assert model.schemas[0] == probe.SCHEMA
+
+
+def test_a_system_is_asked_with_and_without_its_rule() -> None:
+    found = invented(edition="mini", system="prior", subjects=3, relation="PersonHasPlaceOfDeath", offline=True).values
+    assert [list(kinds) for kinds in found.values()] == [["invented", "real"]] * 3
+    died = found["PersonHasPlaceOfDeath"]["invented"]
+    assert (died["queries"], died["failed"], died["empty in gold"]) == (3, 0, None)
+    assert died["best candidate"] == {"empty": 0.0, "triples": 3, "answered": 3}
+    assert died["recipe's rule"] == found["PersonHasPlaceOfDeath"]["real"]["recipe's rule"]  # it reads no subject
+    nothing = invented(edition="mini", system="bl22-empty", subjects=3, relation="PersonHasPlaceOfDeath", offline=True)
+    ways = [way["empty"] for way in nothing.values["*** All ***"]["invented"].values() if isinstance(way, dict)]
+    assert ways == [1.0] * len(ways) != []
+
+
+@pytest.mark.parametrize(("name", "value"), [("relation", "x"), ("untuned", True), ("data", "x"), ("split", "val")])
+def test_options_of_a_system_are_refused_without_one(name: str, value: Any) -> None:
+    with pytest.raises(OptionError) as refused:
+        invented(model="m", **{name: value})
+    assert refused.value.option == name
