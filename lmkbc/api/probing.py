@@ -12,7 +12,16 @@ from msgspec import Meta
 from lmkbc.api.keywords import check_kept, keywords, opened_subset
 from lmkbc.errors import OptionError
 from lmkbc.progress import Report, silent
-from lmkbc.run.options import Inputs, OneRelation, SelectedRunOptions, Selection, Servers, described, settled
+from lmkbc.run.options import (
+    HeldOutSplit,
+    Inputs,
+    OneRelation,
+    SelectedRunOptions,
+    Selection,
+    Servers,
+    described,
+    settled,
+)
 
 if TYPE_CHECKING:
     from lmkbc.probe.benchmark import Findings
@@ -25,10 +34,7 @@ OF_MODELS = ("model", "backend", "offline", *described(Servers))
 
 @keywords
 def invented(
-    split: Annotated[
-        str | None,
-        Meta(description="Split of the real subjects; default: the held-out one.", extra={"flags": ("--split", "-s")}),
-    ] = None,
+    split: HeldOutSplit = None,
     *,
     relation: OneRelation = None,
     subjects: Annotated[int, Meta(ge=1, description="Names of each kind, or subjects of each relation and kind.")] = 20,
@@ -42,8 +48,10 @@ def invented(
 
     if (model := options.get("model")) and not (options.get("system") or options.get("edition")):
         others = {"split": split, "relation": relation, **options}
-        for name in (name for name, value in others.items() if value and name not in OF_MODELS):
-            raise OptionError(name, "is of a system, and only a model is asked: name one with --system or --edition")
+        if of_systems := [name for name, value in others.items() if value and name not in OF_MODELS]:
+            raise OptionError(
+                of_systems[0], "is of a system, and only a model is asked: name one with --system or --edition"
+            )
         inputs = settled(Inputs, options)
         asked = BenchmarkRun(
             backend=inputs["backend"],

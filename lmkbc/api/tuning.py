@@ -16,7 +16,7 @@ from lmkbc.errors import InputError, OptionError, counted
 from lmkbc.files.checksum import sha256
 from lmkbc.files.writable import check_file
 from lmkbc.progress import Report, silent
-from lmkbc.run.options import OUTPUT, SELECTION, Folds, Limit, OneRelation, RunOptions, Split, Trials
+from lmkbc.run.options import OUTPUT, SELECTION, Folds, HeldOutSplit, Limit, OneRelation, RunOptions, Split, Trials
 from lmkbc.settings import listed
 from lmkbc.tune.tuning_set import FOLDS, SEED, TRIALS, TuningOptions, TuningSet
 
@@ -173,10 +173,7 @@ class ControlScores(NamedTuple):
 
 @keywords
 def controls(
-    split: Annotated[
-        str | None,
-        Meta(description="A labelled split; default: the edition's held-out one.", extra={"flags": ("--split", "-s")}),
-    ] = None,
+    split: HeldOutSplit = None,
     *,
     relation: OneRelation = None,
     limit: Limit = None,

@@ -80,6 +80,10 @@ OneSplit = Annotated[
         extra={"flags": ("--split", "-s")},
     ),
 ]
+HeldOutSplit = Annotated[
+    str | None,
+    Meta(description="A labelled split; default: the edition's held-out one.", extra={"flags": ("--split", "-s")}),
+]
 OneRelation = Annotated[
     str | Sequence[str] | None,
     Meta(description="Only this relation, by any of its names. Repeatable.", extra={"flags": ("--relation", "-r")}),
