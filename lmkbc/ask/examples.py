@@ -205,9 +205,9 @@ class ExampleSelector:
         for count in range(len(shots) - 1, -1, -1):
             yield shots[:count]
 
-    def _select(self, query: Query, own: Sequence[Query], number: int = 0) -> tuple[Example, ...]:
+    def _select(self, query: Query, own: Sequence[Query], draw: int = 0) -> tuple[Example, ...]:
         shots = self.shots
-        free = (one for one in self._pool(query, number) if not self._about(one, own))
+        free = (one for one in self._pool(query, draw) if not self._about(one, own))
         if shots.draw == "hash":
             chosen = [*islice(_hashed([*free], query, shots.seed), shots.k)]
         elif shots.relations == "own" and shots.method in ("fixed", "random"):  # the first k suffice
@@ -222,18 +222,18 @@ class ExampleSelector:
     def _about(self, example: Example, own: Iterable[Query]) -> bool:
         return any(self._names.same(example.query, other) for other in own)
 
-    def _pool(self, query: Query, number: int) -> list[Example]:
-        """Return the examples of a relation, in the order of choice. number: of the query's draw."""
+    def _pool(self, query: Query, draw: int) -> list[Example]:
+        """Return the examples of a relation, in the order of choice for a draw of a query."""
         shots = self.shots
-        draw: tuple[int | str, ...] = shots.seed, query.relation, query.subject if shots.per != "run" else ""
+        shown_to = {"run": ("",), "query": (query.subject,), "draw": (query.subject, draw)}[shots.per]
+        seed = repr((shots.seed, query.relation, *shown_to))
         pool = self._pools["" if shots.relations == "all" else query.relation]
         if shots.method == "fixed" or shots.draw == "hash":
             return pool
         if shots.per != "run":
-            draw += (number,) if shots.per == "draw" else ()
-            return random.Random(repr(draw)).sample(pool, len(pool))
+            return random.Random(seed).sample(pool, len(pool))
         if query.relation not in self._shuffled:
-            self._shuffled[query.relation] = random.Random(repr(draw)).sample(pool, len(pool))
+            self._shuffled[query.relation] = random.Random(seed).sample(pool, len(pool))
         return self._shuffled[query.relation]
 
     def _ordered(self, pool: list[Example]) -> list[Example]:
