@@ -102,9 +102,11 @@ class Verified(Rule):
     weight: float = 0.5
 
     def __post_init__(self) -> None:
-        """Raise InputError for a weight that is no share."""
+        """Raise InputError for a weight that is no share, and for one that nothing reads."""
         if not 0 <= self.weight <= 1:
             raise InputError(f"weight of rule verified is {self.weight}: give a share in [0, 1]")
+        if self.combine != "mean" and self.weight != 0.5:
+            raise InputError("weight of rule verified has no effect: only combine 'mean' reads it")
 
     @property
     def reads_verification(self) -> bool:
@@ -122,10 +124,9 @@ def with_verification(candidates: CandidateSet, combine: Combine, weight: float 
     for one in candidates.candidates:
         if one.verification is None or (combine == "veto" and one.verification >= LEAST):
             made.append(one)
-        elif combine == "product":
-            made.append(structs.replace(one, score=one.score * one.verification))
-        elif combine == "mean":
-            made.append(structs.replace(one, score=(1 - weight) * one.score + weight * one.verification))
+        elif combine != "veto":
+            mean = (1 - weight) * one.score + weight * one.verification
+            made.append(structs.replace(one, score=mean if combine == "mean" else one.score * one.verification))
     return replace(candidates, candidates=tuple(sorted(made, key=lambda candidate: -candidate.score)))
 
 

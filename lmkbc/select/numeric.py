@@ -109,14 +109,12 @@ class Ball(NumericRule):
     support: float = 0.0
 
     def points(self, values: Floats, weights: Floats) -> Sequence[float]:
-        """Return the vote with most support, or the median of its supporters."""
+        """Return the vote with most support, or the number of its supporters that is to be taken."""
         support = [math.fsum(weights[self._near(vote, values)]) for vote in values]
         best = next(place for place, weight in enumerate(support) if weight >= max(support) - 1e-12)
         if support[best] < self.support - 1e-9:
             return ()
         near = self._near(values[best], values)
-        if self.take == "upper":
-            return (-weighted_quantile(-values[near][::-1], weights[near][::-1], 0.5),)
         if self.take != "median":
             return (_taken(self.take, values[near], weights[near]),)
         middle = quantile_between(values[near], weights[near], 0.5)
@@ -197,7 +195,9 @@ class ExpectedScore(NumericRule):
 
 
 def _taken(which: str, values: Floats, weights: Floats) -> float:
-    """Return the weighted mean of sorted values, or the highest of them."""
+    """Return the upper of the two in the middle of sorted values, their weighted mean, or the highest."""
+    if which == "upper":
+        return -weighted_quantile(-values[::-1], weights[::-1], 0.5)
     return float(values[-1]) if which == "highest" else float(np.average(values, weights=weights))
 
 
