@@ -4,14 +4,17 @@ from collections.abc import Iterator, Mapping
 from itertools import cycle
 from typing import Any
 
-from lmkbc.models.base import Dialogue, Outcome, Reply, Response, next_requests
+from lmkbc.models.base import Dialogue, Outcome, Reply, Response, Sampling, next_requests
 
 
 class Writing:
     """Answers each prompt with the next of its replies, and behind the last one from the first again."""
 
+    name = place = "a stand-in"
+
     def __init__(self, *replies: str | None) -> None:
         self.asked: list[str] = []
+        self.samplings: list[Sampling] = []
         self._replies = cycle(replies)
 
     def drawn(self, prompt: str) -> list[str | None]:
@@ -24,6 +27,7 @@ class Writing:
             while requests:
                 texts = [one.prompt.text for one in requests]
                 self.asked += texts
+                self.samplings += [one.sampling for one in requests]
                 replies = [[None if draw is None else Reply(draw) for draw in self.drawn(text)] for text in texts]
                 responses = [Response(one.prompt, its) for one, its in zip(requests, replies, strict=True)]
                 requests, result = next_requests(dialogue, responses)

@@ -83,7 +83,7 @@ class BearRelation:
 
     @property
     def cardinality(self) -> str:
-        """Return whether each option belongs to one item."""
+        """Return the name of its kind: whether an option is the answer of one item alone, or of several."""
         answers = [item.answer_idx for item in self.items]
         return "one item an option" if len(set(answers)) == len(answers) else "several items an option"
 
@@ -239,12 +239,11 @@ def option_scores(relation: BearRelation, cloze: str, places: Sequence[int], sco
 
 def parted(relations: Sequence[BearRelation], table: str, whole: str) -> Mapping[str, list[str]]:
     """Return part -> its relations, for a table. A relation of several domains is in each. whole: name of all."""
-
-    def parts(relation: BearRelation) -> tuple[str, ...]:
-        of = {"domain": relation.domains, "cardinality": (relation.cardinality,), "relation": (relation.name,)}
-        return of.get(table, (whole,))
-
-    return grouped((part, relation.name) for relation in relations for part in parts(relation))
+    tables = {
+        one.name: {"relation": (one.name,), "domain": one.domains, "cardinality": (one.cardinality,)}
+        for one in relations
+    }
+    return grouped((part, name) for name, parts in tables.items() for part in parts.get(table, (whole,)))
 
 
 def accuracy(right: Sequence[Mask], below: Sequence[Floats]) -> dict[str, Any]:

@@ -91,11 +91,7 @@ def opened(model: str, run: BenchmarkRun) -> LanguageModel:
 
 
 def texts(
-    model: LanguageModel,
-    prompts: Sequence[Prompt],
-    sampling: Sampling,
-    run: BenchmarkRun,
-    what: str = "queries",
+    model: LanguageModel, prompts: Sequence[Prompt], sampling: Sampling, run: BenchmarkRun, what: str = "queries"
 ) -> list[str]:
     """Return the answer to each prompt; "" for one that counts as wrong. Notes give the number of these, and why.
 

@@ -73,8 +73,7 @@ def triples(text: str) -> set[tuple[str, ...]] | None:
 
 def free_triples(model: LanguageModel, limit: int, run: BenchmarkRun) -> Findings:
     """Ask a model for triples about invented and real names, at most `limit` of each, and count them."""
-    pairs = list(NAMES.items())[:limit]
-    names = [invented for invented, _ in pairs] + [real for _, real in pairs]
+    names = [*list(NAMES)[:limit], *list(NAMES.values())[:limit]]
     prompts = [Prompt((Message("system", TASK),), (Message("user", name),)) for name in names]
     found = [triples(text) for text in texts(model, prompts, SAMPLING, run, "names")]
     values = {
@@ -84,7 +83,7 @@ def free_triples(model: LanguageModel, limit: int, run: BenchmarkRun) -> Finding
             "triples": sum(len(one or ()) for one in part),
             "no JSON": part.count(None),
         }
-        for kind, part in ((INVENTED, found[: len(pairs)]), (REAL, found[len(pairs) :]))
+        for kind, part in ((INVENTED, found[: len(names) // 2]), (REAL, found[len(names) // 2 :]))
     }
     rows: list[list[Any]] = [[kind, *row.values()] for kind, row in values.items()]
     rows += (
@@ -134,17 +133,17 @@ def silence(
     """
     rows = grouped((example.query.relation, example) for example in examples)
     asked: dict[tuple[str, str], list[Query]] = {}
+    names = grouped((example.query.relation, example.query.subject) for example in [*run.train, *examples])
     for relation, some in rows.items():
-        names = [example.query.subject for example in [*run.train, *examples] if example.query.relation == relation]
-        asked[relation, INVENTED] = [Query(name, relation) for name in invented_subjects(names, limit, seed)]
+        asked[relation, INVENTED] = [Query(name, relation) for name in invented_subjects(names[relation], limit, seed)]
         asked[relation, REAL] = [example.query for example in some[:limit]]
     for kind, named in ((INVENTED, [*NAMES]), (REAL, [*NAMES.values()])):
         asked[ALL, kind] = [query for relation in rows for query in asked[relation, kind]]
         asked[BARE, kind] = [Query(name, relation) for relation in rows for name in named[:limit]]
     queries = list(dict.fromkeys(query for own in asked.values() for query in own))
     sets = propose(run, recipe, queries, run.report).sets
-    ways = {"recipe's rule": recipe.select, "best candidate": PerRelation(TopK(k=1))}
-    ways = ways if selector == recipe.select else {"tuned": selector, **ways}
+    ways = {} if selector == recipe.select else {"tuned": selector}
+    ways |= {"recipe's rule": recipe.select, "best candidate": PerRelation(TopK(k=1))}
     kept = {way: dict(zip(queries, rule.select_all(sets), strict=True)) for way, rule in ways.items()}
     gold = {example.query: bool(example.objects) for example in examples}
     values: dict[str, dict[str, Any]] = defaultdict(dict)

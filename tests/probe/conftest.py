@@ -1,4 +1,4 @@
-"""The tiny masked models, for what is read of them."""
+"""The tiny masked models, for benchmarks that ask them."""
 
 from tiny_families import backbone, save_model
 

@@ -1,15 +1,14 @@
 """Invented names: what counts as a triple, names that nobody has, and who says nothing about them."""
 
 import json
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from writing import Writing
 
 import lmkbc.probe.invented as probe
 from lmkbc.api.probing import invented
 from lmkbc.errors import OptionError
-from lmkbc.models.base import Outcome, Reply, Response, next_requests
 from lmkbc.probe.benchmark import BenchmarkRun
 from lmkbc.probe.invented import NAMES, invented_subjects, triples
 
@@ -44,22 +43,6 @@ def test_invented_subjects_are_new_and_of_their_kind() -> None:
     assert invented_subjects(["", "x"], 5) == []
 
 
-class Scripted:
-    """A model that answers by the name that it is asked about."""
-
-    name, place = "scripted", ""
-
-    def __init__(self, answers: Mapping[str, str]) -> None:
-        self.answers, self.schemas = answers, list[Any]()
-
-    def complete(self, dialogues: Mapping[Any, Any], _: Outcome | None = None) -> Iterator[tuple[Any, Any]]:
-        for key, dialogue in dialogues.items():
-            (request,), _result = next_requests(dialogue)
-            self.schemas.append(request.sampling.extra["response_format"]["json_schema"]["schema"])
-            reply = Reply(self.answers.get(request.prompt.own[-1].content, '{"triples": []}'))
-            yield key, next_requests(dialogue, [Response(request.prompt, [reply])])[1]
-
-
 def test_triples_about_invented_names_stand_beside_those_about_real_ones() -> None:
     real = list(NAMES.values())
     answers = {
@@ -67,13 +50,15 @@ def test_triples_about_invented_names_stand_beside_those_about_real_ones() -> No
         real[1]: json.dumps([ONE, ONE | {"object": "x"}]),
         "iPhone 19 Pro": "A phone.",
     }
-    model = Scripted(answers)
+    names = *NAMES, *real
+    model = Writing(*(answers.get(name, '{"triples": []}') for name in names))
     found = probe.free_triples(model, 20, BenchmarkRun())  # type: ignore[arg-type]
     assert found.values == {
         "invented": {"names": 10, "answered": 0, "triples": 0, "no JSON": 1},
         "real": {"names": 10, "answered": 2, "triples": 3, "no JSON": 0},
     }
-    assert model.schemas[0] == probe.SCHEMA
+    assert [text.endswith(name) for text, name in zip(model.asked, names, strict=True)] == [True] * 20
+    assert model.samplings[0].extra["response_format"]["json_schema"]["schema"] == probe.SCHEMA
 
 
 def test_a_system_is_asked_with_and_without_its_rule() -> None:
