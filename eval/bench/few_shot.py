@@ -36,7 +36,8 @@ def main(argv: Sequence[str]) -> None:
     edition = workspace.edition(given.edition)
     train = workspace.examples(edition, "train")
     asked = few_of(train, given.train) if given.train else workspace.examples(edition, edition.held_out)
-    held = {id(example) for example in asked} if given.train else set()
+    held = {id(example) for example in asked}
+    rows = tuple(example for example in train if id(example) not in held)
     asked = few_of(asked, given.limit)
     with model_of(given) as model:
         for name in given.rows:
@@ -44,7 +45,6 @@ def main(argv: Sequence[str]) -> None:
             recipe = read_recipe(
                 workspace, tables | {"generate": [_short(one, given.longest) for one in tables["generate"]]}
             )
-            rows = tuple(example for example in train if id(example) not in held)
             run = PartRun(workspace=workspace, edition=edition, model=model, offline=True, rows=rows)
             whole = propose(run, recipe, [example.query for example in asked])
             tuned = None
