@@ -12,6 +12,7 @@ from lmkbc.ask.plan import PromptBuilder, PromptSettings
 from lmkbc.generate.conversation import Conversation
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.answers import Store
+from lmkbc.models.located import generative
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.server_model import ServerModel
@@ -40,6 +41,11 @@ def recipe_file(path: Path, *tables: Mapping[str, Any], select: Mapping[str, Any
 def asks(tables: Mapping[str, Any]) -> PromptSettings:
     """Return what these tables ask of a model."""
     return checked(PromptSettings, tables, "generator")
+
+
+def begins_here(recipe: Recipe) -> bool:
+    """Return whether a recipe begins with a model that a package brings to this machine."""
+    return generative(str(getattr(recipe.generate[0], "model", ""))) is not None
 
 
 def generators(run: Run, recipe: Recipe, notes: Notes | None = None) -> Iterator[tuple[str, Generator]]:

@@ -9,6 +9,7 @@ from command import Command
 from opened import CUTOFF, recipe_file, recipe_of
 
 from lmkbc.errors import InputError
+from lmkbc.generate.spec import merged
 from lmkbc.recipe import check_all_read
 from lmkbc.select.calibration import Calibration
 from lmkbc.select.composed import AbstentionThreshold, Verified
@@ -20,13 +21,13 @@ CHAT = {"component": "chat", "model": "m"}
 RANKING = {"component": "causal", "model": "m"}
 DEAD: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], str, str]] = [
     (CHAT, {"verify": {}}, {"select": {"rule": "verified", "inner": CUTOFF}}, "verify", "a rule such as 'verified'"),
-    (CHAT, {"shots": {"k": 0, "names": 3}}, {"shots": {"k": 0, "one_empty": True, "names": 3}}, "shots.names", "k of"),
+    (CHAT, {"shots": {"k": 0, "names": 3}}, {"shots": {"one_empty": True}}, "shots.names", "k of"),
     (CHAT, {"shots": {"seed": 3}}, {"relations": {"area": {"shots": {"method": "log"}}}}, "shots.seed", "that draws"),
-    (CHAT, {"shots": {"empty": 0.2}}, {"shots": {"empty": 0.2, "method": "balanced"}}, "shots.empty", "'balanced'"),
+    (CHAT, {"shots": {"empty": 0.2}}, {"shots": {"method": "balanced"}}, "shots.empty", "'balanced'"),
     (
         CHAT,
         {"sampling": {"temperature": 0.7, "first_temperature": 0.0}},
-        {"sampling": {"temperature": 0.7, "first_temperature": 0.0, "samples": 2}},
+        {"sampling": {"samples": 2}},
         "sampling.temperature",
         "a draw after the first",
     ),
@@ -40,21 +41,21 @@ DEAD: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], str, str]] = [
     (
         RANKING,
         {"ranking": {"calibration": "neutral", "subjects": 3}},
-        {"ranking": {"subjects": 3}},
+        {"ranking": {"calibration": "background"}},
         "ranking.subjects",
         "calibration 'background'",
     ),
     (
         CHAT,
         {"context": {"words": 90}},
-        {"context": {"words": 90, "provider": "titles", "path": "x.jsonl"}, "closed_book": False},
+        {"context": {"provider": "titles", "path": "x.jsonl"}, "closed_book": False},
         "context.words",
         "provider 'titles'",
     ),
     (
         CHAT,
         {"verify": {"samples": 3}, "select": {"rule": "verified", "inner": CUTOFF}},
-        {"verify": {"samples": 3, "by": "text"}},
+        {"verify": {"by": "text"}},
         "verify.samples",
         "a check that reads texts",
     ),
@@ -68,28 +69,34 @@ DEAD: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], str, str]] = [
     (
         CHAT,
         {"prompt": {"retries": 1}, "sampling": {"temperature": 0.0}},
-        {"prompt": {"retries": 1}, "sampling": {"temperature": 0.2}},
+        {"sampling": {"temperature": 0.2}},
         "prompt.retries",
         "a temperature above 0",
     ),
     (
         CHAT,
         {"sampling": {"samples": 3, "agreement": 0.5}},
-        {"sampling": {"samples": 3, "agreement": 0.5, "at_first": 2}},
+        {"sampling": {"at_first": 2}},
         "sampling.agreement",
         "at_first",
     ),
     (
         CHAT,
         {"verify": {"placebos": 3, "by": "text"}, "select": {"rule": "verified", "inner": CUTOFF}},
-        {"verify": {"placebos": 3}},
+        {"verify": {"by": "probability"}},
         "verify.placebos",
         "by probability",
     ),
     (CHAT, {"pool": {"per": "draw"}}, {"generate": [CHAT, {**CHAT, "name": "b"}]}, "per", "several generators"),
-    (CHAT, {"link": {"evidence": ["train"], "typed": []}}, {"link": {"typed": []}}, "typed", "evidence 'search'"),
+    (
+        CHAT,
+        {"link": {"evidence": ["train"], "typed": []}},
+        {"link": {"evidence": ["search"]}},
+        "typed",
+        "evidence 'search'",
+    ),
 ]
-"""Generator, settings of which one has no effect, settings that give it one, that setting, and what reads it."""
+"""Generator, settings of which one has no effect, a change that gives it one, that setting, and what reads it."""
 
 
 @pytest.mark.parametrize(("generator", "dead", "read", "setting", "reader"), DEAD, ids=[one[3] for one in DEAD])
@@ -112,7 +119,7 @@ def test_a_setting_without_effect_is_refused(
         told = command.fails(*words, path)
         assert f"setting {setting!r} has no effect: only " in told
         assert reader in told
-    command.done("systems", "check", written(dead | read))
+    command.done("systems", "check", written(merged(dead, read)))
 
 
 def test_a_check_counts_where_a_rule_or_learned_thresholds_use_it() -> None:

@@ -9,7 +9,7 @@ import pytest
 import tiny_causal
 import tiny_gguf
 import tiny_masked
-from opened import generated, generators, recipe_of
+from opened import begins_here, generated, generators, recipe_of
 from space import MINI, SPACE
 
 from lmkbc.errors import InputError
@@ -140,8 +140,8 @@ def test_a_step_that_asks_a_server_asks_the_model_here(run: Run) -> None:
     assert notes.remarks == ["tiny.gguf runs on this machine: settings that only a server uses are ignored (extra)"]
 
 
-PUBLISHED = [one for one in SERVED.values() if one.published]
-MODELS = {getattr(spec, "model", "") for one in PUBLISHED for spec in one.generate if spec.component == "chat"}
+CHATS = [spec for one in SERVED.values() if not begins_here(one) for spec in one.generate if spec.component == "chat"]
+MODELS = {getattr(spec, "model", "") for spec in CHATS}
 
 
 @pytest.mark.parametrize("model", sorted(MODELS))

@@ -132,9 +132,7 @@ def pointer(name: str) -> Callable[[Path], object]:
         (lambda model: (model / "config.json").write_text("{}"), "names no model_type"),
     ],
 )
-def test_a_spoilt_directory_is_refused_and_its_file_named(
-    kind: str, copied: Path, spoil: Callable[[Path], object], said: str
-) -> None:
+def test_a_spoilt_directory_is_refused(kind: str, copied: Path, spoil: Callable[[Path], object], said: str) -> None:
     spoil(copied)
     assert said in refusal(kind, copied)
 

