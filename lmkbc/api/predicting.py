@@ -197,7 +197,7 @@ def predict(
     subset = asked if len(queries) < len(every) else None
     selection = settled(Selection, options)
     selector, provenance = selector_for(run, recipe, selection)
-    about = run_directory.asked(run, recipe, provenance, subset)
+    about = run_directory.identity(run, recipe, provenance, subset)
     own = Path(out or run_directory.named(run.edition.name, split, recipe.name, subset, selection["precision"]))
     directory = run_directory.free(own, about) if out is None else own
     with (
@@ -215,11 +215,12 @@ def predict(
         if "precision" in provenance and not (files.tally.objects or files.tally.failed):
             raise nothing_sure(selector, provenance["precision"])
         note = note or (run_directory.earlier(directory) or {}).get("note")
-        written = files.finished(about, models=steps.models, note=note)
+        about |= {"models": steps.models} if steps.models else {}
+        written = files.finished(about, note)
         seconds = round(time.monotonic() - start, 3)
         timing = {"seconds": seconds, "usage": steps.usage, "computed": run.computed}
         written[submission.TIMING] = (json.dumps(timing) + "\n").encode()
-        directory = run_directory.write(directory, written, own)
+        directory = run_directory.write(directory, written, own, about)
     if submission.PREDICTIONS not in written:
         raise run_directory.unfinished(files.tally.failures, directory, written)
     floors: Mapping[str, Table] = {}

@@ -104,7 +104,7 @@ def _show(run: PredictedRun, seconds: float, *, can_search: bool) -> None:
     if len(draws := tally.counts["draws"]) > 1:
         note(f"replies of models: {', '.join(f'{count} {state}' for state, count in draws.items())}")
     if rules := tally.rules:
-        why = ", ".join(f"{count} {submission.RULES.get(rule, rule)}" for rule, count in rules.items())
+        why = ", ".join(f"{count} {submission.REASONS.get(rule, rule)}" for rule, count in rules.items())
         left = f"; {counted(tally.dropped, 'query')} kept none of the objects that were named" if tally.dropped else ""
         note(f"{counted(sum(rules.values()), 'object')} dropped ({why}){left}")
     if can_search and rules.get("link"):

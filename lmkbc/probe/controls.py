@@ -185,7 +185,7 @@ def with_random_weights(run: Run, recipe: Recipe, seed: int = 0) -> Iterator[tup
             return replace(spec, **{name: value for name, value in redrawn(own).items() if value is not own[name]})
 
         drawn = tuple(map(of, recipe.generate))
-        yield (replace(run, model=None, models={}), replace(recipe, generate=drawn)) if made else None
+        yield (replace(run, model=None, in_memory={}), replace(recipe, generate=drawn)) if made else None
 
 
 def _drawn(table: Mapping[str, Any], out: Path, offline: bool, seed: int) -> Path:

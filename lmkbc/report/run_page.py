@@ -392,7 +392,7 @@ _COUNTED = {
 
 def _mark(name: str) -> str:
     """Return a mark of rows, or what a run counts, in words."""
-    return (submission.RULES | _COUNTED).get(name, name)
+    return (submission.REASONS | _COUNTED).get(name, name)
 
 
 def _number(value: Any) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 from lmkbc.ask.context import lines as lines_of
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError, counted
-from lmkbc.files.atomic import Buffer, Content, Kind, check_replaceable, digest, pieces, versions, write_directory
+from lmkbc.files.atomic import Buffer, Content, Kind, check_replaceable, digest, versions, write_directory
 from lmkbc.files.checksum import content_sha256, file_sha256
 from lmkbc.files.places import name_of
 from lmkbc.models.identity import file_digest, model_name, paths_in, portable
@@ -79,16 +79,10 @@ class RunFiles:
             if lines:
                 self._buffers[name].write(lines)
 
-    def finished(
-        self,
-        about: Mapping[str, Any],
-        *,
-        models: Sequence[str] = (),
-        note: str | None = None,
-    ) -> dict[str, Content]:
+    def finished(self, about: Mapping[str, Any], note: str | None = None) -> dict[str, Content]:
         """Return the files, without a zip if the run asked a subset of the split.
 
-        about: what was asked (`asked`). models: models that gave answers. note: the user's remark.
+        about: the fields `ASKED` of the manifest. note: the user's remark.
         """
         files: dict[str, Content] = {name: buffer for name, buffer in self._buffers.items() if buffer.pieces}
         predictions = self._buffers[submission.PREDICTIONS]
@@ -99,7 +93,6 @@ class RunFiles:
             files = {submission.PREDICTIONS: predictions, **archive, **files}
         manifest = {
             **about,
-            **({"models": list(models)} if models else {}),
             **({"note": note} if note else {}),
             "counts": self.tally.counts,
             "outputs": {name: digest(content) for name, content in files.items()},
@@ -199,7 +192,7 @@ class RunCounts:
         }
 
 
-def asked(run: Run, recipe: Recipe, provenance: Mapping[str, Any], subset: Subset | None = None) -> dict[str, Any]:
+def identity(run: Run, recipe: Recipe, provenance: Mapping[str, Any], subset: Subset | None = None) -> dict[str, Any]:
     """Return the part of a manifest that is known before the run: the fields `ASKED`, as JSON values."""
     about = {
         "edition": run.edition.name,
@@ -213,8 +206,7 @@ def asked(run: Run, recipe: Recipe, provenance: Mapping[str, Any], subset: Subse
         "selection": provenance,
         "inputs": dict(inputs(run)) | dict(local_models(run, recipe)),
     }
-    as_json: dict[str, Any] = json.loads(json.dumps(about, default=dict))
-    return as_json
+    return dict(json.loads(json.dumps(about, default=dict)))
 
 
 def local_models(run: Run, recipe: Recipe) -> Iterator[tuple[str, str]]:
@@ -261,7 +253,7 @@ def timings(edition: str, system: str, own: Path) -> list[Path]:
 def check(directory: Path, about: Mapping[str, Any]) -> None:
     """Raise InputError if a run must not be written to a directory. Call it before anything is generated."""
     check_replaceable(directory, RUN)
-    if other := _differs(directory, about):
+    if other := _difference(directory, about):
         raise InputError(
             f"{directory} holds another run, which is not replaced: other {other}; name another directory, or remove it"
         )
@@ -273,14 +265,14 @@ def free(directory: Path, about: Mapping[str, Any], known: Path | None = None) -
     A message says why it is not the first. known: place that the user knows already.
     """
     places = (directory.with_name(f"{directory.name}-{number}") if number > 1 else directory for number in count(1))
-    place = next(place for place in places if not _differs(place, about))
+    place = next(place for place in places if not _difference(place, about))
     if place not in (directory, known):
-        why = f" (other {_differs(directory, about)})" if about else ""
+        why = f" (other {_difference(directory, about)})" if about else ""
         log.info("%s keeps another run%s: this one is %s", directory, why, place)
     return place
 
 
-def _differs(directory: Path, about: Mapping[str, Any]) -> str:
+def _difference(directory: Path, about: Mapping[str, Any]) -> str:
     """Return what was asked otherwise by the finished run in a directory, in words; "" if there is none."""
     there = earlier(directory)
     if there is None or submission.PREDICTIONS not in there["outputs"]:
@@ -292,15 +284,16 @@ def _differs(directory: Path, about: Mapping[str, Any]) -> str:
     return f"{', '.join(found[:3])}{', ...' if len(found) > 3 else ''}"
 
 
-def write(directory: Path, files: Mapping[str, Content], first: Path) -> Path:
+def write(directory: Path, files: Mapping[str, Content], first: Path, about: Mapping[str, Any]) -> Path:
     """Write a run, and return its directory. No finished run is replaced, except by the same run.
 
-    first: directory whose name gets a number if another run is there. A run that lacks answers is written beside a
-    finished one, and so is a run of other models than were known before.
+    first: directory whose name gets a number if another run is there. about: the fields `ASKED` of the manifest, with
+    the models that gave answers. A run that lacks answers is written beside a finished one, and so is a run of other
+    models than were known before.
     """
     if submission.PREDICTIONS in files:
-        place = free(first, json.loads(b"".join(pieces(files[submission.MANIFEST]))), directory)
-    elif _differs(directory, {}):
+        place = free(first, about, directory)
+    elif _difference(directory, {}):
         place = free(directory.with_name(f"{directory.name}-unfinished"), {})
     else:
         place = directory

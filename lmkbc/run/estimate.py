@@ -94,7 +94,7 @@ def estimate(
     """
     default_place(run.servers.get("store"), offline=run.offline)
     counter, whole = CallCounter(), tuple(dict.fromkeys(queries))
-    dry = replace(run, spellings=recipe.clean.spellings, offline=True, dry=counter, models={}, budgets=[])
+    dry = replace(run, spellings=recipe.clean.spellings, offline=True, dry=counter, in_memory={}, budgets=[])
     generators = []
     for spec, files in zip(recipe.generate, shares(recipe.generate, run.files, run.edition), strict=True):
         own, notes = dry if files is None else replace(dry, answers=files), _NoNotes()

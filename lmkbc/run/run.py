@@ -41,7 +41,7 @@ class ModelRun:
     servers: Servers = field(default_factory=Servers)
     budgets: list[Budget] = field(default_factory=list, repr=False, compare=False)
     """Budgets of all clients of servers. A limit holds for their sum."""
-    models: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
+    in_memory: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
     """Loaded models and queries, so that a second step does not load them again."""
     computed: dict[str, Mapping[str, Any]] = field(default_factory=dict, repr=False, compare=False)
     """Model -> how it computes on this machine: device, type, instructions, threads."""
@@ -61,11 +61,11 @@ class ModelRun:
             check_back_end(self.backend)
 
     def loaded(self, key: Hashable, load: Callable[[], Loaded]) -> Loaded:
-        """Return the model of a key. It is loaded on first use."""
-        if key not in self.models:
-            self.models[key] = load()
-        model: Loaded = self.models[key]
-        return model
+        """Return what a key stands for. It is loaded on first use."""
+        if key not in self.in_memory:
+            self.in_memory[key] = load()
+        loaded: Loaded = self.in_memory[key]
+        return loaded
 
     def store(self) -> Store:
         """Return the store of models' answers: the user's, else the default one."""

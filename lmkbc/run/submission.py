@@ -67,7 +67,7 @@ def answers(edition: Edition, prediction: Prediction) -> list[str]:
     return distinct(edition, (edition.value(candidate) for candidate in prediction.objects))
 
 
-RULES = {
+REASONS = {
     "closed": "outside of the relation's list",
     "integer": "not whole",
     "link": "without a QID",

@@ -67,7 +67,7 @@ def train(
     if corpus and lora.mixed:
         raise OptionError("mixed", "is of the train split alone: leave it out, or --facts")
     peft = library_of_adapters("training an adapter")
-    local = local_model(spec, replace(run, models={}), Notes())  # a model of its own: training changes it
+    local = local_model(spec, replace(run, in_memory={}), Notes())  # a model of its own: training changes it
     model, base = local.model, local.identity
     if corpus:
         proven: dict[str, Any] = {"proof": [*corpus.proof]}

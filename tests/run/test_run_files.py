@@ -15,12 +15,12 @@ from lmkbc.files.atomic import pieces
 from lmkbc.files.checksum import sha256
 from lmkbc.notes import Passage
 from lmkbc.run import submission
-from lmkbc.run.directory import RunFiles, asked
+from lmkbc.run.directory import RunFiles, identity
 from lmkbc.run.pipeline import Block
 from lmkbc.run.run import Run
 from lmkbc.types import Candidate, CandidateSet, Dropped, Nil, Prediction, Query, Source, State
 
-ABOUT = asked(Run(workspace=SPACE, edition=MINI, split="val"), recipe_of({"component": "prior"}), {"how": "so"})
+ABOUT = identity(Run(workspace=SPACE, edition=MINI, split="val"), recipe_of({"component": "prior"}), {"how": "so"})
 Row = tuple[CandidateSet, Prediction, list[Passage]]
 
 texts = st.text(max_size=4)

@@ -114,7 +114,7 @@ class Work:
             search_table=self.run.search_table and self.run.search_table.absolute(),
             index=self.run.index and self.run.index.absolute(),
             budgets=[],
-            models={},
+            in_memory={},
         )
         return replace(self, run=run)
 
