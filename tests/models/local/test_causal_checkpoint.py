@@ -37,7 +37,7 @@ def test_identity_tells_precision_and_an_adapter_s_base(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("config", "said"),
-    [("{", "names the base model"), ("{}", "names the base model"), (None, "train it anew on its base model")],
+    [("{", "cannot be read"), ("[]", "cannot be read"), ("{}", "missing"), (None, "does not fit its base")],
 )
 def test_broken_adapters_are_refused(tmp_path: Path, config: str | None, said: str) -> None:
     pytest.importorskip("peft", reason="peft is not installed: install lmkbc[lora]")
