@@ -158,10 +158,9 @@ class Session:
         for call in calls:
             if self.kept([call]).missing:
                 if not new:
-                    reported = await self.client.describe()
-                    if reported.tokens is None:
+                    self.window = await self.client.describe()
+                    if self.window.tokens is None:
                         return 0, 0
-                    self.window.tokens, self.window.whole = reported.tokens, reported.whole
                 new.append(call)
         if new:
             longest = max(new, key=length_of)
@@ -229,8 +228,7 @@ class Session:
             listed = tuple(await self.client.models())
         except (AbsentError, CallError, msgspec.MsgspecError, UnicodeDecodeError):  # the requests show what is wrong
             listed = ()
-        reported = await self.client.describe()
-        self.window.tokens, self.window.whole = reported.tokens, reported.whole
+        self.window = await self.client.describe()
         (reply, *_) = await self._request(call, 1)
         choices = 1
         for wanted in (most, *(size for size in CHOICES if size < most)):
