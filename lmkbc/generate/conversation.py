@@ -297,17 +297,15 @@ class Conversation:
             return self.candidates(query, [[None]])
         chain = _Chain(self._asking, self._relations[query.relation], query)
         course = yield from chain.course()
-        first = self._asking.plan(query).sampling.at_first or len(course)
+        first = self._asking.plan(query).sampling.at_first
         parts = yield from self._answers(query, course[:first])
-        if self._agree(query, parts):
-            course = course[:first]
-        else:
+        if first and not self._agree(query, parts):
             later = yield from self._answers(query, [*[UNREAD] * first, *course[first:]])
             parts = [
                 [*before[:first], *after[first:]]
                 for before, after in zip_longest(parts, later, fillvalue=[UNREAD] * len(course))
             ]
-        yield from self._expand(query, course, parts)
+        yield from self._expand(query, course[: len(parts[0])], parts)
         replies = Replies(self._name, tuple(map(tuple, parts)), chain.nil_probabilities, model=self._model)
         self._notes.replied(query, replies)
         found = self.candidates(query, parts)
@@ -316,9 +314,7 @@ class Conversation:
 
     def _agree(self, query: Query, parts: Sequence[Sequence[Reply | None]]) -> bool:
         """Return whether enough of the first draws name the same object, near numbers, or nothing."""
-        sampling, found = self._asking.plan(query).sampling, self.candidates(query, parts)
-        if sampling.at_first is None:
-            return True
+        found = self.candidates(query, parts)
         named = [(one.text.casefold(), number(one.text) or math.nan, one.sources) for one in found.candidates]
         shares = [
             len(
@@ -331,7 +327,8 @@ class Conversation:
             )
             for one, size, _ in named
         ]
-        return max([*shares, len(found.nothing)]) >= sampling.agreement * sampling.at_first - 1e-9
+        least = self._asking.plan(query).sampling.agreement * len(parts[0])
+        return max([*shares, len(found.nothing)]) >= least - 1e-9
 
     def plan(self, query: Query, context: str, longest: Mapping[str, int]) -> Iterator[PlannedRequest]:
         """Yield the requests that may be sent about a query, in order, with slots for what only answers say.

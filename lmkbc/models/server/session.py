@@ -27,7 +27,7 @@ from lmkbc.models.server.refusal import AbsentError, RejectedError, TooLongError
 from lmkbc.notes import Notes
 
 CHOICES = (16, 8, 4, 2)
-"""Numbers of choices that a server is asked for until it gives as many; more than the first make no difference."""
+"""Numbers of choices to ask a server for: the next one after a refusal. More than the first make no difference."""
 
 SHARE_READ = 0.55
 """Share of a prompt's expected tokens below which the server has read only a part of it. Estimates err by less."""
