@@ -112,6 +112,10 @@ UNREAD = Reply("")
 """Reply of a draw whose step cannot be read, and of a part that only other draws have."""
 
 
+Turn = Callable[[Query, Prompt, int, Reply], Request | None]
+"""Function from a query, a prompt, a draw and its reply to the request that follows; None if nothing is to be asked."""
+
+
 Course = list[list[Slots] | Reply | None]
 """State of each draw: the slots of each next question, its final reply, or None for a failed draw."""
 
@@ -402,7 +406,8 @@ class Conversation:
             shown[prompt] = one.prompt
             replies |= {(prompt, draw): reply for draw, reply in zip(draws, one.replies, strict=True)}
         retries = (partial(self._retry, attempt) for attempt in range(1, plan.style.retries + 1))
-        for turn in (self._second, self._repair, *retries):
+        turns: Sequence[Turn] = (self._second, self._repair, *retries)
+        for turn in turns:
             after = {
                 (prompt, draw): request
                 for (prompt, draw), reply in replies.items()

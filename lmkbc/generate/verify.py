@@ -188,8 +188,7 @@ class FactWording:
             yield PlannedRequest("verification", plain, times, held)
 
     def _checks(self, query: Query) -> bool:
-        spellings = self._relations[query.relation].spellings()
-        return not self._check.only or not set(self._check.only).isdisjoint(spellings)
+        return self._relations[query.relation].is_in(self._check.only)
 
     def _stated(self, query: Query, text: str) -> str:
         return self._worked(query) + self._question(query, text)
