@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar, get_args
 
@@ -248,6 +248,10 @@ class Relation:
     def spellings(self) -> tuple[str, ...]:
         """Return its name in the engine and its names in the editions."""
         return (self.name, *self.names)
+
+    def is_in(self, only: Sequence[str]) -> bool:
+        """Return whether a setting `only` has the relation by any name; an empty one stands for all relations."""
+        return not only or not set(only).isdisjoint(self.spellings())
 
     def entry(self, table: Mapping[str, Entry], default: Entry) -> Entry:
         """Return the table's entry for the relation by any name, else for all others, else the default."""

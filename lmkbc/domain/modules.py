@@ -22,7 +22,8 @@ from lmkbc.domain.sentences import Objects, wording
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_new
-from lmkbc.link.wikidata import Client, Term
+from lmkbc.link.wikibase import Term
+from lmkbc.link.wikidata import Client
 from lmkbc.names import as_qid, folded_key
 from lmkbc.relation import ANYTHING, VALUES, EntityType, Kind, Relation, Shape
 

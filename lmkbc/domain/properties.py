@@ -13,9 +13,8 @@ import msgspec
 
 from lmkbc.errors import InputError
 from lmkbc.link.index_sources import LANGUAGES, entity_of, lines
-from lmkbc.link.wikidata import (
+from lmkbc.link.wikibase import (
     ApiCall,
-    Client,
     Empty,
     EntitiesReply,
     PropertyOrItem,
@@ -27,6 +26,7 @@ from lmkbc.link.wikidata import (
     entities,
     picked,
 )
+from lmkbc.link.wikidata import Client
 from lmkbc.relation import Kind
 
 PID = r"P[1-9][0-9]{0,8}"

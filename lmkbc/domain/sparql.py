@@ -17,7 +17,8 @@ import msgspec
 
 from lmkbc.errors import LmkbcError, counted
 from lmkbc.link.search import Cache
-from lmkbc.link.wikidata import ApiCall, ApiReply, Client, ShapeError
+from lmkbc.link.wikibase import ApiCall, ApiReply, ShapeError
+from lmkbc.link.wikidata import Client
 from lmkbc.progress import Report
 from lmkbc.relation import Relation
 

@@ -6,6 +6,7 @@ queries at a time, and a local model about all at once. Every call is an ordinar
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -111,6 +112,10 @@ UNREAD = Reply("")
 """Reply of a draw whose step cannot be read, and of a part that only other draws have."""
 
 
+Turn = Callable[[Query, Prompt, int, Reply], Request | None]
+"""Function from a query, a prompt, a draw and its reply to the request that follows; None if nothing is to be asked."""
+
+
 Course = list[list[Slots] | Reply | None]
 """State of each draw: the slots of each next question, its final reply, or None for a failed draw."""
 
@@ -211,13 +216,6 @@ class _Chain:
         }
 
 
-def _near(one: float | str, other: float | str) -> bool:
-    """Return whether two objects are the same, or numbers within 5 % of each other."""
-    if isinstance(one, str) or isinstance(other, str):
-        return one == other
-    return abs(one - other) <= 0.05 * max(abs(one), abs(other))
-
-
 def _given(step: Step, _: int, __: Slots) -> tuple[str, ...]:
     return step.items
 
@@ -303,17 +301,15 @@ class Conversation:
             return self.candidates(query, [[None]])
         chain = _Chain(self._asking, self._relations[query.relation], query)
         course = yield from chain.course()
-        first = self._asking.plan(query).sampling.at_first or len(course)
+        first = self._asking.plan(query).sampling.at_first
         parts = yield from self._answers(query, course[:first])
-        if self._agree(query, parts):
-            course = course[:first]
-        else:
+        if first and not self._agree(query, parts):
             later = yield from self._answers(query, [*[UNREAD] * first, *course[first:]])
             parts = [
                 [*before[:first], *after[first:]]
                 for before, after in zip_longest(parts, later, fillvalue=[UNREAD] * len(course))
             ]
-        yield from self._expand(query, course, parts)
+        yield from self._expand(query, course[: len(parts[0])], parts)
         replies = Replies(self._name, tuple(map(tuple, parts)), chain.nil_probabilities, model=self._model)
         self._notes.replied(query, replies)
         found = self.candidates(query, parts)
@@ -322,12 +318,21 @@ class Conversation:
 
     def _agree(self, query: Query, parts: Sequence[Sequence[Reply | None]]) -> bool:
         """Return whether enough of the first draws name the same object, near numbers, or nothing."""
-        sampling, found = self._asking.plan(query).sampling, self.candidates(query, parts)
-        if sampling.at_first is None:
-            return True
-        named = [(number(one.text) or one.text.casefold(), one.sources) for one in found.candidates]
-        shares = [len({source for other, its in named if _near(one, other) for source in its}) for one, _ in named]
-        return max([*shares, len(found.nothing)]) >= sampling.agreement * sampling.at_first - 1e-9
+        found = self.candidates(query, parts)
+        named = [(one.text.casefold(), number(one.text) or math.nan, one.sources) for one in found.candidates]
+        shares = [
+            len(
+                {
+                    source
+                    for other, value, its in named
+                    if one == other or math.isclose(size, value, rel_tol=0.05)
+                    for source in its
+                }
+            )
+            for one, size, _ in named
+        ]
+        least = self._asking.plan(query).sampling.agreement * len(parts[0])
+        return max([*shares, len(found.nothing)]) >= least - 1e-9
 
     def plan(self, query: Query, context: str, longest: Mapping[str, int]) -> Iterator[PlannedRequest]:
         """Yield the requests that may be sent about a query, in order, with slots for what only answers say.
@@ -400,24 +405,17 @@ class Conversation:
         for (prompt, draws), one in zip(wanted.items(), (yield from asking(requests)), strict=True):
             shown[prompt] = one.prompt
             replies |= {(prompt, draw): reply for draw, reply in zip(draws, one.replies, strict=True)}
-        for follows, counts in (self._second, None), (self._repair, self._mends):
+        retries = (partial(self._retry, attempt) for attempt in range(1, plan.style.retries + 1))
+        turns: Sequence[Turn] = (self._second, self._repair, *retries)
+        for turn in turns:
             after = {
-                (prompt, draw): further
+                (prompt, draw): request
                 for (prompt, draw), reply in replies.items()
-                if (reply and reply.is_answer and reply.finish not in WITHHELD)
-                and (further := follows(query, shown[prompt], reply))
+                if reply and (request := turn(query, shown[prompt], draw, reply))
             }
-            requests = [self._request(query, further, [draw]) for (_, draw), further in after.items()]
-            for place, one in zip(after, (yield from asking(requests)), strict=True):
-                if counts is None or counts(query, one.replies[0]):
+            for place, one in zip(after, (yield from asking([*after.values()])), strict=True):
+                if turn != self._repair or mends(query, self._relations[query.relation], plan.style, one.replies[0]):
                     replies[place] = one.replies[0]
-        for attempt in range(1, plan.style.retries + 1):
-            empty = [place for place, reply in replies.items() if reply and not self._named(query, reply)]
-            requests = [
-                self._request(query, shown[prompt], [draw + attempt * plan.sampling.samples]) for prompt, draw in empty
-            ]
-            for place, one in zip(empty, (yield from asking(requests)), strict=True):
-                replies[place] = one.replies[0]
         for place, its in places.items():
             for part in its:
                 parts[part][place[1]] = replies[place]
@@ -472,16 +470,21 @@ class Conversation:
     def _context_text(self, query: Query) -> str:
         return as_context(self._passages.get(query, ()))
 
-    def _second(self, query: Query, prompt: Prompt, reply: Reply) -> Prompt | None:
-        """Return the prompt of the second turn, which adds the passages; None if there is no second turn."""
+    def _second(self, query: Query, prompt: Prompt, draw: int, reply: Reply) -> Request | None:
+        """Return the request of the second turn, which adds the passages; None if there is no second turn."""
         turn = self._asking.follow_up(query, self._context_text(query))
-        return prompt.followed(reply.text, turn) if turn else None
+        if not turn or not reply.is_answer or reply.finish in WITHHELD:
+            return None
+        return self._request(query, prompt.followed(reply.text, turn), [draw])
 
-    def _repair(self, query: Query, _: Prompt, reply: Reply) -> Prompt | None:
-        """Return the prompt that asks for a broken reply as a list; None if no repair is needed or set."""
+    def _repair(self, query: Query, _: Prompt, draw: int, reply: Reply) -> Request | None:
+        """Return the request for a broken reply as a list; None if no repair is needed or set."""
         prompt = self._asking.repair(query, reply.text)
         style = self._asking.plan(query).style
-        return prompt if prompt and broken(query, self._relations[query.relation], style, reply) else None
+        needed = broken(query, self._relations[query.relation], style, reply)
+        return self._request(query, prompt, [draw]) if prompt and needed else None
 
-    def _mends(self, query: Query, reply: Reply | None) -> bool:
-        return mends(query, self._relations[query.relation], self._asking.plan(query).style, reply)
+    def _retry(self, attempt: int, query: Query, prompt: Prompt, draw: int, reply: Reply) -> Request | None:
+        """Return the request for a further draw; None if the reply names an object."""
+        further = draw + attempt * self._asking.plan(query).sampling.samples
+        return None if self._named(query, reply) else self._request(query, prompt, [further])

@@ -19,7 +19,8 @@ from lmkbc.errors import refuse
 from lmkbc.generate.access import is_given, open_model
 from lmkbc.generate.conversation import Conversation, answer_tokens
 from lmkbc.generate.option_ranking import CandidateRanking, RankingGenerator
-from lmkbc.generate.recorded import Replay, replayed
+from lmkbc.generate.recorded import replayed
+from lmkbc.generate.replay import Replay
 from lmkbc.generate.spec import GeneratorQuestions, GeneratorSpec, Relations, check_names
 from lmkbc.generate.verify import Check, FactCheck, FactWording, Verifying
 from lmkbc.models.base import (

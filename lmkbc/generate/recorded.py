@@ -11,7 +11,6 @@ probability of 1 - p, and never a draw.
 from __future__ import annotations
 
 import logging
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -354,98 +353,3 @@ def _source_names(models: Mapping[Path, str | None]) -> dict[Path, str]:
 
 def _stem(path: Path) -> str:
     return name_of(path).removesuffix(".gz").removesuffix(".jsonl").removesuffix(".candidates")
-
-
-Shares = list[tuple[RecordedFile, ...] | None]
-
-
-def shares(specs: Sequence[GeneratorSpec], files: Sequence[Path], edition: Edition) -> Shares:
-    """Return the files that replace the model of each generator; None if it asks no model or reads files itself.
-
-    Raise InputError for a file whose model is ambiguous or unknown.
-    """
-    replayed = {place: spec for place, spec in enumerate(specs) if spec.is_replayed}
-    if not files or any(spec.reads_files for spec in specs):
-        return [None] * len(specs)
-    if not replayed:
-        raise InputError("no generator of this recipe asks a model that the answers of --from could stand for")
-    held = [(path, _models(path, replayed, edition)) for path in dict.fromkeys(files)]
-    return [
-        tuple(RecordedFile(path, models[place]) for path, models in held if place in models)
-        if place in replayed
-        else None
-        for place in range(len(specs))
-    ]
-
-
-def _models(path: Path, specs: Mapping[int, GeneratorSpec], edition: Edition) -> dict[int, frozenset[str] | None]:
-    """Return the indices of the generators with answers in a file, and the models of their rows; None for all rows."""
-    if len(specs) == 1:
-        return dict.fromkeys(specs)
-    called = {row.called for row in each_row(path, edition) if row.called}
-    takers = {name: _takers(name, specs) for name in called}
-    found = {place for places in takers.values() for place in places}
-    found = found or {
-        place for place, spec in specs.items() if spec.name and spec.name.casefold() in path.name.casefold()
-    }
-    if len(found) == 1:
-        return dict.fromkeys(found)
-    if not found or any(len(places) != 1 for places in takers.values()):
-        names = ", ".join(spec.called[0] for spec in specs.values())
-        raise InputError(
-            f"{path}: of the models that the recipe asks ({names}), it is not clear whose answers these are: name one "
-            "of them in the rows' field model, or in the file's name"
-        )
-    return {place: frozenset(name for name, places in takers.items() if place in places) for place in found}
-
-
-def _takers(name: str, specs: Mapping[int, GeneratorSpec]) -> list[int]:
-    """Return the indices of the generators with a row's name, else of those whose name is a word of it.
-
-    If there are none, return those whose name begins a word of it, as "qwen" begins Qwen3.5-9B-AWQ.
-    """
-    names = {place: {one.casefold() for one in spec.called} for place, spec in specs.items()}
-    found = [place for place, own in names.items() if name.casefold() in own]
-    found = found or [place for place, spec in specs.items() if names_model(name, spec)]
-    return found or [place for place, spec in specs.items() if spec.name and _contains_name(name, spec.name)]
-
-
-def _contains_name(name: str, own: str) -> bool:
-    return re.search(rf"(?<![a-z]){re.escape(own.casefold())}(?![a-z])", name.casefold()) is not None
-
-
-def names_model(name: str, spec: GeneratorSpec) -> bool:
-    """Return whether a row's name is that of a generator or its model, or contains it as a word."""
-    words = {name.casefold(), *re.split(r"[^a-z0-9.-]+|--", name.casefold().replace("_", " "))}
-    own = {one.casefold() for one in spec.called}
-    return bool(words & {*own, *(one.rpartition("/")[2] for one in own)})
-
-
-class Replay:
-    """Generator over recorded answers. ask: opens the generator for missing answers; None if no model is given.
-
-    A query's answer is missing if no reply to it was recorded, or all calls failed. If no file holds answers of the
-    model, and none is asked, the sets have no draws.
-    """
-
-    def __init__(self, recorded: Recorded | None, ask: Callable[[], Generator] | None) -> None:
-        self._recorded, self._ask = recorded, ask
-
-    def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
-        """Yield a set per distinct query: first the recorded ones, then the others."""
-        lacking: list[CandidateSet] = []
-        for found in self._sets(queries):
-            if set(found.draws) <= {State.MISSING}:
-                lacking.append(found)
-            else:
-                yield found
-        if self._ask and lacking:
-            yield from self._ask().generate([found.query for found in lacking])
-        else:
-            yield from lacking
-
-    def _sets(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
-        if self._recorded:
-            yield from self._recorded.generate(queries)
-        else:
-            yield from (CandidateSet(query, draws=()) for query in dict.fromkeys(queries))

@@ -126,8 +126,7 @@ class GeneratorSpec(ABC):
 
     def asked(self, run: Run) -> dict[str, Relation]:
         """Return the relations that it is asked about, by the edition's names."""
-        chosen = {run.workspace.relation(name).name for name in self.only}
-        return {name: relation for name, relation in run.relations.items() if not chosen or relation.name in chosen}
+        return {name: relation for name, relation in run.relations.items() if relation.is_in(self.only)}
 
     @abstractmethod
     def open(self, run: Run, notes: Notes) -> Generator:

@@ -160,8 +160,6 @@ class FactWording:
         shots = Shots(k=check.shots, method=method, seed=check.seed, relations=check.relations)
         self._examples = examples or ExampleSelector(shots, train)
         self._objects = grouped((example.query.relation, name) for example in train for name in example.names)
-        emptiest = sorted(train if check.placebos else (), key=lambda example: bool(example.objects))
-        self._controls = grouped((example.query.relation, example) for example in emptiest)
 
     def _put(self, question: FactQuestion, query: Query, text: str) -> str:
         subject = one_line(query.subject)
@@ -190,8 +188,7 @@ class FactWording:
             yield PlannedRequest("verification", plain, times, held)
 
     def _checks(self, query: Query) -> bool:
-        spellings = self._relations[query.relation].spellings()
-        return not self._check.only or not set(self._check.only).isdisjoint(spellings)
+        return self._relations[query.relation].is_in(self._check.only)
 
     def _stated(self, query: Query, text: str) -> str:
         return self._worked(query) + self._question(query, text)
@@ -261,6 +258,8 @@ class FactCheck(FactWording):
     ) -> None:
         super().__init__(check, relations, train, examples)
         self._scorer, self.notes = scorer, notes or Notes()
+        emptiest = sorted(train if check.placebos else (), key=lambda example: bool(example.objects))
+        self._controls = grouped((example.query.relation, example) for example in emptiest)
 
     def verify(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
         """Yield each set, in order, with the verification scores of its objects."""
@@ -317,7 +316,7 @@ class FactCheck(FactWording):
         yes, no = self._check.words
         scores: Sequence[float | None]
         if self._check.by == "probability":
-            scores = self._corrected(facts, self._probable(facts))
+            scores = self._corrected(facts, self._probable(prompts))
         elif self._check.denial == "reply":
             replies = paragraphs(self._scorer, prompts, LONG_REPLY, "")
             scores = [None if reply is None else float(reply.strip() != no) for reply in replies]
@@ -325,8 +324,7 @@ class FactCheck(FactWording):
             scores = [_votes(draws, yes, no) for draws in self._texts(prompts, STATEMENT)]
         yield from ((fact, score) for fact, score in zip(facts, scores, strict=True) if score is not None)
 
-    def _probable(self, facts: Sequence[tuple[Query, str]]) -> list[float | None]:
-        prompts = [self._stated(*fact) for fact in facts]
+    def _probable(self, prompts: Sequence[str]) -> list[float | None]:
         return [_share(*pair) for pair in word_log_probabilities(self._scorer, prompts, self._check.words)]
 
     def _corrected(self, facts: Sequence[tuple[Query, str]], scores: Sequence[float | None]) -> Sequence[float | None]:
@@ -335,7 +333,7 @@ class FactCheck(FactWording):
         asked = [*dict.fromkeys(chain.from_iterable(controls))]
         if not asked:
             return scores
-        known = dict(zip(asked, self._probable(asked), strict=True))
+        known = dict(zip(asked, self._probable([self._stated(*fact) for fact in asked]), strict=True))
         return [
             _less(score, [one for control in its if (one := known[control]) is not None])
             for score, its in zip(scores, controls, strict=True)
@@ -395,14 +393,14 @@ def _share(yes: float, no: float) -> float | None:
 
 
 def _less(score: float | None, bias: Sequence[float]) -> float | None:
-    """Return a probability less the mean of others, in log-odds."""
+    """Return a probability after the mean log-odds of others are subtracted from its log-odds."""
     if score is None or not bias:
         return score
     return _share(_log_odds(score) - math.fsum(map(_log_odds, bias)) / len(bias), 0.0)
 
 
 def _log_odds(share: float) -> float:
-    """Return the log-odds of a probability, which is kept from 0 and 1 by what six digits can tell."""
+    """Return the log-odds of a probability, which is first limited to the range from 0.000001 to 0.999999."""
     held = min(max(share, 1e-6), 1 - 1e-6)
     return math.log(held / (1 - held))
 

@@ -1,6 +1,7 @@
-"""Removes candidates of the wrong type, if an index knows the type of a name (Yang et al. 2023: category filter).
+"""Cleaning of linked candidates: stop words, the query's own subject, names of another shape, and wrong types.
 
-A candidate is kept if the index lacks its name, or lacks the classes of its name.
+The type of a name is known from an index (Yang et al. 2023: category filter). A candidate is kept if the index lacks
+its name, or lacks the classes of its name.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class NameShape:
 
     def applies(self, relation: Relation) -> bool:
         """Return whether a relation's objects must have the shape."""
-        return relation.kind == "entity" and not (self.only and set(self.only).isdisjoint(relation.spellings()))
+        return relation.kind == "entity" and relation.is_in(self.only)
 
     def fits(self, name: str) -> bool:
         """Return whether a name has the shape."""

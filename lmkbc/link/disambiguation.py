@@ -159,7 +159,7 @@ PAGE, NAME = "Q17442446", "Q82799"
 _PAGE = re.compile(r"wikimedia (?:\w+ )*(?:page|list|list article|category|template|portal|module)\b", re.IGNORECASE)
 """Description of such a page, where its classes are unknown."""
 _NAMED = re.compile(r"Q?\d+")
-"""How a reply names a hit: by its number or its identifier."""
+"""Number or identifier of a hit, by which a reply names it."""
 
 
 def is_page(hit: Hit) -> bool:

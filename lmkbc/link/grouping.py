@@ -63,11 +63,10 @@ class Grouping:
         model = self.model()
         if model is None:
             return None
-        chosen = {run.workspace.relation(name).name for name in self.only}
         wanted = {
             name: relation
             for name, relation in run.relations.items()
-            if (relation.name in chosen if chosen else relation.kind != "number")
+            if (relation.is_in(self.only) if self.only else relation.kind != "number")
         }
         return Grouper(model.open(run, notes), wanted, self.most)
 

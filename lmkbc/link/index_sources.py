@@ -24,7 +24,7 @@ from lmkbc.files.tables import separator
 from lmkbc.link.disambiguation import bundled
 from lmkbc.link.index import PARTIAL, SQLITE, IndexBuilder, IndexEntity, SourceProgress
 from lmkbc.link.train_objects import mentions
-from lmkbc.link.wikidata import ClassClaims, ShapeError, Term, WikibaseEntity, decode, items, picked
+from lmkbc.link.wikibase import ClassClaims, ShapeError, Term, WikibaseEntity, decode, items, picked
 from lmkbc.names import QID, as_qid
 from lmkbc.relation import Relation
 from lmkbc.types import Example

@@ -20,9 +20,10 @@ from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.database import DATABASE_ERRORS, is_unwritable, opened
 from lmkbc.files.places import cache_dir, warn_unwritable
 from lmkbc.files.reader import whole
-from lmkbc.link import wikidata as api
+from lmkbc.link import wikibase
 from lmkbc.link.disambiguation import Hit, Search
-from lmkbc.link.wikidata import API_URL, Client, ShapeError, T, decode
+from lmkbc.link.wikibase import ShapeError, T, decode
+from lmkbc.link.wikidata import API_URL, Client
 from lmkbc.names import as_qid
 
 VERSION = 1
@@ -31,8 +32,8 @@ _TABLE = """CREATE TABLE answers (source TEXT, kind TEXT, key TEXT, answer BLOB 
 _GET = "SELECT CAST(answer AS BLOB) FROM answers WHERE source = ? AND kind = ? AND key = ?"
 _PUT = "INSERT OR REPLACE INTO answers (source, kind, key, answer, date) VALUES (?, ?, ?, ?, ?)"
 _RECORDED = msgspec.json.Decoder(dict[str, str])
-_HITS = msgspec.json.Decoder(list[api.SearchHit])
-_RECORD: msgspec.json.Decoder[api.Record | None] = msgspec.json.Decoder(api.Record | None)
+_HITS = msgspec.json.Decoder(list[wikibase.SearchHit])
+_RECORD: msgspec.json.Decoder[wikibase.Record | None] = msgspec.json.Decoder(wikibase.Record | None)
 LANGUAGE = "en"
 HITS_PER_SEARCH = 7
 Ask: TypeAlias = Callable[[Client, list[str]], Iterator[Mapping[str, T]]]
@@ -128,8 +129,8 @@ class Wikidata:
         """Return the hits of each text, best first; () for no hits."""
         spelt = {text.casefold(): text for text in texts if text.strip()}
 
-        def ask(client: Client, missing: list[str]) -> Iterator[Mapping[str, list[api.SearchHit]]]:
-            calls = [api.search(spelt[key], LANGUAGE, HITS_PER_SEARCH) for key in missing]
+        def ask(client: Client, missing: list[str]) -> Iterator[Mapping[str, list[wikibase.SearchHit]]]:
+            calls = [wikibase.search(spelt[key], LANGUAGE, HITS_PER_SEARCH) for key in missing]
             for at, hits in client.answers(calls):
                 yield {missing[at]: hits or []}
 
@@ -149,17 +150,17 @@ class Wikidata:
         records = self._records(list(dict.fromkeys(ids)))
         return {qid: record.label for qid, record in records.items() if record and record.label}
 
-    def _records(self, ids: Sequence[str]) -> dict[str, api.Record | None]:
+    def _records(self, ids: Sequence[str]) -> dict[str, wikibase.Record | None]:
         for qid in ids:
             if as_qid(qid) != qid:
                 raise InputError(f"{qid!r} is no QID: write one like 'Q42'")
 
-        def ask(client: Client, missing: list[str]) -> Iterator[Mapping[str, api.Record | None]]:
-            return client.entities(missing, lambda group: api.records(group, LANGUAGE))
+        def ask(client: Client, missing: list[str]) -> Iterator[Mapping[str, wikibase.Record | None]]:
+            return client.entities(missing, lambda group: wikibase.records(group, LANGUAGE))
 
         return self.kept("entity", list(dict.fromkeys(ids)), _RECORD, ask)
 
-    def _climb(self, records: Sequence[api.Record]) -> dict[str, tuple[str, ...]]:
+    def _climb(self, records: Sequence[wikibase.Record]) -> dict[str, tuple[str, ...]]:
         """Map each class within CLIMB steps of the records to the classes directly above it."""
         above: dict[str, tuple[str, ...]] = {}
         level = {qid for record in records for qid in (*record.instance_of, *record.subclass_of)}
@@ -189,7 +190,7 @@ class Wikidata:
         return {key: cached[key] for key in keys if key in cached}
 
 
-def _described(hits: Sequence[api.SearchHit], entities: Mapping[str, Hit | None]) -> tuple[Hit, ...]:
+def _described(hits: Sequence[wikibase.SearchHit], entities: Mapping[str, Hit | None]) -> tuple[Hit, ...]:
     """Return search hits with the known data of their entities.
 
     Merged ones have their new id; deleted ones are left out.
@@ -203,7 +204,7 @@ def _described(hits: Sequence[api.SearchHit], entities: Mapping[str, Hit | None]
     return tuple(described.values())
 
 
-def _closure(record: api.Record, above: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+def _closure(record: wikibase.Record, above: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     """Return the classes of a record, nearest first: P31, P279, and the classes above them."""
     classes = dict.fromkeys((*record.instance_of, *record.subclass_of))
     level = list(classes)

@@ -278,7 +278,7 @@ class Call:
     prompt: the messages or the text.
     sampling: JSON values.
     draw: distinguishes draws with the same prompt and seed.
-    schema: part of the keys of kept answers, without other values.
+    schema: always None. It is part of the key of every kept answer, which would not be found without it.
     """
 
     model: str

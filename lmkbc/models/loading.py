@@ -1,4 +1,4 @@
-"""Shared steps of loading a model with transformers: only safe, undamaged files; its kind; errors in one sentence."""
+"""Shared steps of loading a model with transformers: only safe files; its kind; errors in one sentence."""
 
 from __future__ import annotations
 

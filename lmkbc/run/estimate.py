@@ -16,7 +16,7 @@ from lmkbc.ask.context import as_context, gathered
 from lmkbc.errors import InputError
 from lmkbc.files.reader import whole
 from lmkbc.generate.language_model import LanguageModelSpec
-from lmkbc.generate.recorded import shares
+from lmkbc.generate.replay import shares
 from lmkbc.generate.spec import GeneratorQuestions
 from lmkbc.models.answers import CallCounter, CountingModel
 from lmkbc.models.base import PlannedRequest

@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from lmkbc.generate.access import is_given
-from lmkbc.generate.recorded import shares
+from lmkbc.generate.replay import shares
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.link.linker import Linker
 from lmkbc.models.reference import ModelReference

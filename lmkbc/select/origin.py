@@ -14,8 +14,8 @@ import msgspec
 from lmkbc.ask.plan import Frames
 from lmkbc.files.places import name_of
 from lmkbc.generate.access import served
-from lmkbc.generate.recorded import shares
 from lmkbc.generate.recorded_rows import models_in
+from lmkbc.generate.replay import shares
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.models.identity import model_name, portable
 from lmkbc.models.reference import ModelReference

@@ -20,7 +20,8 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, counted
 from lmkbc.files.checksum import file_sha256
 from lmkbc.files.jsonl import text_rows
-from lmkbc.generate.masked.candidates import FUNCTION_WORDS, ProbeSettings, Scores, combine
+from lmkbc.generate.masked.candidates import FUNCTION_WORDS, Scores, combine
+from lmkbc.generate.masked.cloze_settings import ProbeSettings
 from lmkbc.generate.masked.masked import MaskedGenerator
 from lmkbc.models.identity import model_name
 from lmkbc.models.masked.backbone import Backbone, load

@@ -17,7 +17,8 @@ from lmkbc.ask.authors import converted
 from lmkbc.errors import InputError
 from lmkbc.files.places import fetched_frames
 from lmkbc.generate.language_model import LanguageModelSpec
-from lmkbc.generate.masked.masked import Masked, rewritten
+from lmkbc.generate.masked.masked import Masked
+from lmkbc.generate.masked.preconditions import rewritten
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.notes import Notes
 from lmkbc.recipe import make_recipe, read_file, read_recipe

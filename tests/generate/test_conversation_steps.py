@@ -367,6 +367,7 @@ def test_a_draw_that_names_nothing_is_asked_again_so_often(ask: Ask) -> None:
     [
         (["[]", "[]", "[]"], 3),
         (['["Chad"]', '["chad", "Mali"]', '["Chad"]'], 3),
+        (['["Nan"]', '["Nan"]', '["Nan"]'], 3),  # a province, whose name float() reads as a number
         (['["100"]', '["104"]', '["97"]'], 3),
         (['["100"]', '["104"]', '["90"]'], 5),
         (['["Chad"]', "[]", '["Mali"]'], 5),

@@ -16,7 +16,8 @@ from lmkbc import EntityType, MatchingScorer, Metric
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.arrays import ArrayStore
 from lmkbc.generate.embedded.embedded import EmbeddedGenerator
-from lmkbc.generate.embedded.features import FLOOR, UNKNOWN, Links, OtherSources, Pairs, steady
+from lmkbc.generate.embedded.features import UNKNOWN, Links, OtherSources, Pairs
+from lmkbc.generate.embedded.signals import FLOOR, steady
 from lmkbc.generate.embedded.stack import ITERATIONS, L2, LEAST_ROWS, LEAVES, RATE, Stack, Trees
 from lmkbc.progress import ExpectedStep, Report, silent
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query, State

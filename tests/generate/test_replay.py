@@ -16,7 +16,7 @@ from space import MINI, SPACE
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.generate.language_model import LanguageModelSpec
-from lmkbc.generate.recorded import shares
+from lmkbc.generate.replay import shares
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.link.linker import Linking
 from lmkbc.recipe import Recipe, read_recipe

@@ -16,7 +16,7 @@ from space import MINI, SPACE, TRAIN
 from tiny_masked import save
 
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.candidates import ProbeSettings
+from lmkbc.generate.masked.cloze_settings import ProbeSettings
 from lmkbc.generate.masked.masked import Masked, MaskedGenerator
 from lmkbc.models.masked.backbone import check_template, load
 from lmkbc.run.run import Run

@@ -275,7 +275,7 @@ class Embedded(GeneratorSpec):
             yield from spec.whole()
 
     def questions(self, run: Run, notes: Notes) -> Iterator[GeneratorQuestions]:
-        """Yield the questions for its features, also about labelled rows; hidden states are read at no cost."""
+        """Yield the questions for its features, also about labelled rows; hidden states need no request."""
         labelled = [row.query for row in run.labelled]
         for spec in self._specs:
             for question in spec.questions(run, notes):

@@ -17,7 +17,8 @@ from sklearn.feature_extraction.text import HashingVectorizer
 
 from lmkbc.edition import Edition
 from lmkbc.generate.baselines import ClosedSet, ranked
-from lmkbc.generate.embedded.features import Links, OtherSources, Pairs, RelationTable, Texts
+from lmkbc.generate.embedded.features import Links, OtherSources, Pairs, RelationTable
+from lmkbc.generate.embedded.signals import Texts
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
 from lmkbc.select.ranking import Floats, Ints, Mask

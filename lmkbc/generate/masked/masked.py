@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-import random
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -16,8 +14,11 @@ import torch
 from lmkbc.ask.plan import Frames
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.candidates import TOP_K, VETO, ClozeAnswers, ProbeSettings, Scores, for_relation, origins_of
-from lmkbc.generate.recorded import Recorded, Replay, names_model, replayed
+from lmkbc.generate.masked.candidates import VETO, ClozeAnswers, Scores, origins_of
+from lmkbc.generate.masked.cloze_settings import TOP_K, ProbeSettings, for_relation
+from lmkbc.generate.masked.preconditions import Asker, Prepared
+from lmkbc.generate.recorded import Recorded, replayed
+from lmkbc.generate.replay import Replay, names_model
 from lmkbc.generate.spec import GeneratorSpec, Relations, check_names
 from lmkbc.models.base import Reply
 from lmkbc.models.identity import model_name
@@ -30,103 +31,6 @@ from lmkbc.relation import OTHERS, Precondition, Relation
 from lmkbc.run.run import RecordedFile, Run
 from lmkbc.settings import changed, checked
 from lmkbc.types import CandidateSet, Example, Generator, Query, grouped
-
-Answers = Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """Results about a subject: its clozes, () for the usual clozes, and the probability of no object."""
-
-    clozes: tuple[str, ...] = ()
-    vetoed: float = 0.0
-
-
-class Asker:
-    """Asks preconditions of one model. named: function from a Wikidata class to the names of its entities in train."""
-
-    def __init__(self, forward: Forward, clozes: Clozes, words: Words, named: Callable[[str], Sequence[str]]) -> None:
-        self._forward, self._clozes, self._words, self._named = forward, clozes, words, named
-
-    def prepare(self, preconditions: Sequence[Precondition], subjects: Sequence[str]) -> list[Prepared]:
-        """Return each subject's clozes and veto after all preconditions; the last one that rewrites clozes counts."""
-        prepared = [Prepared()] * len(subjects)
-        for precondition in preconditions:
-            for index, answers in enumerate(self.answers(precondition, subjects)):
-                before = prepared[index]
-                clozes = rewritten(precondition, subjects[index], answers) or before.clozes
-                vetoed = 1 - (1 - before.vetoed) * (1 - veto(precondition, answers))
-                prepared[index] = Prepared(clozes, vetoed)
-        return prepared
-
-    def answers(self, precondition: Precondition, subjects: Sequence[str]) -> list[dict[str, float]]:
-        """Return each subject's answers that count, with probabilities that sum to 1, calibrated if declared.
-
-        Raise InputError if a declared answer is not a single token of the model.
-        """
-        ids = self._ids(precondition)
-        columns = torch.tensor(list(ids.values()), dtype=torch.int64)
-        subjects_and_neutral = [*subjects, *([precondition.neutral] if precondition.neutral else [])]
-        logs, counts = (
-            torch.zeros(len(subjects_and_neutral), len(ids)),
-            torch.zeros(len(subjects_and_neutral), len(ids), dtype=torch.bool),
-        )
-        least = math.log(precondition.min_prob) if precondition.min_prob else -math.inf
-        for indices, logits in self._forward.logits(self._clozes.fill(precondition.cloze, subjects_and_neutral)):
-            every = logits[:, 0].log_softmax(dim=-1).cpu()
-            logs[indices] = every[:, columns]
-            counts[indices] = logs[indices] > least
-            if 0 < precondition.top_k < every.shape[-1]:
-                counts[indices] &= logs[indices] >= every.topk(precondition.top_k).values[:, -1:]
-        if precondition.neutral:
-            logs, counts = logs[:-1] - logs[-1], counts[:-1]
-        logs = logs + torch.tensor([math.log(precondition.times.get(answer, 1.0)) for answer in ids])
-        shares = logs.masked_fill(~counts, -math.inf).softmax(dim=-1)
-        counted_shares = [
-            {answer: share for answer, share, counted in zip(ids, row, mine, strict=True) if counted}
-            for row, mine in zip(shares.tolist(), counts.tolist(), strict=True)
-        ]
-        return [
-            {max(scores, key=scores.__getitem__): 1.0} if precondition.decisive and scores else scores
-            for scores in counted_shares
-        ]
-
-    def _ids(self, precondition: Precondition) -> dict[str, int]:
-        """Return the vocabulary id of each answer; for the names of a type, only of single tokens."""
-        known = {
-            answer: self._words.single(answer) for answer in precondition.answers or self._named(precondition.type)
-        }
-        for answer in precondition.answers:
-            if known[answer] is None:
-                raise InputError(
-                    f"precondition {precondition.cloze!r} compares {answer!r}, which is not one token of "
-                    f"{self._forward.backbone.name}: choose another word, or set probe.preconditions = false"
-                )
-        return {answer: index for answer, index in known.items() if index is not None}
-
-
-def rewritten(precondition: Precondition, subject: str, answers: Answers) -> tuple[str, ...]:
-    """Return the clozes for a subject, with an answer that is a word of its name, else with the best answer.
-
-    Return () if no answer counts and none is drawn.
-    """
-    words = set(subject.casefold().split())
-    in_name = next((answer for answer in precondition.answers if answer in words), None)
-    best = in_name or max(answers, key=lambda answer: answers[answer], default=None)
-    if best is None and precondition.drawn:
-        best = random.Random(subject).choice(precondition.answers)
-    if best is None:
-        return ()
-    form = precondition.forms.get(best, "{subject}")
-    return tuple(cloze.replace("{answer}", best).replace("{subject}", form) for cloze in precondition.clozes)
-
-
-def veto(precondition: Precondition, answers: Answers) -> float:
-    """Return the probability that there is no object."""
-    if precondition.required and not answers:
-        return 1.0
-    return sum(share for answer, share in answers.items() if answer in precondition.vetoes)
-
 
 Request = tuple[str, str, Relation]
 """A template, a subject, and the relation."""

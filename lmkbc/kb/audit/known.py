@@ -31,7 +31,8 @@ from lmkbc.kb.export.date_values import exact, known_dates
 from lmkbc.kb.export.wikidata_json import TEXTS, has_unit, known_number
 from lmkbc.link.index_sources import entity_of, lines, open_dump
 from lmkbc.link.search import Wikidata
-from lmkbc.link.wikidata import Client, Empty, EntitiesReply, ShapeError, Statement, WikibaseEntity, decode, entities
+from lmkbc.link.wikibase import Empty, EntitiesReply, ShapeError, Statement, WikibaseEntity, decode, entities
+from lmkbc.link.wikidata import Client
 from lmkbc.names import as_qid, folded_key
 from lmkbc.progress import Report, silent
 from lmkbc.types import Example

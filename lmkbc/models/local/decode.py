@@ -18,7 +18,7 @@ import torch
 
 from lmkbc.errors import InputError
 from lmkbc.models.base import Sampling
-from lmkbc.models.local.caches import Branches
+from lmkbc.models.local.branches import Branches
 from lmkbc.models.local.endings import Repeats
 from lmkbc.models.local.prefixes import Tokens
 from lmkbc.settings import checked

@@ -17,7 +17,8 @@ import torch
 from transformers import PreTrainedModel
 
 from lmkbc.models.hardware import side_by_side
-from lmkbc.models.local.caches import Batched, PrefixCaches, read_row
+from lmkbc.models.local.branches import Batched
+from lmkbc.models.local.caches import PrefixCaches, read_row
 from lmkbc.models.local.prefixes import Group, Option, Tokens, of_one_length, portions
 
 COLUMNS = 768

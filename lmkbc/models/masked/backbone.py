@@ -1,4 +1,4 @@
-"""A masked language model with its tokenizer, loaded safely from a directory or the hub.
+"""A masked language model with its tokenizer, loaded safely from a directory or the hub, and clozes as its token ids.
 
 Only safetensors are read. No code of the model's repository runs unless the user allows it. A model that cannot fill a
 mask is refused with the reason. Any architecture that transformers loads for masked language modelling is supported.

@@ -1,4 +1,4 @@
-"""A masked-LM head with the layers below it, separated from its model, and the reassembly of both.
+"""A masked-LM head with the layers below it and its objects, separated from its model, and the reassembly of both.
 
 The activations of the frozen layers are computed once per prompt, and the layers above learn from them. The last layer
 computes only the mask's position. This takes a fiftieth of the time of training all layers at every position.

@@ -36,7 +36,7 @@ AZURE_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.a
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """Where an API is, unless the user names another place.
+    """Address of an API, unless the user names another one.
 
     url: base URL. key: environment variable with the key for its host; "" for an API without keys.
     variable: environment variable with another base URL; "" for none.

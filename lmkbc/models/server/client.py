@@ -1,4 +1,4 @@
-"""The client of an HTTP API: what differs between APIs, and how all of them are reached.
+"""The client of an HTTP API: what differs between APIs, how all of them are reached, and the model that one serves.
 
 The SDK sends and authenticates. It neither retries nor decodes, since servers differ in the fields that they omit.
 Redirects are not followed, since a redirected POST may lose its body, and the user can give the right address once.

@@ -31,8 +31,9 @@ from lmkbc.models.server.batch import run as run_batch
 from lmkbc.models.server.client import ModelClient
 from lmkbc.models.server.likelihood import OptionScorer, option_size
 from lmkbc.models.server.limits import GUESSED_ANSWER, LENGTH, Limits, Window, length_of, most_tokens
+from lmkbc.models.server.offers import MOST_DRAWS
 from lmkbc.models.server.openai_client import ChatClient
-from lmkbc.models.server.session import CHOICES, MOST_DRAWS, Session
+from lmkbc.models.server.session import CHOICES, Session
 from lmkbc.notes import Notes
 
 FIT = "say fit = true in the recipe's table shots, so that they are shown fewer examples"

@@ -8,7 +8,8 @@ from small import small_relation
 from tiny_families import probabilities
 
 from lmkbc import EntityType, Precondition, Relation
-from lmkbc.generate.masked.masked import Asker, Prepared, names_of_type, rewritten
+from lmkbc.generate.masked.masked import names_of_type
+from lmkbc.generate.masked.preconditions import Asker, Prepared, rewritten
 from lmkbc.models.masked.backbone import Backbone, Clozes
 from lmkbc.models.masked.forward import Forward
 from lmkbc.models.masked.vocabulary import Words

@@ -24,12 +24,14 @@ from transformers import (
 
 from lmkbc.errors import InputError
 from lmkbc.models.base import Sampling
-from lmkbc.models.local import caches as caches_module
+from lmkbc.models.local import branches as branches_module
 from lmkbc.models.local import decode as decode_module
-from lmkbc.models.local.caches import PrefixCaches, Ragged, cache_argument, sliding_window
+from lmkbc.models.local.abilities import Abilities
+from lmkbc.models.local.branches import Ragged
+from lmkbc.models.local.caches import PrefixCaches, cache_argument, sliding_window
 from lmkbc.models.local.decode import Decoding, Room
 from lmkbc.models.local.endings import Repeats
-from lmkbc.models.local.model import Abilities, CausalModel
+from lmkbc.models.local.model import CausalModel
 from lmkbc.models.local.prefixes import common, groups
 from lmkbc.settings import checked
 
@@ -346,7 +348,7 @@ def test_a_prefix_is_held_once_whatever_the_number_of_answers() -> None:
         plain = model(torch.tensor([[*prefix, 8, 9, 17]])).logits[0, -1]
     assert torch.allclose(last[-1], plain, atol=1e-4)
     assert branches._cache.slots == 8
-    assert branches._cache.room <= 2 + caches_module.SPARE
+    assert branches._cache.room <= 2 + branches_module.SPARE
 
 
 def test_the_log_probabilities_of_what_was_drawn() -> None:
