@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -144,13 +144,21 @@ class ClassPrior:
         rows = grouped((example.query.relation, example) for example in train)
         self._closed = {name: ClosedSet.of(edition, relations[name], rows[name]) for name in edition.relations}
         self._rows = {name: [row.query for row in rows[name]] for name in edition.relations}
+        self._known = frozenset(example.query for example in train)
+        self._unseen: dict[str, CandidateSet] = {}
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield one candidate set per query, best first."""
         for query in dict.fromkeys(queries):
-            closed = self._closed[query.relation]
-            others = np.array([row != query for row in self._rows[query.relation]], dtype=bool)
-            yield ranked(query, closed.candidates, closed.prior(others), "prior")
+            closed, rows = self._closed[query.relation], self._rows[query.relation]
+            if query in self._known:
+                others = np.array([row != query for row in rows], dtype=bool)
+                yield ranked(query, closed.candidates, closed.prior(others), "prior")
+                continue
+            if query.relation not in self._unseen:
+                everyone = closed.prior(np.ones(len(rows), dtype=bool))
+                self._unseen[query.relation] = ranked(query, closed.candidates, everyone, "prior")
+            yield replace(self._unseen[query.relation], query=query)
 
 
 def ranked(query: Query, candidates: Sequence[Candidate], scores: Floats, model: str) -> CandidateSet:

@@ -7,6 +7,7 @@ others below the thresholds from tuning.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterator
 from itertools import islice, repeat
 from pathlib import Path
@@ -27,6 +28,9 @@ EXISTENCE = "?existence"
 
 MARKS = ("\u0120", "\u2581")
 """Signs for a blank in vocabularies of byte-level BPE and SentencePiece; no name holds them."""
+
+
+_NO_NUMBER = re.compile(rb'"(\w+)"\s*:\s*-?(?:NaN|Infinity|inf|nan)\b')
 
 
 class CandidateRow(msgspec.Struct, gc=False):
@@ -112,11 +116,15 @@ def is_linked(given: CandidateRow, relation: Relation) -> bool:
 def each_row(path: Path, edition: Edition) -> Iterator[RecordedRow]:
     """Yield the rows of a recorded file. Raise InputError with file, line and field."""
     known, index = frozenset(edition.relations), 0
-    for rows, _ in row_blocks(path, msgspec.json.Decoder(RecordedRow)):
-        for row in rows:
-            _check(path, index, row, edition, known)
-            yield row
-            index += 1
+    try:
+        for rows, _ in row_blocks(path, msgspec.json.Decoder(RecordedRow)):
+            for row in rows:
+                _check(path, index, row, edition, known)
+                yield row
+                index += 1
+    except InputError:
+        _refuse_no_number(path)
+        raise
 
 
 def _check(path: Path, index: int, row: RecordedRow, edition: Edition, known: Collection[str]) -> None:
@@ -186,3 +194,11 @@ def _shares(row: RecordedRow) -> Iterator[tuple[str, float]]:
 def _refuse(path: Path, index: int, field: str, reason: str) -> NoReturn:
     line, _ = next(islice(numbered(path), index, None))
     raise InputError(f"{path}, line {line}, field {field}: {reason}")
+
+
+def _refuse_no_number(path: Path) -> None:
+    """Raise InputError for the first line with a number that is not valid JSON."""
+    for place, line in numbered(path):
+        if bad := _NO_NUMBER.search(line):
+            where = f"{path}, line {place}, field {bad[1].decode()}"
+            raise InputError(f"{where}: not a finite number; give one in [0, 1]")

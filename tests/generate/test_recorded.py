@@ -212,8 +212,8 @@ BAD: list[tuple[dict[str, Any] | str, str]] = [
     (row(completions=[1]), r"line 2, field completions\[0\]"),
     (row(candidates=[{"object": "x", "score": "high"}]), r"line 2, field candidates\[0\]\.score"),
     (row(candidates=[{"score": 1.0}]), r"line 2, field candidates\[0\].*object"),
-    (json.dumps(row(candidates=[{"object": "x", "score": float("nan")}])), "line 2: not valid JSON"),
-    (json.dumps(row(candidates=[{"object": "x", "score": float("-inf")}])), "line 2: not valid JSON"),
+    (json.dumps(row(candidates=[{"object": "x", "score": float("nan")}])), "line 2, field score: not a finite number"),
+    (json.dumps(row(candidates=[{"object": "x", "score": float("-inf")}])), "line 2, field score: not a finite number"),
     (
         row(candidates=[{"object": "y", "score": 0.4}, {"object": "x", "score": -0.1}]),
         r"line 2, field candidates\[1\]\.score: -0.1 is out of range; give a number in \[0, 1\]",
