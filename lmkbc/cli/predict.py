@@ -117,5 +117,4 @@ def _show_scores(run: PredictedRun) -> None:
     low, high = scores.interval or (None, None)
     rows = [[run.directory.name, scores.f1, low, high, scores.overall.rows]]
     rows += [[f"floor: {name}", floor.overall.f1, None, None, floor.overall.rows] for name, floor in run.floors.items()]
-    title = ": ".join(filter(None, (scores.title, scores.remark)))
-    show_table(["run", "macro-F1", "95 % low", "95 % high", "rows"], rows, title=title)
+    show_table(["run", "macro-F1", "95 % low", "95 % high", "rows"], rows, title=scores.heading)
