@@ -50,7 +50,6 @@ RULES: list[tuple[dict[str, Any], str]] = [
         "'combine' is 'sum': known are: mean, product, veto",
     ),
     ({"rule": "verified", "inner": TOP, "weight": 2.0}, "weight of rule verified is 2.0: give a share in [0, 1]"),
-    ({"rule": "verified", "inner": TOP, "weight": 0.3}, "weight of rule verified has no effect: only combine 'mean'"),
     ({"rule": "verified"}, "rule verified needs inner: give it a value"),
     ({**LISTED, "source": 3}, "'source' is 3: give a string"),
 ]

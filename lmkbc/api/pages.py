@@ -111,7 +111,8 @@ def report(
     check_page(place, opened.predictions, *given)
     chosen, subset, named, path = scored_on(space, [opened], edition, split, gold, relation, limit)
     source = ReportInput(opened, chosen, named, path, replies, subset, evidence)
-    return Page(place, write(space, source, place, progress)[0])
+    write(space, source, place, progress)
+    return Page(place, place.stat().st_size)
 
 
 def is_knowledge(path: Path) -> bool:

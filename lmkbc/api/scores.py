@@ -100,6 +100,11 @@ class Scores:
         return score_interval(dict(self.evaluation.table.rows), by_relation=metric.average == "relation")
 
     @property
+    def heading(self) -> str:
+        """Return the title, and the remark if there is one."""
+        return ": ".join(filter(None, (self.title, self.remark)))
+
+    @property
     def remark(self) -> str:
         """Return remarks if the rules were tuned on the split, or the predictions were changed; else ""."""
         seen = [self.in_sample.remark(whole=self.subset.is_whole)] if self.in_sample else []

@@ -120,9 +120,8 @@ def _print_table(scores: Scores, form: str | None) -> None:
         for line in lines[:-1]:
             line.append(seen.relations.get(line[0]))
         lines[-1].append(seen.f1 if scores.subset.is_whole else None)
-    title = ": ".join(filter(None, (scores.title, scores.remark)))
     if form is None:
-        show_table(names, lines, title=title)
+        show_table(names, lines, title=scores.heading)
     else:
-        note(title)
+        note(scores.heading)
         show_as(form, names, lines)

@@ -114,8 +114,6 @@ def _show(run: PredictedRun, seconds: float, *, can_search: bool) -> None:
 def _show_scores(run: PredictedRun) -> None:
     """Print the macro-F1 of a run with its 95 % interval, and that of answers without a model."""
     scores = run.evaluate()
-    low, high = scores.interval or (None, None)
-    rows = [[run.directory.name, scores.f1, low, high, scores.overall.rows]]
+    rows = [[run.directory.name, scores.f1, *(scores.interval or (None, None)), scores.overall.rows]]
     rows += [[f"floor: {name}", floor.overall.f1, None, None, floor.overall.rows] for name, floor in run.floors.items()]
-    title = ": ".join(filter(None, (scores.title, scores.remark)))
-    show_table(["run", "macro-F1", "95 % low", "95 % high", "rows"], rows, title=title)
+    show_table(["run", "macro-F1", "95 % low", "95 % high", "rows"], rows, title=scores.heading)

@@ -13,7 +13,7 @@ from lmkbc.api.history import RunRow
 from lmkbc.api.history import runs as list_runs
 from lmkbc.cli.terminal import note, show_json, show_table
 from lmkbc.cli.typed import made_from
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, OptionError
 from lmkbc.run.saved import ASKED, CHANGED, SavedRun, differences
 
 EXAMPLE = "Example: lmkbc runs submissions --html submissions/index.html"
@@ -36,6 +36,8 @@ def runs(
 ) -> None:
     """List the runs in a folder, newest first. F1 and its 95 % interval are shown if gold is known."""
     if diff is not None:
+        if name := next((name for name in ("html", "edition") if (given | {"html": html})[name] is not None), None):
+            raise OptionError(name, "is of the list of a folder's runs: leave it out, or leave --diff out")
         _show_differences(*map(SavedRun.at, diff), json=json)
         return
     found = list_runs(**given)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from msgspec import Meta
 
 from lmkbc.api.keywords import chosen_edition
 from lmkbc.cli.terminal import note, progress, show_json, show_table
@@ -82,24 +83,15 @@ def mlm(
         Path | None, typer.Option(help="With --all-weights: sentences to learn from in place of facts, one a line.")
     ] = None,
     rate: Annotated[
-        float | None,
-        typer.Option(
-            help="Peak learning rate. Default: 1e-3; with --all-weights 5e-6.", rich_help_panel=TRAINING["group"]
-        ),
+        float | None, Meta(description="Peak learning rate. Default: 1e-3; with --all-weights 5e-6.", extra=TRAINING)
     ] = None,
     epochs: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Passes over the facts. Default: 5; with --all-weights 10.", rich_help_panel=TRAINING["group"]
-        ),
+        int | None, Meta(ge=1, description="Passes over the facts. Default: 5; with --all-weights 10.", extra=TRAINING)
     ] = None,
     batch: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Facts per step. Default: 256; with --all-weights 64.", rich_help_panel=TRAINING["group"]
-        ),
+        int | None, Meta(ge=1, description="Facts per step. Default: 256; with --all-weights 64.", extra=TRAINING)
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.", rich_help_panel=TRAINING["group"])] = 0,
+    seed: Annotated[int, Meta(description="Seed of everything random.", extra=TRAINING)] = 0,
     facts: CorpusOptions,
     json: bool = False,
 ) -> None:

@@ -214,16 +214,8 @@ def blocks(file: IO[bytes]) -> Iterator[bytes]:
         yield bytes(begun)
 
 
-def members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
-    """Yield (name, content) of an archive's files with wanted names, in its order. Nothing is written to disk."""
-    with stream(path) as content, tarfile.open(fileobj=content, mode="r|") as archive:
-        for member in archive:
-            if member.isfile() and wanted(member.name) and (inner := archive.extractfile(member)) is not None:
-                yield member.name, inner.read()
-
-
 def tree(path: Path, pattern: re.Pattern[str], whose: str) -> Iterator[tuple[re.Match[str], bytes]]:
-    """Yield (match, content) of the files in a directory, or in an archive, in whose path a pattern is found.
+    """Yield (match, content) of the JSON files in a directory, or in an archive, in whose path a pattern is found.
 
     whose: whose archive it is, for messages. Nothing is written to disk.
     """
@@ -233,9 +225,11 @@ def tree(path: Path, pattern: re.Pattern[str], whose: str) -> Iterator[tuple[re.
                 yield match, whole(file)
         return
     try:
-        for name, content in members(path, lambda name: pattern.search(name) is not None):
-            if match := pattern.search(name):
-                yield match, content
+        with stream(path) as content, tarfile.open(fileobj=content, mode="r|") as archive:
+            for member in archive:
+                match = pattern.search(member.name)
+                if match and member.isfile() and (inner := archive.extractfile(member)) is not None:
+                    yield match, inner.read()
     except (OSError, EOFError, tarfile.TarError) as error:
         raise InputError(
             f"{path} cannot be read as {whose} archive ({error}): give the archive as published, or its tree"

@@ -77,12 +77,8 @@ class ReportInput:
     evidence: Evidence = TRAIN_ALONE
 
 
-def write(
-    space: Workspace, source: ReportInput, path: Path, report: Report = silent
-) -> tuple[int, Mapping[str, Table]]:
-    """Write the page to a file, and return its size in bytes, and the floors.
-
-    InputError if predictions and gold do not fit.
+def write(space: Workspace, source: ReportInput, path: Path, report: Report = silent) -> Mapping[str, Table]:
+    """Write the page to a file, and return the floors. InputError if predictions and gold do not fit.
 
     Rows are made in parts and kept on disk, so memory does not depend on their number. report: callback for progress.
     """
@@ -129,7 +125,7 @@ def write(
         with writing(path) as file:
             for piece in rendered("report.html", **values):
                 file.write(piece.encode())
-            return file.tell(), floors
+            return floors
 
 
 def write_beside(run: Run, directory: Path, split: str, report: Report = silent) -> Mapping[str, Table]:
@@ -137,7 +133,7 @@ def write_beside(run: Run, directory: Path, split: str, report: Report = silent)
     gold = run.workspace.gold_path(run.edition, split)
     evidence = Evidence.of(run.index, run.search_table, offline=run.offline)
     source = ReportInput(SavedRun.at(directory), run.edition, split, gold, run.files, evidence=evidence)
-    return write(run.workspace, source, directory / submission.REPORT, report)[1]
+    return write(run.workspace, source, directory / submission.REPORT, report)
 
 
 def _columns(source: ReportInput) -> tuple[Column, Column]:
@@ -214,9 +210,7 @@ def _parts(
     linking = _of_recipe(source.run, lambda: linking_of(source.run), Linking(), "links are explained with the defaults")
     tracer = Tracer(space, edition, linking, source.evidence) if edition.target == "id" else None
     scores, total = iter(score for _, score in table.rows), len(table.rows)
-    stream, ask = data.noted(), _asking(space, source, data.first)
-    for query in data.first:
-        data.prompts.setdefault(query.relation, (query.subject, ask(query)))
+    stream, ask = data.noted(), _asking(space, source, data)
     while some := _some(stream, ask):
         report("rows (queries)", counts.rows, total)
         notes = [(example.query, note) for example, _, note in some]
@@ -232,26 +226,27 @@ def _parts(
     report("rows (queries)", total, total)
 
 
-def _asking(space: Workspace, source: ReportInput, queries: Sequence[Query]) -> Callable[[Query], Shown]:
-    """Return a function that gives the recipe's prompts for a query; none if the train split is not here."""
+def _asking(space: Workspace, source: ReportInput, data: _Data) -> Callable[[Query], Shown] | None:
+    """Return a function that gives the recipe's prompts for a query; None if the train split is not here.
 
-    def unknown(_: Query) -> Shown:
-        return ()
+    Those of each relation's first query stand in `data.prompts` afterwards, unless a file has one of the relation.
+    """
 
-    none: Callable[[Query], Shown] = unknown
-    run = Run(workspace=space, edition=source.edition, offline=True)
-    if not space.has_data(source.edition):
-        return none
-    return _of_recipe(source.run, lambda: asked_by(source.run, run, queries), none, "no prompts are shown")
+    def tried() -> Callable[[Query], Shown]:
+        ask = asked_by(source.run, Run(workspace=space, edition=source.edition, offline=True))
+        data.prompts = {query.relation: (query.subject, ask(query)) for query in data.first} | data.prompts
+        return ask
+
+    return _of_recipe(source.run, tried, None, "no prompts are shown") if space.has_data(source.edition) else None
 
 
 def _some(
-    stream: Iterator[tuple[Example, Any, RecordedQuery]], ask: Callable[[Query], Shown]
+    stream: Iterator[tuple[Example, Any, RecordedQuery]], ask: Callable[[Query], Shown] | None
 ) -> list[tuple[Example, Any, RecordedQuery]]:
     """Return the next queries of a stream, as many as a part holds. ask: prompts of queries whose files have none."""
     some, size = list[tuple[Example, Any, RecordedQuery]](), 0
     for example, answer, note in stream:
-        asked = replace(note, prompts=note.prompts or ask(example.query))
+        asked = replace(note, prompts=note.prompts or (ask(example.query) if ask else ()))
         some.append((example, answer, asked))
         size += 1 + len(note.candidates) + len(note.replies) + len(asked.prompts)
         if size >= PART:

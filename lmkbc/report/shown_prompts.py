@@ -44,10 +44,10 @@ def asked_in(files: Sequence[Path]) -> Iterator[tuple[Pair, str, Shown]]:
             yield (row.SubjectEntity, row.Relation), name, prompt
 
 
-def asked_by(saved: SavedRun, run: Run, queries: Sequence[Query]) -> Callable[[Query], Shown]:
+def asked_by(saved: SavedRun, run: Run) -> Callable[[Query], Shown]:
     """Return a function that gives the prompts of a run's recipe for a query, with slots where answers stand.
 
-    queries: these are tried. No model is asked. InputError for a recipe that this version cannot read.
+    No model is asked. InputError, from here or from the function, for a recipe that this version cannot read.
     """
     from lmkbc.generate.language_model import LanguageModelSpec
 
@@ -68,8 +68,6 @@ def asked_by(saved: SavedRun, run: Run, queries: Sequence[Query]) -> Callable[[Q
         }
         return tuple((of, text) for text, of in texts.items())[:MOST_PROMPTS]
 
-    for query in queries:
-        shown(query)
     return shown
 
 

@@ -102,11 +102,9 @@ class Verified(Rule):
     weight: float = 0.5
 
     def __post_init__(self) -> None:
-        """Raise InputError for a weight that is no share, and for one that nothing reads."""
+        """Raise InputError for a weight that is no share."""
         if not 0 <= self.weight <= 1:
             raise InputError(f"weight of rule verified is {self.weight}: give a share in [0, 1]")
-        if self.combine != "mean" and self.weight != 0.5:
-            raise InputError("weight of rule verified has no effect: only combine 'mean' reads it")
 
     @property
     def reads_verification(self) -> bool:

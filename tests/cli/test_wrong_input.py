@@ -165,6 +165,7 @@ def _files(tmp_path: Path, index: Path) -> None:
         ),
         ("'--\u202edne'", "no such option: --\ufffddne; see 'lmkbc --help'"),
         ("predict '--\u202ex'", "no such option: --\ufffdx; see 'lmkbc predict --help'"),
+        ("runs --diff made made --edition mini", "--edition is of the list of a folder's runs"),
         ("submit a 'b\u202ec'", "no option stands before b\ufffdc: write one"),
         ("predict -e '\u202e'", "unknown edition '\\u202e'"),
         ("ask Peru borders-of --edition mini", "edition mini asks for no relation 'borders-of'"),

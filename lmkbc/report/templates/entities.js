@@ -305,19 +305,14 @@
     heading.tabIndex = -1;
     return [name, [link("#overview", "← Overview"), heading, element("p", text)]];
   };
+  const listed = (key) => /^(?:facts|(relation|class)=(.*))$/s.exec(key);
+  const entityOf = async (key) => {
+    const piece = await load(`facts/${crc32(key) % pieces}`), place = piece.key.indexOf(key);
+    return place < 0 ? alone(isQid(key) ? key : key.slice(1), "The base holds nothing of it.") : view(key, piece, place);
+  };
   const found = async (key) => {
     try {
-      const piece = await load(`facts/${crc32(key) % pieces}`), place = piece.key.indexOf(key);
-      return place < 0 ? alone(isQid(key) ? key : key.slice(1), "The base holds nothing of it.") : view(key, piece, place);
-    } catch (error) {
-      return alone("Nothing can be shown", error.message);
-    }
-  };
-  const listed = (key) => /^(?:facts|(relation|class)=(.*))$/s.exec(key);
-  const asked = async (key) => {
-    try {
-      const [, what, value] = listed(key);
-      return await lists(what, value);
+      return await (isKey(key) ? entityOf(key) : lists(...listed(key).slice(1)));
     } catch (error) {
       return alone("Nothing can be shown", error.message);
     }
@@ -325,7 +320,7 @@
   const show = async () => {
     const key = fragment(), turn = latest += 1;
     if (isKey(key) || listed(key)) {
-      const [label, parts] = await (isKey(key) ? found(key) : asked(key));
+      const [label, parts] = await found(key);
       if (turn !== latest) return;
       if (!byId("overview").hidden) left = scrollY;
       clear();
