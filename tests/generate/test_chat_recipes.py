@@ -57,7 +57,7 @@ def test_the_published_systems_are_here() -> None:
 def test_recipes_are_short_cited_and_scored(name: str) -> None:
     system = read_recipe(SPACE, name)
     own, _, _ = (SYSTEMS / f"{name}.toml").read_text(encoding="utf-8").partition("[source]")
-    assert len(own.splitlines()) < 120
+    assert len(own.splitlines()) < 100
     assert read_file(SPACE.recipe_path(name)).citation
     assert system.published
     assert all(0 < score < 1 and place.split("/")[0] in SPACE.editions for place, score in system.published.items())
