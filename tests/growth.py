@@ -19,4 +19,4 @@ def in_proportion(work: Callable[[str], object], part: str, length: int = 20_000
     if seconds(text) < 0.04:
         return True
     short = min(seconds(text[: len(text) // 8]) for _ in range(3))
-    return any(seconds(text) < max(24 * short, 0.04) for _ in range(3))
+    return any(seconds(text) < max(40 * short, 0.04) for _ in range(3))

@@ -10,7 +10,7 @@ import platform
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
 
@@ -23,6 +23,33 @@ MOST = 8
 """Maximum number of passes at a time; each needs its own memory."""
 SMALL = 1_000_000_000
 """Up to this many parameters a pass has one thread, so that its numbers do not depend on the number of cores."""
+
+
+class Capacity(NamedTuple):
+    """What a device reads and grows at a time; with more, a token takes no less time, or its mask too much memory.
+
+    columns: tokens of prompts with options that are read in one row. piece: the same of prompts to answer.
+    rows: answers that grow together. memory: bytes of their keys and values, prefixes not counted.
+    """
+
+    columns: int
+    piece: int
+    rows: int
+    memory: int
+
+
+ON_CPU = Capacity(columns=160, piece=512, rows=192, memory=1 << 29)
+"""Few columns: progress shows earlier, and parallel passes end together."""
+MOST_ON_DEVICE = Capacity(columns=4096, piece=4096, rows=1024, memory=1 << 33)
+"""An accelerator needs many tokens at a time: until then, a pass takes the time of starting its kernels."""
+
+
+def capacity(device: torch.device) -> Capacity:
+    """Return the capacity of a device: on an accelerator, at most a quarter of its free memory for answers."""
+    if device.type != "cuda":
+        return ON_CPU
+    free, _ = torch.cuda.mem_get_info(device)
+    return MOST_ON_DEVICE._replace(memory=min(MOST_ON_DEVICE.memory, free // 4))
 
 
 def device_of(device: str | None) -> torch.device:

@@ -20,11 +20,9 @@ from typing import Any, cast
 import torch
 from transformers import Cache, DynamicCache
 
+from lmkbc.models.hardware import capacity
 from lmkbc.models.local.caches import PrefixCaches, RaggedCache, Span, continue_rows, forward, read_row
 from lmkbc.models.local.prefixes import Tokens, portions
-
-PIECE = 512
-"""Maximum tokens of prompts that are read at once; with more, masked pairs of tokens cost more than reading."""
 
 SPARE = 32
 """Tokens for which rows get further room at a time."""
@@ -48,6 +46,7 @@ class Ragged:
     def __init__(self, model: torch.nn.Module, prefix_caches: PrefixCaches) -> None:
         self._model, self._prefix_caches = model, prefix_caches
         self._device = next(model.parameters()).device
+        self._piece = capacity(self._device).piece
         self._cache = RaggedCache()
         self._heads: dict[Tokens, DynamicCache] = {}
         self._rows: list[_Row] = []
@@ -60,7 +59,7 @@ class Ragged:
         sizes = [len(prompt) - len(prefix) for prompt, prefix in zip(prompts, prefixes, strict=True)]
         before, self._fresh = len(self._rows), len(prompts)
         logits = []
-        for piece in portions(range(len(prompts)), sizes, PIECE):
+        for piece in portions(range(len(prompts)), sizes, self._piece):
             cache, first, found = self._read([prompts[at] for at in piece], [prefixes[at] for at in piece])
             logits.append(found)
             if piece[0] == 0:

@@ -244,10 +244,10 @@ def _pick(logits: torch.Tensor, rows: Sequence[_Row], how: Decoding) -> list[int
             scores[seen] = torch.where(scores[seen] < 0, scores[seen] * penalty, scores[seen] / penalty)
     if how.temperature == 0:
         return cast(list[int], logits.argmax(-1).tolist())
-    scores, order = (logits.double() / how.temperature).sort(stable=True, dim=-1, descending=True)
+    scores, order = logits.sort(stable=True, dim=-1, descending=True)
     if how.top_k:
         scores, order = scores[:, : how.top_k], order[:, : how.top_k]
-    shares = scores.softmax(-1)
+    shares = (scores.double() / how.temperature).softmax(-1)
     shares = shares.where(shares.cumsum(-1) - shares < how.top_p, 0)
     reached = shares.cumsum(-1)
     draws = torch.tensor([row.random.random() for row in rows], dtype=reached.dtype, device=reached.device)

@@ -19,7 +19,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from lmkbc.errors import InputError
 from lmkbc.models.base import ONE_TURN, Prompt
 from lmkbc.models.budget import Usage
-from lmkbc.models.hardware import computes
+from lmkbc.models.hardware import capacity, computes
 from lmkbc.models.local.abilities import Abilities, abilities
 from lmkbc.models.local.branches import Batched, Ragged
 from lmkbc.models.local.caches import PrefixCaches
@@ -37,12 +37,6 @@ log = logging.getLogger("lmkbc")
 
 COLUMNS = 2048
 """Maximum number of tokens after a prefix that are read at a time where every prompt has a row of one length."""
-
-ROWS = 192
-"""Maximum number of answers that grow together; with more, a token takes no less time."""
-
-MEMORY = 1 << 29
-"""Bytes of keys and values of these answers, prefixes not counted."""
 
 
 class CausalModel:
@@ -267,7 +261,8 @@ class CausalModel:
         heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
         size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         token = 2 * config.num_hidden_layers * heads * size * self.model.dtype.itemsize
-        return Room(ROWS, max(MEMORY // token, 1))
+        able = capacity(self.model.device)
+        return Room(able.rows, max(able.memory // token, 1))
 
     def _groups(self, prompts: Sequence[Tokens], spare: int = 1) -> list[Group]:
         """Return prompts grouped by prefix; all in one group without prefix if the model cannot share prefixes."""

@@ -9,6 +9,7 @@ each prompt and option instead.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,16 +17,10 @@ from functools import partial
 import torch
 from transformers import PreTrainedModel
 
-from lmkbc.models.hardware import side_by_side
+from lmkbc.models.hardware import capacity, side_by_side
 from lmkbc.models.local.branches import Batched
 from lmkbc.models.local.caches import PrefixCaches, read_row
 from lmkbc.models.local.prefixes import Group, Option, Tokens, of_one_length, portions
-
-COLUMNS = 768
-"""Maximum number of tokens that are read at once; more save little, and the mask grows with the square."""
-
-CPU_COLUMNS = 160
-"""The same on a CPU, which is as fast with few: progress shows earlier, and parallel passes end together."""
 
 MOST_VALUES = 1 << 26
 """Maximum number of logits at a time if a row is read for each option: a quarter of a GiB."""
@@ -72,9 +67,11 @@ class _Tree:
     def seen(self, before: int) -> torch.Tensor:
         """Return which tokens each token sees, (tokens, before + tokens): the prefix, its ancestors, and itself."""
         seen = torch.eye(len(self.tokens), dtype=torch.bool)
-        for place, parent in enumerate(self.parents):  # a parent stands before its children
-            if parent >= 0:
-                seen[place] |= seen[parent]
+        levels: defaultdict[int, list[int]] = defaultdict(list)
+        for place, depth in enumerate(self.depths):
+            levels[depth].append(place)
+        for places in list(levels.values())[1:]:  # parents are complete before their children
+            seen[places] |= seen[[self.parents[place] for place in places]]
         return torch.cat([torch.ones(len(self.tokens), before, dtype=torch.bool), seen], 1)
 
 
@@ -90,7 +87,7 @@ def read_packed(
     Scores are the natural log-probabilities that a prompt continues with an option. groups: prompts by prefix, which is
     shorter than any prompt. layer: layer whose states are returned; None for no states.
     """
-    most, parts = CPU_COLUMNS if model.device.type == "cpu" else COLUMNS, []
+    most, parts = capacity(model.device).columns, []
     for group in groups:
         sizes = [_size(prompts[member], group.shared) for member in group.members]
         parts += [(number, group, part) for number, part in enumerate(portions(group.members, sizes, most))]

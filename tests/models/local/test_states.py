@@ -5,6 +5,7 @@ import pytest
 import torch
 from tiny_causal import model, tokenizer
 
+from lmkbc.models.hardware import ON_CPU
 from lmkbc.models.local.model import CausalModel
 
 pytestmark = pytest.mark.floats
@@ -18,7 +19,9 @@ def test_states_are_those_of_each_prompt_alone(kind: str, depth: float, monkeypa
     causal = CausalModel(model(kind), tokenizer())
     layers = causal.model.config.num_hidden_layers
     layer = max(round(depth * layers), 1)
-    monkeypatch.setattr("lmkbc.models.local.trees.CPU_COLUMNS", 70)  # so that there are several batches
+    monkeypatch.setattr(
+        "lmkbc.models.hardware.ON_CPU", ON_CPU._replace(columns=70)
+    )  # so that there are several batches
     states = causal.states(PROMPTS, depth)
     for prompt, state in zip(PROMPTS, states, strict=True):
         with torch.inference_mode():
