@@ -9,7 +9,6 @@ each prompt and option instead.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -64,15 +63,15 @@ class _Tree:
             places.append(parent := place)
         return places
 
-    def seen(self, before: int) -> torch.Tensor:
+    def seen(self, before: int, device: torch.device) -> torch.Tensor:
         """Return which tokens each token sees, (tokens, before + tokens): the prefix, its ancestors, and itself."""
-        seen = torch.eye(len(self.tokens), dtype=torch.bool)
-        levels: defaultdict[int, list[int]] = defaultdict(list)
-        for place, depth in enumerate(self.depths):
-            levels[depth].append(place)
-        for places in list(levels.values())[1:]:  # parents are complete before their children
-            seen[places] |= seen[[self.parents[place] for place in places]]
-        return torch.cat([torch.ones(len(self.tokens), before, dtype=torch.bool), seen], 1)
+        count = len(self.tokens)
+        seen = torch.eye(count + 1, count, dtype=torch.bool, device=device)  # the last row, of the prefix, sees none
+        above = torch.tensor([*(parent % (count + 1) for parent in self.parents), count], device=device)
+        for _ in range(max(self.depths, default=0).bit_length()):  # each round doubles how far up a token sees
+            seen |= seen[above]
+            above = above[above]
+        return torch.cat([torch.ones(count, before, dtype=torch.bool, device=device), seen[:count]], 1)
 
 
 def read_packed(
@@ -126,7 +125,7 @@ def _read(
     row_of = {place: row for row, place in enumerate(read)}
     with torch.inference_mode():
         at = [*range(before), *(before + depth for depth in tree.depths)]
-        cache, seen = prefix_caches.cache(shared), tree.seen(before).to(model.device)
+        cache, seen = prefix_caches.cache(shared), tree.seen(before, model.device)
         logits, states = read_row(model, cache, tree.tokens, at, seen, read, layer)
         rows = torch.tensor([row_of[place] for place, _ in steps], device=logits.device)
         tokens = torch.tensor([token for _, token in steps], device=logits.device)
