@@ -30,17 +30,19 @@ class Capacity(NamedTuple):
 
     columns: tokens of prompts with options that are read in one row. piece: the same of prompts to answer.
     rows: answers that grow together. memory: bytes of their keys and values, prefixes not counted.
+    saving: tokens that a shared prefix must save; to read few more costs less than a pass of their own.
     """
 
     columns: int
     piece: int
     rows: int
     memory: int
+    saving: int
 
 
-ON_CPU = Capacity(columns=160, piece=512, rows=192, memory=1 << 29)
+ON_CPU = Capacity(columns=160, piece=512, rows=192, memory=1 << 29, saving=0)
 """Few columns: progress shows earlier, and parallel passes end together."""
-MOST_ON_DEVICE = Capacity(columns=4096, piece=4096, rows=1024, memory=1 << 33)
+MOST_ON_DEVICE = Capacity(columns=4096, piece=4096, rows=1024, memory=1 << 33, saving=2048)
 """An accelerator needs many tokens at a time: until then, a pass takes the time of starting its kernels."""
 
 

@@ -265,10 +265,11 @@ class CausalModel:
         return Room(able.rows, max(able.memory // token, 1))
 
     def _groups(self, prompts: Sequence[Tokens], spare: int = 1) -> list[Group]:
-        """Return prompts grouped by prefix; all in one group without prefix if the model cannot share prefixes."""
-        if self._able.shares or not prompts:
-            return groups(prompts, spare)
-        return [Group(0, tuple(range(len(prompts))))]
+        """Return prompts grouped by prefix. Those whose prefix saves too little form a group without a prefix."""
+        found = groups(prompts, spare) if self._able.shares or not prompts else [Group(0, tuple(range(len(prompts))))]
+        least = capacity(self.model.device).saving
+        alone = tuple(member for group in found if group.saved < least for member in group.members)
+        return [group for group in found if group.saved >= least] + ([Group(0, alone)] if alone else [])
 
     def _answered(
         self,

@@ -23,6 +23,7 @@ from transformers import (
 )
 
 from lmkbc.errors import InputError
+from lmkbc.models import hardware
 from lmkbc.models.base import Sampling
 from lmkbc.models.local import branches as branches_module
 from lmkbc.models.local import decode as decode_module
@@ -200,16 +201,20 @@ def test_greedy_answers_are_those_of_one_full_prompt_at_a_time(asked: CausalMode
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
-@pytest.mark.parametrize("most", [2048, 300, 50])
+@pytest.mark.parametrize(("most", "saving"), [(2048, 0), (300, 0), (50, 0), (2048, 150)])
 def test_prompts_that_begin_differently_are_decoded_together(
-    kind: str, most: int, monkeypatch: pytest.MonkeyPatch
+    kind: str, most: int, saving: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(hardware, "ON_CPU", hardware.ON_CPU._replace(saving=saving))
     model = CausalModel(MODELS[kind], TOKENIZER)
     model._room = Room(most, most)
     answers(model, ["Is it?"], max_tokens=1)  # by then it has tried whether it can pack
     heads = (PREFIX, PREFIX.lower(), "Chad: ", "")
     prompts = [f"{head}{subject}, borders:" for head in heads for subject in SUBJECTS[:3]] + ["Is it?", "On"]
     assert len(groups(model.encode(prompts))) > 2
+    kept = [group.saved for group in model._groups(model.encode(prompts)) if group.shared]
+    assert min(kept) >= saving
+    assert len(kept) == (2 if saving else 3)
     full = [plainly(model.model, prompt, 24) for prompt in prompts]
     stop = full[0][5:7]
     reads, rows = list[int](), list[int]()

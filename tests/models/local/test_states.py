@@ -19,9 +19,7 @@ def test_states_are_those_of_each_prompt_alone(kind: str, depth: float, monkeypa
     causal = CausalModel(model(kind), tokenizer())
     layers = causal.model.config.num_hidden_layers
     layer = max(round(depth * layers), 1)
-    monkeypatch.setattr(
-        "lmkbc.models.hardware.ON_CPU", ON_CPU._replace(columns=70)
-    )  # several batches
+    monkeypatch.setattr("lmkbc.models.hardware.ON_CPU", ON_CPU._replace(columns=70))  # several batches
     states = causal.states(PROMPTS, depth)
     for prompt, state in zip(PROMPTS, states, strict=True):
         with torch.inference_mode():
