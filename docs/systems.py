@@ -64,7 +64,7 @@ def _shown(value: object) -> str:
 
 FEWEST = 5
 """Fewest systems with known tokens for a picture."""
-WIDTH, HEIGHT, LEFT, BOTTOM = 900, 460, 56, 412
+WIDTH, HEIGHT, LEFT, BOTTOM = 720, 420, 44, 372
 
 
 def picture(title: str, rows: list[Standing]) -> str:
@@ -77,7 +77,7 @@ def picture(title: str, rows: list[Standing]) -> str:
     top = math.ceil(10 * max(row.f1 for row in rows)) / 10
 
     def at(tokens: float, f1: float) -> tuple[float, float]:
-        across = LEFT + (WIDTH - LEFT - 130) * (math.log10(tokens) - low) / (high - low)
+        across = LEFT + (WIDTH - LEFT - 80) * (math.log10(tokens) - low) / (high - low)
         return round(across, 1), round(BOTTOM - (BOTTOM - 40) * f1 / top, 1)
 
     lines = [START.format(title=title, width=WIDTH, height=HEIGHT).strip()]

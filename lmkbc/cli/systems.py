@@ -68,10 +68,11 @@ def compare(
     ] = None,
     json: bool = False,
 ) -> None:
-    """Compare the published systems of an edition, and our own on its held-out split: F1, and what each needs.
+    """Compare the systems of an edition: F1, and what each needs.
 
-    B is parameters in billions, by the models' names. Draws are the most answers to a query, and tokens the most that a
-    model writes about it by the recipe's limits, checks of facts left out: both are means of the relations. For N and S
+    Our own are measured on the held-out split, and learn from train alone; all other results are published ones.
+    B is parameters in billions, by the models' names. Draws are the most answers to a query. Tokens are the most that a
+    model writes about it by the recipe's limits, checks of facts left out. Both are means of the relations. For N and S
     see 'lmkbc systems list'. A hyphen means unknown, or without limit.
     """
     rows = [
