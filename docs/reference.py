@@ -59,14 +59,14 @@ def pages() -> dict[Path, str]:
 def differing() -> list[str]:
     """Return the names of committed pages that are missing, are old, or should not be there."""
     fresh = pages()
-    known = {path: path.read_text(encoding="utf-8") for path in FOLDER.rglob("*.md")}
+    known = {path: path.read_text(encoding="utf-8") for path in FOLDER.rglob("*.*")}
     return sorted(str(path.relative_to(DOCS)) for path in fresh | known if fresh.get(path) != known.get(path))
 
 
 def main() -> None:
     """Write the pages, and remove those that are no longer made."""
     fresh = pages()
-    for path in set(FOLDER.rglob("*.md")) - set(fresh):
+    for path in set(FOLDER.rglob("*.*")) - set(fresh):
         path.unlink()
     for path, text in fresh.items():
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -36,24 +36,47 @@ EDITION = Edition(
     },
     repeats=frozenset({("Daihatsu", "CompanyHasParentOrganisation"), ("Víctor Gómez Bergés", "PersonHasPlaceOfDeath")}),
     published=(
-        Published("BERT baseline (organisers)", "val", 0.142, 0.368, 0.161, profile="2023-legacy"),
-        Published("GPT-3 baseline, linked (organisers)", "val", 0.218, 0.308, 0.21, profile="2023-legacy"),
-        Published("GPT-3 baseline, ids (organisers)", "val", 0.061, 0.126, 0.06, profile="2023-legacy"),
-        Published("OPT-1.3b baseline (Yang et al.)", "val", 0.039),
-        Published("Yang et al., thresholds of val", "val", 0.34, 0.387, 0.424),
-        Published("Minimal Probe (GPT-4), relations reworded", "val", 0.63),
-        Published("Minimal Probe (GPT-4)", "val", 0.612),
-        Published("Minimal Probe (GPT-3.5), relations reworded", "val", 0.523),
-        Published("Minimal Probe (davinci-003)", "val", 0.476),
-        Published("Yang et al.", "test", 0.323, 0.395, 0.393),
-        Published("GESIS", "test", 0.14, 0.133, 0.232),
-        Published("LLMKE", "test", 0.701, 0.715, 0.726),
-        Published("Li X. et al.", "test", 0.674, 0.713, 0.689),
-        Published("Li X. et al. (GPT-3.5)", "test", 0.586, 0.611, 0.649),
-        Published("Biester et al.", "test", 0.625, 0.664, 0.658),
-        Published("LLM2KB", "test", 0.619, 0.732, 0.599),
-        Published("LLM2KB, method 2", "test", 0.602, 0.728, 0.581),
-        Published("LLM2KB (StableBeluga)", "test", 0.552, 0.777, 0.52),
-        Published("Minimal Probe (GPT-4)", "test", 0.609, 0.646, 0.626),
+        Published("BERT baseline (organisers)", "val", 0.142, 0.368, 0.161, profile="2023-legacy", recipe="bl23-mlm"),
+        Published(
+            "GPT-3 baseline, linked (organisers)",
+            "val",
+            0.218,
+            0.308,
+            0.21,
+            profile="2023-legacy",
+            recipe="bl23-gpt-ned",
+        ),
+        Published(
+            "GPT-3 baseline, ids (organisers)", "val", 0.061, 0.126, 0.06, profile="2023-legacy", recipe="bl23-gpt-ids"
+        ),
+        Published("OPT-1.3b baseline (Yang et al.)", "val", 0.039, recipe="bl23-opt"),
+        Published("Yang et al., thresholds of val", "val", 0.34, 0.387, 0.424, recipe="yang23"),
+        Published("Minimal Probe (GPT-4), relations reworded", "val", 0.63, recipe="minimal23"),
+        Published("Minimal Probe (GPT-4)", "val", 0.612, model="gpt-4", draws=1, retrieval="none"),
+        Published(
+            "Minimal Probe (GPT-3.5), relations reworded",
+            "val",
+            0.523,
+            model="gpt-3.5-turbo",
+            draws=1,
+            retrieval="none",
+        ),
+        Published("Minimal Probe (davinci-003)", "val", 0.476, model="text-davinci-003", draws=1, retrieval="none"),
+        Published("Yang et al.", "test", 0.323, 0.395, 0.393, recipe="yang23"),
+        Published("GESIS", "test", 0.14, 0.133, 0.232, recipe="gesis23"),
+        Published("LLMKE", "test", 0.701, 0.715, 0.726, recipe="llmke23-best"),
+        Published("Li X. et al.", "test", 0.674, 0.713, 0.689, recipe="lix23"),
+        Published(
+            "Li X. et al. (GPT-3.5)", "test", 0.586, 0.611, 0.649, model="gpt-3.5-turbo", draws=1, retrieval="none"
+        ),
+        Published("Biester et al.", "test", 0.625, 0.664, 0.658, recipe="biester23"),
+        Published("LLM2KB", "test", 0.619, 0.732, 0.599, recipe="llm2kb23"),
+        Published(
+            "LLM2KB, method 2", "test", 0.602, 0.728, 0.581, model="Llama-2-13b-chat-hf", draws=1, retrieval="passages"
+        ),
+        Published(
+            "LLM2KB (StableBeluga)", "test", 0.552, 0.777, 0.52, model="StableBeluga-13B", draws=1, retrieval="passages"
+        ),
+        Published("Minimal Probe (GPT-4)", "test", 0.609, 0.646, 0.626, recipe="minimal23"),
     ),
 )

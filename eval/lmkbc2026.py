@@ -8,6 +8,8 @@ from lmkbc import Download, Edition, MatchingScorer, Metric, Published
 RELATIONS = """
     awardWonBy companyTradesAtStockExchange countryLandBordersCountry hasArea hasCapacity personHasCityOfDeath
 """.split()
+CHIRONK = "Qwen3.5-9B + Gemma-3-12B-it + Ministral-3-8B"
+DECODED = "chironk26, with an evidence graph and learned decoders"
 
 EDITION = Edition(
     name="2026",
@@ -24,20 +26,48 @@ EDITION = Edition(
     metric=Metric(MatchingScorer(frozenset({"hasArea", "hasCapacity"})), average="row", detailed=True),
     licence="CC-BY-4.0",
     published=(
-        Published("Qwen3.5-9B baseline (organisers)", "val", 0.313),
-        Published("Qwen3.5-9B baseline (organisers)", "test", 0.296),
-        Published("CS2", "test", 0.7121),
-        Published("thylinao1", "test", 0.706),
-        Published("MAVE", "test", 0.6906),
-        Published("Chironk", "test", 0.4845),
-        Published("MAVE", "val", 0.67),
-        Published("Chironk", "val", 0.528),
-        Published("Chironk, two of three models, no graph", "val", 0.504),
-        Published("Chironk, all three models, no graph", "val", 0.474),
-        Published("Chironk, any of three models, no graph", "val", 0.446),
-        Published("Chironk, Qwen alone", "val", 0.463),
-        Published("Chironk, Ministral alone", "val", 0.442),
-        Published("Chironk, Gemma alone", "val", 0.425),
-        Published("MAVE", "train", 0.637),
+        Published("Qwen3.5-9B baseline (organisers)", "val", 0.313, recipe="bl26"),
+        Published("Qwen3.5-9B baseline (organisers)", "test", 0.296, recipe="bl26"),
+        Published("CS2", "test", 0.7121, recipe="cs2-26"),
+        Published("thylinao1", "test", 0.706, recipe="thyl26"),
+        Published("MAVE", "test", 0.6906, recipe="mave26"),
+        Published("Chironk", "test", 0.4845, model=CHIRONK, retrieval="none", licence="Apache-2.0", about=DECODED),
+        Published("MAVE", "val", 0.67, recipe="mave26"),
+        Published("Chironk", "val", 0.528, model=CHIRONK, retrieval="none", licence="Apache-2.0", about=DECODED),
+        Published("Chironk, two of three models, no graph", "val", 0.504, recipe="chironk26"),
+        Published("Chironk, all three models, no graph", "val", 0.474, model=CHIRONK, draws=21, retrieval="none"),
+        Published("Chironk, any of three models, no graph", "val", 0.446, model=CHIRONK, draws=21, retrieval="none"),
+        Published("Chironk, Qwen alone", "val", 0.463, model="Qwen3.5-9B", draws=10, retrieval="none"),
+        Published("Chironk, Ministral alone", "val", 0.442, model="Ministral-3-8B", draws=10, retrieval="none"),
+        Published("Chironk, Gemma alone", "val", 0.425, model="Gemma-3-12B-it", draws=1, retrieval="none"),
+        Published("MAVE", "train", 0.637, recipe="mave26"),
+        Published(
+            "dukesun99, as sent",
+            "test",
+            0.6743,
+            model="Muse-Glimmer-30B",
+            retrieval="none",
+            licence="CC BY 4.0",
+            about="duke26 with constants chosen on labels of test subjects",
+        ),
+        Published("REAP", "test", 0.62, about="Neither a paper nor a repository was found; the split is not stated"),
+        Published("CoRe", "val", 0.548, about="Neither a paper nor a repository was found"),
+        Published(
+            "andreea-cochintele",
+            "val",
+            0.531,
+            model="gemma3:27b",
+            retrieval="none",
+            about="Some examples; covered by few-shot",
+        ),
+        Published(
+            "minhaz-42",
+            "val",
+            0.46,
+            model="Gemma-4-31B",
+            draws=1,
+            retrieval="none",
+            about="One draw, .459 to .461; covered by few-shot",
+        ),
     ),
 )

@@ -40,6 +40,10 @@ class Published:
     """Published result: system, split, and macro P, R and F1 in [0, 1] (None if not printed).
 
     profile: name of the scorer that computed it; "" for the edition's own scorer.
+    recipe: recipe of the system, which states this result and all that follows here; "" for none.
+    model: its models, parted by " + ". draws: answers to a query. about: what the system does, or why it has no recipe.
+    retrieval: text that it reads, "answer" where that states the asked fact; "" if unknown.
+    licence: of what its authors published, "none" if there is none; "" if unknown.
     """
 
     system: str
@@ -48,6 +52,12 @@ class Published:
     p: float | None = None
     r: float | None = None
     profile: str = ""
+    recipe: str = ""
+    model: str = ""
+    draws: float | None = None
+    retrieval: Literal["", "none", "passages", "answer"] = ""
+    licence: str = ""
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,6 +39,7 @@ class RecipeFile:
     differs: sentences about parts of the system that cannot be reproduced.
     shortcuts: sentences about parts that could be, but are not.
     source: where the authors' words are published.
+    licence: of what they published, if there is no `source`, which has it; "none" if there is none.
     """
 
     description: str
@@ -55,6 +56,7 @@ class RecipeFile:
     differs: tuple[str, ...] = ()
     shortcuts: tuple[str, ...] = ()
     source: WordingSource | None = None
+    licence: str = ""
     published: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from lmkbc.api.predicting import plans
+from lmkbc.api.standings import Order, Standing, standings
 from lmkbc.cli.dry_run import show_prompts
 from lmkbc.cli.terminal import note, show_json, show_table, tame
 from lmkbc.errors import InputError, counted
@@ -38,24 +39,64 @@ def list_(json: bool = False) -> None:
         return
     rows = []
     for name, file in files.items():
-        _, year, _, score, *counts = columns(name, file)
         about = file.summary or textwrap.shorten(file.description, WIDTH, placeholder="...")
-        rows.append([name, about, year, score, *counts])
+        counts = (len(file.differs), len(file.shortcuts)) if file.published else (None, None)
+        rows.append([name, about, file.year, file.score, *counts])
     show_table(["system", "what it does", "year", "F1", "N", "S"], rows)
     note("differences from what was published: N necessary, S shortcuts that can be closed; 'lmkbc systems show NAME'")
-
-
-def columns(name: str, file: RecipeFile) -> tuple[str, int | None, str, float | None, int | None, int | None]:
-    """Return a recipe's row of the list: name, year, first model, F1, differences, shortcuts."""
-    first, *others = [model.rpartition("/")[2] for model in file.models] or [""]
-    model = f"{first} +{len(others)}" if others else first
-    counts = (len(file.differs), len(file.shortcuts)) if file.published else (None, None)
-    return name, file.year, model, file.score, *counts
 
 
 def _summary(file: RecipeFile) -> dict[str, Any]:
     names = ("summary", "description", "citation", "year", "models", "wording", "differs", "shortcuts")
     return {name: getattr(file, name) for name in names} | {"published": dict(file.published)}
+
+
+HEADS = ("system", "split", "F1", "model", "B", "draws", "tokens", "retrieval", "licence", "N", "S", "what it does")
+
+
+@app.command("compare", epilog="Example: lmkbc systems compare 2026 --split test --sort tokens")
+def compare(
+    edition: Annotated[str, typer.Argument(help="An edition's name.")],
+    split: Annotated[str | None, typer.Option("-s", "--split", help="Only results on this split.")] = None,
+    sort: Annotated[Order, typer.Option(help="Order on a split: f1, billions, draws, tokens or system.")] = "f1",
+    closed_book: Annotated[
+        bool, typer.Option("--closed-book", help="Leave out systems that are known to read text.")
+    ] = False,
+    largest: Annotated[
+        float | None,
+        typer.Option(metavar="X", help="Only systems that are known to have at most X billion parameters."),
+    ] = None,
+    json: bool = False,
+) -> None:
+    """Compare the systems of an edition: F1, and what each needs.
+
+    Our own are measured on the held-out split, and learn from train alone; all other results are published ones.
+    B is parameters in billions, by the models' names. Draws are the most answers to a query. Tokens are the most that a
+    model writes about it by the recipe's limits, checks of facts left out. Both are means of the relations. For N and S
+    see 'lmkbc systems list'. A hyphen means unknown, or without limit.
+    """
+    rows = [
+        row
+        for row in standings(Workspace(), edition, split, sort)
+        if not (closed_book and row.retrieval not in ("", "none"))
+        and (largest is None or (row.billions is not None and row.billions <= largest))
+    ]
+    if json:
+        show_json([asdict(row) for row in rows])
+        return
+    show_table(HEADS, [columns(row) for row in rows])
+    if own := {row.system: row.measured for row in rows if row.measured}:
+        note(f"measured here, learned from train alone ({next(iter(own.values()))}): {', '.join(own)}")
+
+
+def columns(row: Standing) -> list[Any]:
+    """Return the cells of a system's line."""
+    first, *others = row.model.split(" + ")
+    counts = (count if count is None else round(count) for count in (row.draws, row.tokens))
+    differences = (None if sentences is None else len(sentences) for sentences in (row.differs, row.shortcuts))
+    cells = ["/".join(filter(None, (row.split, row.profile))), row.f1, f"{first} +{len(others)}" if others else first]
+    cells += [row.billions and f"{row.billions:g}", *counts, row.retrieval, row.licence, *differences, row.about]
+    return [row.system, *(None if one == "" else one for one in cells)]
 
 
 @app.command("show", epilog="Example: lmkbc systems show recorded-embedded > my.toml")

@@ -128,14 +128,18 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
         samplings += [step.sampling(self.sampling) for style in self.styles for step in style.steps if step.ask]
         return all(sampling.max_tokens for sampling in samplings)
 
-    def planner(self, run: Run) -> Callable[[Query, str], Iterator[PlannedRequest]]:
+    def planner(
+        self, run: Run, train: Sequence[Example] | None = None
+    ) -> Callable[[Query, str], Iterator[PlannedRequest]]:
         """Return a function that yields all requests that may be sent about a query, in order; the first one is sent.
 
-        Its second argument is the text that was found for the prompt, if it does not come from the model.
+        Its second argument is the text that was found for the prompt, if it does not come from the model. train: other
+        examples than the run's train split.
         """
-        asking = self.asking(run)
+        examples = run.train if train is None else train
+        asking = self.asking(run, examples)
         conversation = Conversation(asking, run.relations, "", None, Notes(), clean=self.clean)
-        check = self.verify and FactWording(self.verify, run.relations, run.train)
+        check = self.verify and FactWording(self.verify, run.relations, examples)
         recalls = self.context.provider == "recall"
 
         def planned(query: Query, context: str) -> Iterator[PlannedRequest]:

@@ -33,6 +33,8 @@ from lmkbc.settings import ReadBy
 from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query, grouped
 
 Variant = Literal["statement", "reverse"]
+VERIFICATION = "verification"
+"""Name of its planned requests."""
 STATEMENT, QUESTION, REVERSE, LONG_REPLY = 4, 8, 32, 100
 """Most tokens of a reply to a statement, to a question of a recipe, to the reverse, and of one that is read whole."""
 Fact = tuple[str, str, bool]
@@ -185,7 +187,7 @@ class FactWording:
             elif longest == STATEMENT and check.denial == "reply":
                 plain = plain_request(text, replace(sampling, max_tokens=LONG_REPLY))
             held = text.count(name) * (tokens + objects) * times // max(objects, 1)
-            yield PlannedRequest("verification", plain, times, held)
+            yield PlannedRequest(VERIFICATION, plain, times, held)
 
     def _checks(self, query: Query) -> bool:
         return self._relations[query.relation].is_in(self._check.only)

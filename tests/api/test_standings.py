@@ -1,0 +1,119 @@
+"""Published results beside what each system needs: counted from recipes, taken from editions, sorted and filtered."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import Command
+from opened import recipe_file
+from space import SPACE
+
+from lmkbc.api.standings import _billions, standings
+from lmkbc.edition import Edition
+from lmkbc.recipe import read_file
+
+BORDERS = "country-borders"
+RELATIONS = len(SPACE.edition("mini").relations)
+OTHERS = RELATIONS - 1
+CHAT: dict[str, Any] = {
+    "component": "chat",
+    "model": "owner/Big-8B",
+    "sampling": {"samples": 4, "max_tokens": 50},
+    "verify": {"only": [BORDERS]},
+    "relations": {
+        BORDERS: {
+            "sampling": {"samples": 10},
+            "prompt": {
+                "ask": "{fact} {asked}",
+                "steps": [{"name": "fact", "ask": "What is {subject}?", "max_tokens": 30}],
+            },
+        }
+    },
+}
+READS = {"context": {"provider": "titles", "path": "from"}, "closed_book": False, "sampling": {"max_tokens": 20}}
+
+
+@pytest.mark.parametrize(
+    ("tables", "needs"),
+    [
+        ([CHAT], (4 * OTHERS + 10, 4 * 50 * OTHERS + 10 * (50 + 30), 8.0, "none")),
+        ([CHAT, {**CHAT, "only": [BORDERS]}], (4 * OTHERS + 20, 4 * 50 * OTHERS + 20 * (50 + 30), 8.0, "none")),
+        ([CHAT | {"sampling": {"samples": 4}}], (4 * OTHERS + 10, None, 8.0, "none")),
+        ([CHAT | READS | {"model": "m-270m"}], (OTHERS + 10, 20 * OTHERS + 10 * (20 + 30), 0.27, "passages")),
+        ([CHAT, {"component": "prior"}], (None, None, 8.0, "none")),
+    ],
+    ids=["draws and a step", "two sources", "no limit", "passages", "not a model alone"],
+)
+def test_a_recipe_says_what_it_needs(
+    command: Command, tmp_path: Path, tables: list[dict[str, Any]], needs: tuple[object, ...]
+) -> None:
+    (tmp_path / "lmkbc.toml").touch()
+    (tmp_path / "systems").mkdir()
+    published = {"mini/val": 0.5, "other/test": 0.9}
+    recipe_file(tmp_path / "systems/mine.toml", *tables, published=published, year=2026, licence="none", differs=["x"])
+    (row,) = json.loads(command.done("systems", "compare", "mini", "--json")[0])
+    whole = [row[name] and round(row[name] * RELATIONS, 6) for name in ("draws", "tokens")]
+    assert (*whole, row["billions"], row["retrieval"]) == needs
+    assert (row["system"], row["split"], row["f1"], row["licence"], row["differs"]) == (
+        "mine",
+        "val",
+        0.5,
+        "none",
+        ["x"],
+    )
+
+
+def test_results_are_sorted_within_a_split_and_filtered(command: Command) -> None:
+    def listed(*words: str) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = json.loads(command.done("systems", "compare", *words, "--json")[0])
+        return rows
+
+    rows = listed("2024")
+    assert [row["split"] for row in rows] == sorted((row["split"] for row in rows), key=["test", "val"].index)
+    best = [row["f1"] for row in rows if row["split"] == "test"]
+    assert best == sorted(best, reverse=True)
+    assert {row["retrieval"] for row in rows} > {"answer", "passages", "none"}
+    assert {row["retrieval"] for row in listed("2024", "--closed-book")} == {"", "none"}
+    small = listed("2024", "--split", "dev", "--largest", "1.5", "--sort", "billions")
+    assert {row["split"] for row in small} == {"val"}
+    assert [row["billions"] for row in small] == sorted(row["billions"] for row in small)
+    assert {row["system"] for row in small if row["measured"]} == {"smollm2-embedded", "qwen-coder-embedded"}
+    assert "did you mean '2024'" in command.fails("systems", "compare", "20244")
+    assert "edition 2024 has no split 'tets': did you mean 'test'?" in command.fails(
+        "systems", "compare", "2024", "-s", "tets"
+    )
+    shown, told = command.done("systems", "compare", "2023", "--split", "val")
+    assert "val/2023-legacy" in shown
+    assert told.startswith("measured here")
+
+
+@pytest.mark.parametrize("edition", SPACE.editions.values(), ids=list(SPACE.editions))
+def test_a_result_with_a_recipe_is_that_of_the_recipe_and_is_listed_once(edition: Edition) -> None:
+    for one in edition.published:
+        if one.recipe:
+            place = "/".join(filter(None, (edition.name, one.split, one.profile)))
+            assert read_file(SPACE.recipe_path(one.recipe)).published[place] == pytest.approx(one.f1, abs=6e-4), one
+            assert not any((one.model, one.licence, one.retrieval, one.about)), one
+    rows = [(row.system, row.split, row.profile) for row in standings(SPACE, edition.name)]
+    rows += [(one.system, one.split, one.profile) for one in edition.published if one.recipe]
+    assert {row for row in rows if rows.count(row) > 1} == set()
+
+
+@pytest.mark.parametrize(
+    ("models", "billions"),
+    [
+        (["Qwen3-8B", "gemma-3-12b-it"], 20),
+        (["SmolLM2-135M-Instruct"], 0.135),
+        (["gemma3:27b"], 27),
+        (["opt-1.3b"], 1.3),
+        (["Mixtral-8x7B"], None),
+        (["Qwen3-8B", "gpt-4"], None),
+        (["bert-large-cased"], None),
+        ([""], None),
+    ],
+)
+def test_the_size_of_a_model_is_in_its_name(models: list[str], billions: float | None) -> None:
+    assert _billions(models) == billions
