@@ -5,6 +5,7 @@ import logging
 import os
 from collections.abc import Iterator
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, max_examples=30)
 hypothesis.settings.register_profile("attack", deadline=None, max_examples=300)
 hypothesis.settings.load_profile("suite")
+NUMBERS = count()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -48,13 +50,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only the whole attack tries, and begin with files that hold a slow test."""
+    """Leave out what only the whole attack tries, and begin with files that open a real model or hold a slow test."""
     left = [item for item in items if item.get_closest_marker("whole")] if config.option.attack is None else []
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in left]
-    slow = {_scope(item) for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: _scope(item) not in slow)
+    model, slow = ({_scope(item) for item in items if item.get_closest_marker(name)} for name in ("model", "slow"))
+    items.sort(key=lambda item: (_scope(item) not in model, _scope(item) not in slow))
 
 
 def _scope(item: pytest.Item) -> Path:
@@ -128,11 +130,12 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
 
 @pytest.fixture(autouse=True)
-def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     for name in [name for name in os.environ if name.startswith(("LMKBC_", "OPENAI_", "HF_", "PG"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("LMKBC_REPORT", "0")  # whose figures take longer than a small run
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    # a name that no other test has; most tests keep nothing, and a folder for each takes its time
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / f"cache-{next(NUMBERS)}"))
     logger = logging.getLogger("lmkbc")  # what the command makes of it is no other test's
     monkeypatch.setattr(logger, "handlers", [*logger.handlers])
     monkeypatch.setattr(logger, "propagate", True)
