@@ -130,12 +130,15 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
 
 @pytest.fixture(autouse=True)
-def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+def _clean_environment(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith(("LMKBC_", "OPENAI_", "HF_", "PG"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("LMKBC_REPORT", "0")  # whose figures take longer than a small run
-    # a name that no other test has; most tests keep nothing, and a folder for each takes its time
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / f"cache-{next(NUMBERS)}"))
+    # most tests keep nothing, and a folder for each takes its time: without one, a name that no other test has
+    folders = request.getfixturevalue("tmp_path_factory").getbasetemp()
+    has_one = "tmp_path" in request.fixturenames
+    place = request.getfixturevalue("tmp_path") / "cache" if has_one else folders / f"cache-{next(NUMBERS)}"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(place))
     logger = logging.getLogger("lmkbc")  # what the command makes of it is no other test's
     monkeypatch.setattr(logger, "handlers", [*logger.handlers])
     monkeypatch.setattr(logger, "propagate", True)
