@@ -30,7 +30,7 @@ class Ranking:
     given.
     """
 
-    ranked: Sequence[Sequence[Candidate]]
+    ranked: Sequence[tuple[Candidate, ...]]
     scores: Floats
     nothing: Floats
     abstained: Floats

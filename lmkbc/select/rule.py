@@ -170,10 +170,10 @@ class PrefixRule(MaskRule):
         return np.arange(ranking.scores.shape[1]) < kept[:, None]
 
 
-class _Reordered(Sequence[Sequence[Candidate]]):
+class _Reordered(Sequence[tuple[Candidate, ...]]):
     """Lists of candidates in another order. Each is made when a rule reads it; most rules read scores alone."""
 
-    def __init__(self, ranked: Sequence[Sequence[Candidate]], order: Ints, sizes: Ints) -> None:
+    def __init__(self, ranked: Sequence[tuple[Candidate, ...]], order: Ints, sizes: Ints) -> None:
         self._ranked, self._order, self._sizes = ranked, order, sizes
 
     def __len__(self) -> int:
