@@ -292,7 +292,7 @@ CUTS = 16
 PANEL_BINS = 5
 PANEL = (-0.04, 1.04)
 """Ends of a panel's axes."""
-STEP = 1.32
+STEP = 1.36
 """Distance of the origins of neighbouring panels."""
 Z = 1.959964
 """Quantile of the normal distribution for 95 % intervals."""
