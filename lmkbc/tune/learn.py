@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 from optuna.exceptions import StorageInternalError
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from lmkbc.edition import Edition
 from lmkbc.errors import LmkbcError, check_known
@@ -79,7 +80,8 @@ def tune(data: TuningSet, *, storage: str | None = None, report: Report = silent
     check_rules(data.options.rules)
     database = open_storage(storage)
     try:
-        return _tune(data, Studies(data.options, data.study, database), report)
+        with threadpool_limits(1):  # several threads mostly wait for each other: they take six times the processor time
+            return _tune(data, Studies(data.options, data.study, database), report)
     except StorageInternalError as error:
         raise LmkbcError("the storage stopped answering; run the same command again to resume") from error
     finally:
