@@ -382,7 +382,7 @@ def _panels(
         drawn.figure.set_layout_engine("none")
         axes.set_axis_off()
         axes.set(position=(0.11, 0.45 / height, 0.88, 1 - 0.47 / height))
-        axes.set(xlim=(low, (columns - 1) * STEP + high), ylim=(low - (lines - 1) * STEP, high + 0.14))
+        axes.set(xlim=(low, (columns - 1) * STEP + 1.16), ylim=(low - (lines - 1) * STEP, high + 0.14))
         for place, (relation, own) in enumerate(panels.items()):
             x, y = STEP * (place % columns), -STEP * (place // columns)
             for colour, width, at in (GRID, 0.6, ticks), (MUTED, 0.8, low):
