@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import chain, combinations
 from statistics import fmean
 from typing import Any, ClassVar, Literal
 
@@ -343,7 +343,7 @@ def agreement(sets: Iterable[CandidateSet]) -> dict[str, float]:
     pairs: dict[str, dict[str, list[float]]] = {}
     for found in sets:
         given: dict[str, dict[int, float]] = {}
-        for place, proposal in enumerate((*found.candidates, *found.nothing)):
+        for place, proposal in enumerate(chain[Candidate | Nil](found.candidates, found.nothing)):
             for source, score in proposal.by_model:
                 given.setdefault(source, {})[place] = score
         for one, other in combinations(given, 2):
@@ -360,10 +360,11 @@ def _weighed(found: CandidateSet, weights: Mapping[str, float]) -> CandidateSet:
     total = math.fsum(weights.get(source, 0.0) for source in sources(found))
     if not total:
         return found
+    candidates = sorted((_rescored(one, weights, total) for one in found.candidates), key=lambda one: -one.score)
+    nothing = tuple(_rescored(nil, weights, total) for nil in found.nothing)
+    return replace(found, candidates=tuple(candidates), nothing=nothing)
 
-    def scored(proposal: Proposal) -> Any:
-        score = math.fsum(weights.get(source, 0.0) * score for source, score in proposal.by_model) / total
-        return structs.replace(proposal, score=min(score, 1.0))
 
-    candidates = sorted(map(scored, found.candidates), key=lambda candidate: -candidate.score)
-    return replace(found, candidates=tuple(candidates), nothing=tuple(map(scored, found.nothing)))
+def _rescored(proposal: Proposal, weights: Mapping[str, float], total: float) -> Proposal:
+    score = math.fsum(weights.get(source, 0.0) * score for source, score in proposal.by_model) / total
+    return structs.replace(proposal, score=min(score, 1.0))
