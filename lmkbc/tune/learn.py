@@ -204,11 +204,13 @@ def _tasks(data: TuningSet, report: Report) -> dict[str, Task]:
     return tasks
 
 
-def official(predictions: Mapping[Query, Prediction], examples: Sequence[Example], edition: Edition) -> Table:
+def official(
+    predictions: Mapping[Query, Prediction], examples: Sequence[Example], edition: Edition, *, rows: bool = False
+) -> Table:
     """Return the official table of predictions. A failed query is wrong, even if its gold is empty."""
     predicted = {
         (query.subject, query.relation): WRONG if made.failed else answers(edition, made)
         for query, made in predictions.items()
     }
     gold = {(x.query.subject, x.query.relation): edition.gold_column(x) for x in examples}
-    return edition.metric.evaluate(predicted, gold)
+    return edition.metric.evaluate(predicted, gold, rows)
