@@ -106,9 +106,12 @@ def test_what_was_added_is_recorded_and_the_same_again_changes_nothing(
 
 
 @pytest.mark.kill
-def test_killed_at_any_moment_it_goes_on_and_ends_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("step", [21, pytest.param(7, marks=pytest.mark.whole)])
+def test_killed_at_any_moment_it_goes_on_and_ends_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
     trees = []
-    for moment in (None, *range(0, 300, 7)):
+    for moment in (None, *range(9 % step, 400, step)):
         folder = tmp_path / f"{moment}"
         folder.mkdir()
         base = Base(folder, [])

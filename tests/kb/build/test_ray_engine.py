@@ -28,7 +28,6 @@ from lmkbc.run.run import Run
 from lmkbc.types import Query
 from tests.opened import recipe_of
 
-pytest.importorskip("ray.data", reason="Ray is not installed: install lmkbc[scale]")
 pytestmark = [
     pytest.mark.ray,
     pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),  # of itself
@@ -55,6 +54,7 @@ threshold = 0.5
 def _asked_for(request: pytest.FixtureRequest) -> None:
     if "ray" not in request.config.option.markexpr:
         pytest.skip("Ray keeps it waiting for minutes: 'pytest -m ray', as in 'make attack', runs it")
+    pytest.importorskip("ray.data", reason="Ray is not installed: install lmkbc[scale]")
 
 
 @pytest.fixture(scope="module")
