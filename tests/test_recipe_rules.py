@@ -122,9 +122,9 @@ def test_a_recipe_may_have_spellings_of_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "published"),
     [
-        (("qwen__self_consistency",), 0.462866),
+        pytest.param(("qwen__self_consistency",), 0.462866, marks=pytest.mark.whole),
         (("gemma__independent",), 0.424555),
-        (("qwen__self_consistency", "gemma__independent"), 0.451424),
+        pytest.param(("qwen__self_consistency", "gemma__independent"), 0.451424, marks=pytest.mark.whole),
     ],
 )
 def test_a_vote_in_two_stages_is_that_of_its_authors(data_dir: Path, files: tuple[str, ...], published: float) -> None:
