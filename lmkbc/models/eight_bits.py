@@ -1,8 +1,8 @@
 """Linear layers in eight bits: a quarter of the memory of float32, and on a CPU products of whole numbers.
 
 Each row of a weight has its own scale, each token of the input too. Products and sums of whole numbers are exact, so
-they do not depend on the processor. A weight has seven of the bits: processors without VNNI add two products of a
-weight and an input (0 to 255) in 16 bits, and would cut off larger sums.
+they do not depend on the processor. A weight has seven of the bits. Processors without VNNI add two products of a
+weight and an input (0 to 255) in 16 bits: they would cut off larger sums.
 """
 
 from __future__ import annotations
@@ -63,7 +63,11 @@ register_quantization_config(METHOD)(QuantizationConfigMixin)
 class _Quantizer(HfQuantizer):
     """Reads a saved model whose linear layers are in eight bits."""
 
-    is_trainable = is_serializable = False
+    is_trainable = False
+
+    def is_serializable(self) -> bool:
+        """Return False: no save is offered."""
+        return False
 
     def _process_model_before_weight_loading(self, model: Any, **_: object) -> None:
         pack(model)
