@@ -50,7 +50,7 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
         (generating({"model": 5}), "generator 'chat': setting 'model' is 5: give a string"),
         (generating({"model": 5}, "masked"), "generator 'masked': setting 'model' is 5: give a string"),
         (generating({"model": 5}, "causal"), "generator 'causal': setting 'model' is 5: give a string"),
-        (generating({"quantise": "2bit"}, "causal"), "setting 'quantise' is '2bit': did you mean '4bit'?"),
+        (generating({"quantise": "4bits"}, "causal"), "setting 'quantise' is '4bits': did you mean '4bit'?"),
         (generating({"remote_code": True}, "causal"), "no setting 'remote_code': did you mean 'trust_remote_code'?"),
         (generating({"encoder": "no"}, "embedded"), "generator 'embedded': setting 'encoder' is 'no': give true or f"),
         (

@@ -188,10 +188,10 @@ def local_model(
             quantise=model.quantise,
             weights=run.dry is None and kind.reads_weights,
         )
-        digest = identity(place, loaded[0]) + kind.suffix
+        digest = identity(place, loaded[0], model.quantise) + kind.suffix
         if run.dry is None:
             return kind.over(*loaded, model, place, offline=run.offline), digest
-        return CausalModel(*loaded), digest + ("+quantised" if model.quantise != "none" else "")
+        return CausalModel(*loaded), digest
 
     settings = engine, place, model.revision, model.dtype, model.device, model.trust_remote_code, model.quantise
     opened, digest = run.loaded(settings, read)

@@ -79,10 +79,16 @@ def multiplies_bf16(device: torch.device) -> bool:
 def computes(model: torch.nn.Module) -> dict[str, str | int]:
     """Return how a model computes here: device, type of its weights, and on a CPU instructions and threads."""
     weight = next(model.parameters())
-    how: dict[str, str | int] = {"device": weight.device.type, "dtype": str(weight.dtype).removeprefix("torch.")}
+    how: dict[str, str | int] = {"device": weight.device.type, "dtype": precision(model)}
     if weight.device.type == "cpu":
         how |= {"instructions": torch.backends.cpu.get_cpu_capability(), "threads": torch.get_num_threads()}
     return how
+
+
+def precision(model: torch.nn.Module) -> str:
+    """Return the type of a model's weights: "int8" if it has linear layers in eight bits."""
+    kinds = [weight.dtype for weight in model.parameters()]
+    return str(torch.int8 if torch.int8 in kinds else kinds[0]).removeprefix("torch.")
 
 
 def half_precision(device: torch.device) -> AbstractContextManager[object]:

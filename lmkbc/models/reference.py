@@ -49,7 +49,7 @@ def back_end(name: str) -> type[Any]:
     return plugged
 
 
-Quantise = Literal["none", "4bit"]
+Quantise = Literal["none", "4bit", "8bit"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ from gguf.quants import dequantize
 from safetensors.numpy import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen2Config, Qwen3Config
 
+from lmkbc.models.eight_bits import INPUT, WEIGHT, EightBits
 from lmkbc.models.gguf.convert import unpacked
 from lmkbc.models.identity import file_digest
 from lmkbc.models.local.checkpoint import identity, load
@@ -92,6 +93,39 @@ def test_gemma_is_read_as_transformers_reads_it(tmp_path: Path) -> None:
         assert torch.equal(model.state_dict()[name], value)
     with torch.inference_mode():
         torch.testing.assert_close(model(ids).logits, packed(ids).logits, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["llama", "llama, tied", "qwen2"])
+def test_eight_bits_are_the_same_from_a_file_and_from_a_directory(kind: str, tmp_path: Path) -> None:
+    architecture, whole = models(kind)
+    path, folder = tiny_gguf.write(tmp_path / "m.gguf", whole, architecture=architecture), tmp_path / "folder"
+    whole.save_pretrained(folder)  # type: ignore[attr-defined]
+    tiny_causal.tokenizer().save_pretrained(folder)
+    (packed, tokenizer), (other, _) = (load(str(place), quantise="8bit") for place in (path, folder))
+    found = packed.state_dict()
+    assert all(torch.equal(found[name], value) for name, value in other.state_dict().items())
+    kinds = {name.split(".")[-2]: str(value.dtype) for name, value in found.items() if value.ndim > 1}
+    assert kinds.pop("embed_tokens") == "torch.float32"
+    assert kinds.pop("lm_head") == ("torch.float32" if "tied" in kind else "torch.int8")
+    assert set(kinds.values()) == {"torch.int8"}
+    ids = torch.arange(3, 40)[None]
+    with torch.inference_mode():
+        near, exact = packed(ids).logits, whole(ids).logits  # type: ignore[operator]
+    assert 0 < (near - exact).square().mean().sqrt() < 0.2 * exact.std()
+    causal = CausalModel(packed, tokenizer)
+    assert causal.computes()["dtype"] == "int8"
+    assert causal._able.packs
+    assert identity(str(path), packed, "8bit") == f"{file_digest(str(path))}+float32+8bit"
+
+
+def test_whole_numbers_are_multiplied_exactly() -> None:
+    largest = torch.full((3, 8960), 5.0)
+    layer = torch.nn.Linear(8960, 2, bias=False)
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor([[2.0], [-3.0]]).expand(-1, 8960))
+        made = EightBits(layer)(torch.cat([largest, -largest, torch.zeros(1, 8960)]))
+    torch.testing.assert_close(made[[0, 3, 6]], 5 * 8960 * torch.tensor([[2.0, -3.0], [-2.0, 3.0], [0.0, 0.0]]))
+    assert 2 * WEIGHT * (2 * INPUT + 1) < 1 << 15  # of processors that add two products in 16 bits
 
 
 @pytest.mark.parametrize("kind", ["F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_1"])

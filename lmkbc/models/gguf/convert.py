@@ -1,7 +1,8 @@
-"""Conversion of a GGUF file into a model directory in the user's cache: exact weights in float32, and the tokenizer.
+"""Conversion of a GGUF file into a model directory in the user's cache: its weights, and the tokenizer.
 
-The directory's name holds the file's SHA-256 and VERSION, so the file may lie anywhere. The directory holds the SHA-256
-of its files; if one is damaged, it is made again. One process converts at a time, and others wait for it.
+The weights are exact, in float32, or those of linear layers are in eight bits. The directory's name holds the file's
+SHA-256 and VERSION, so the file may lie anywhere. The directory holds the SHA-256 of its files; if one is damaged, it
+is made again. One process converts at a time, and others wait for it.
 
 A tokenizer is byte-level BPE (Sennrich et al. 2016; Radford et al. 2019), or Gemma's. The file names the pattern that
 splits a text before its merges; the patterns are llama.cpp's for that name. An unknown name is refused: another split
@@ -16,20 +17,24 @@ import json
 import logging
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 import numpy as np
+import torch
 
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import staged
 from lmkbc.files.checksum import damaged, file_sha256
 from lmkbc.files.places import cache_dir
 from lmkbc.files.writable import in_turn
+from lmkbc.models.eight_bits import METHOD, eight_bits
 from lmkbc.models.gguf import header
 from lmkbc.models.gguf.header import ELSEWHERE, GEMMA, Header, Placed, config_of, placed
 from lmkbc.models.identity import file_digest
+from lmkbc.models.reference import Quantise
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -165,24 +170,31 @@ RECORD = "unpacked.json"
 """Name of the file that lists the others with their SHA-256."""
 SHARD = 1 << 30
 """Maximum number of bytes of weights in memory at a time, and in one file."""
+PORTION = 1 << 26
+"""Number of bytes of a tensor that are converted at a time."""
 
 
-def unpacked(path: Path) -> Path:
+def unpacked(path: Path, quantise: Quantise = "none") -> Path:
     """Return the directory of a GGUF file's model; it is made if it does not exist.
+
+    quantise: METHOD for linear layers in eight bits; any other for exact weights.
 
     Raise InputError for a damaged or unsupported file, LmkbcError if the cache cannot be written.
     """
     _check_file(path)
-    target = cache_dir() / "models" / f"{file_digest(str(path))}-{VERSION}"
+    eight = quantise == METHOD
+    target = cache_dir() / "models" / f"{file_digest(str(path))}-{VERSION}{f'-{METHOD}' * eight}"
     if not _sound(target):
         with in_turn(target):
             if not _sound(target):
-                _unpack(path, target)
+                _unpack(path, target, eight)
     return target
 
 
-def write_settings(path: Path, folder: Path) -> Sequence[Placed]:
+def write_settings(path: Path, folder: Path, *, eight: bool = False) -> Sequence[Placed]:
     """Write all files of a GGUF file's model except the weights; return the tensors.
+
+    eight: whether linear layers are in eight bits.
 
     Raise InputError for a damaged or unsupported file.
     """
@@ -200,7 +212,8 @@ def write_settings(path: Path, folder: Path) -> Sequence[Placed]:
     tasks = {name: token_id(parsed, name) for name in ("bos", "eos", "padding", "eot", "eom")}
     special = {"bos_token_id": tasks["bos"], "eos_token_id": tasks["eos"], "pad_token_id": tasks["padding"]}
     stops = [token for token in dict.fromkeys(tasks[end] for end in ("eos", "eot", "eom")) if token is not None]
-    tables = {"config.json": {**config, **special}, "generation_config.json": special | {"eos_token_id": stops}}
+    how = {"quantization_config": {"quant_method": METHOD}} if eight else {}
+    tables = {"config.json": {**config, **special, **how}, "generation_config.json": special | {"eos_token_id": stops}}
     for name, table in tables.items():
         (folder / name).write_text(json.dumps(table, indent=2), encoding="utf-8")
     with _disk_errors():
@@ -213,16 +226,16 @@ def _check_file(path: Path) -> None:
         raise InputError(f"{path} is no file: name a GGUF file, a model directory or a model of the hub")
 
 
-def _unpack(path: Path, target: Path) -> None:
+def _unpack(path: Path, target: Path, eight: bool) -> None:
     with staged(target) as stage:
-        places = write_settings(path, stage)
+        places = write_settings(path, stage, eight=eight)
         logger.info(f"{path.name}: its weights are unpacked into the user's cache, which is done once")
-        _write_weights(path, places, stage)
+        _write_weights(path, places, stage, eight)
         files = {file.name: file_sha256(file) for file in sorted(stage.iterdir())}
         (stage / RECORD).write_text(json.dumps(files, indent=2), encoding="utf-8")
 
 
-def _write_weights(path: Path, placed: Sequence[Placed], stage: Path) -> None:
+def _write_weights(path: Path, placed: Sequence[Placed], stage: Path, eight: bool) -> None:
     from huggingface_hub import split_state_dict_into_shards_factory
     from safetensors.numpy import save_file
 
@@ -233,12 +246,14 @@ def _write_weights(path: Path, placed: Sequence[Placed], stage: Path) -> None:
         filename_pattern="model{suffix}.safetensors",
         max_shard_size=SHARD,
     )
+    files: dict[str, str] = {}
     for name, inside in split.filename_to_tensors.items():
-        weights = {part: _values(path, by_name[part]) for part in inside}
+        weights = {key: value for part in inside for key, value in _values(path, by_name[part], eight).items()}
+        files |= dict.fromkeys(weights, name)
         with _disk_errors():
             save_file(weights, stage / name, metadata={"format": "pt"})
     if split.is_sharded:
-        index = {"metadata": split.metadata, "weight_map": split.tensor_to_filename}
+        index = {"metadata": split.metadata, "weight_map": files}
         (stage / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
 
 
@@ -253,27 +268,32 @@ def _disk_errors() -> Iterator[None]:
         raise OSError(str(error)) from None
 
 
-def _values(path: Path, placed: Placed) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Return a tensor's numbers, in the order of transformers."""
+def _values(path: Path, placed: Placed, eight: bool) -> dict[str, np.ndarray[Any, Any]]:
+    """Return a tensor's numbers by name, in the order of transformers: in float32, or in eight bits with scales."""
     from gguf.constants import GGMLQuantizationType
     from gguf.quants import dequantize
 
     tensor = placed.tensor
-    raw = np.fromfile(path, np.uint8, tensor.size, offset=tensor.start)
+    packed = eight and len(tensor.shape) > 1 and "embed_tokens" not in placed.name  # which is never multiplied
+    raw = np.fromfile(path, np.uint8, tensor.size, offset=tensor.start).reshape(*tensor.shape[:-1], -1)
+    portions = np.array_split(raw, -(-4 * prod(tensor.shape) // PORTION))
     try:
-        numbers: np.ndarray[Any, np.dtype[np.float32]] = dequantize(
-            raw.reshape(*tensor.shape[:-1], -1), GGMLQuantizationType[tensor.kind]
-        )
+        values = (torch.from_numpy(dequantize(rows, GGMLQuantizationType[tensor.kind])) for rows in portions)
+        parts = [eight_bits(rows) if packed else (rows,) for rows in values]
     except NotImplementedError:
         raise InputError(
             f"{path}: tensor {tensor.name} is quantised as {tensor.kind}, which cannot be unpacked: name the model in "
             "another quantisation, such as Q4_1 or Q8_0"
         ) from None
+    whole = [torch.cat(part).numpy() for part in zip(*parts, strict=True)]
     if placed.heads:  # rows r0 i0 r1 i1 ... of each head become r0 r1 ... i0 i1 ..., as in transformers
-        numbers = numbers.reshape(placed.heads, -1, 2, tensor.shape[1]).swapaxes(1, 2)
+        whole = [
+            part.reshape(placed.heads, -1, 2, *part.shape[1:]).swapaxes(1, 2).reshape(part.shape) for part in whole
+        ]
     if placed.raised:
-        numbers = numbers - np.float32(1)
-    return np.ascontiguousarray(numbers).reshape(tensor.shape)
+        whole = [part - np.float32(1) for part in whole]
+    names = placed.name, placed.name.removesuffix("weight") + "scale"
+    return {name: np.ascontiguousarray(part) for name, part in zip(names, whole, strict=False)}
 
 
 def _sound(target: Path) -> bool:

@@ -12,6 +12,7 @@ import torch
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import LinearAttentionCacheLayerMixin
 
+from lmkbc.models.hardware import precision
 from lmkbc.models.loading import quiet
 from lmkbc.models.local.branches import Batched, Ragged
 from lmkbc.models.local.caches import PrefixCaches, cache_argument, configured, sliding_window
@@ -65,7 +66,8 @@ def abilities(model: PreTrainedModel, encode: Callable[[Sequence[str]], list[Tok
     alibi = getattr(model.config, "alibi", False)  # then positions come from the mask
     cached = cache_argument(model) is not None
     recurrent = not cached or _has_states(model)
-    trusted = type(model).__module__.startswith("transformers.models.") and model.dtype != torch.float32
+    exact = precision(model) == "float32"
+    trusted = type(model).__module__.startswith("transformers.models.") and not exact
     trusted = trusted and not recurrent and model.config.get_text_config() is model.config
     prefix, prompts = _trial(model, encode)
 
@@ -78,8 +80,8 @@ def abilities(model: PreTrainedModel, encode: Callable[[Sequence[str]], list[Tok
             found = branches.read([prompt[: len(prompt) - steps] for prompt in prompts], [prefix] * len(prompts))
             for place in range(tokens.shape[1] - steps, tokens.shape[1]):
                 found = branches.step(range(len(prompts)), [prompt[place] for prompt in prompts])
-            if recurrent or model.dtype == torch.float32:
-                most = EXACT if model.dtype == torch.float32 else COARSE
+            if recurrent or exact:
+                most = EXACT if exact else COARSE
                 return bool((found - plain).abs().max() <= most * plain.abs().max())
             return bool((found.topk(RANKS).indices == plain.argmax(-1)[:, None]).any(-1).all())
         except Exception as error:

@@ -28,6 +28,7 @@ from transformers import (
 from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING
 
 from lmkbc.errors import InputError
+from lmkbc.models.eight_bits import METHOD, pack
 from lmkbc.models.hardware import device_of, multiplies_bf16
 from lmkbc.models.identity import file_digest
 from lmkbc.models.loading import ADAPTER, check_files, explained, fills_masks
@@ -53,7 +54,8 @@ def load(
 
     dtype: "auto" (float32 on a CPU, else as saved), "native" (bfloat16 if the hardware multiplies it, else float32), or
     the name of a torch type.
-    quantise: "4bit" stores linear layers in four bits (NF4, doubly quantised; Dettmers et al. 2023).
+    quantise: "4bit" stores linear layers in four bits (NF4, doubly quantised; Dettmers et al. 2023), "8bit" in eight
+    (`lmkbc.models.eight_bits`).
     weights: False for a model without weights, which has only settings.
 
     Raise InputError if the name leads to no causal model, or only to pickled weights. Raise it also if the model needs
@@ -65,7 +67,7 @@ def load(
         with TemporaryDirectory() as folder:  # a folder without weights does not belong in the cache
             write_settings(packed_file, Path(folder))
             return load(folder, dtype=dtype, device=device, offline=True, weights=False)
-    source = located(name, revision)
+    source = located(name, revision, quantise)
     directory = Path(source)
     check_files(source, weights=weights)
     if (directory / ADAPTER).is_file():
@@ -77,12 +79,13 @@ def load(
                 device=device,
                 offline=offline,
                 trust_remote_code=trust_remote_code,
-                quantise=quantise,
+                quantise="none" if quantise == METHOD else quantise,
                 weights=weights,
             )
         except InputError as error:
             raise InputError(f"{directory} is an adapter: {error}") from None
-        return adapted(plain, directory) if weights else plain, tokens
+        merged = adapted(plain, directory) if weights else plain
+        return pack(merged) if quantise == METHOD else merged, tokens
     place = device_of(device)
     how: dict[str, Any] = {
         "revision": revision,
@@ -94,6 +97,8 @@ def load(
         config = AutoConfig.from_pretrained(source, **how)
         family = _family(name, config)
         advice = _of_quantised(name, config) if weights else ""
+    kind = _dtype(dtype, place)
+    packs = quantise == METHOD and getattr(config, "quantization_config", None) is None
     if directory.is_dir() and not any(path for form in VOCABULARIES for path in directory.glob(form)):
         raise InputError(f"{name} holds no tokenizer, such as a tokenizer.json: fetch or save the model with it")
     absent = [reader for reader in ("sentencepiece", "tiktoken") if find_spec(reader) is None]
@@ -102,7 +107,6 @@ def load(
         tokenizer = AutoTokenizer.from_pretrained(source, **how)
     with explained(name, advice=advice):
         if not weights:
-            kind = _dtype(dtype, place)
             with torch.device("meta"):  # weights with the right type but without memory
                 hollow = family.from_config(config, dtype=config.dtype if kind == "auto" else kind)
             return cast(PreTrainedModel, hollow), tokenizer
@@ -110,13 +114,15 @@ def load(
             source,
             config=config,
             use_safetensors=True,
-            dtype=_dtype(dtype, place),
+            dtype="auto" if packs else kind,
             output_loading_info=True,
             adapter_kwargs={"local_files_only": how["local_files_only"]},  # peft does not inherit it
             **how,
             **packed,
         )
         model, info = loaded
+        if packs:
+            model = pack(model).to(model.dtype if kind == "auto" else kind)
         (model if packed else model.to(place)).eval()
         if gguf_digest(name):
             model.name_or_path = name  # an adapter that is trained on it must name the GGUF file
@@ -151,14 +157,15 @@ def adapted(model: PreTrainedModel, adapter: Path) -> PreTrainedModel:
     return cast(PreTrainedModel, merged.eval())
 
 
-def identity(name: str, model: PreTrainedModel) -> str:
+def identity(name: str, model: PreTrainedModel, quantise: Quantise = "none") -> str:
     """Return what distinguishes models of the same name: content and precision.
 
     The content is the hub's commit, or the SHA-256 of a GGUF file or of a directory's files; for an adapter, its base's
     follows. Quantisation is marked too.
     """
     precise = str(model.dtype).removeprefix("torch.")
-    return f"{_files_of(name, model)}+{precise}" + ("+quantised" if getattr(model, "is_quantized", False) else "")
+    other = "+quantised" if quantise != "none" or getattr(model, "is_quantized", False) else ""
+    return f"{_files_of(name, model)}+{precise}{f'+{METHOD}' if quantise == METHOD else other}"
 
 
 def _files_of(name: str, model: PreTrainedModel) -> str:
