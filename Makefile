@@ -19,7 +19,7 @@ test: $(VENV)/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest --numprocesses 3 --dist worksteal
-	$(BIN)/python tests/processors.py sse4 -m pytest --numprocesses 2 -m floats
+	$(BIN)/python tests/processors.py sse4 -m pytest $$(grep -rl --include="*.py" "mark.floats" tests) -m floats
 
 # The quick loop: one folder of lmkbc/ and its tests, as in `make check FOLDER=select`.
 check: $(VENV)/dev
@@ -34,7 +34,7 @@ test-fast: $(VENV)/dev
 
 attack: $(VENV)/dev
 	$(BIN)/python -m pytest tests/attack --attack $(TRIES) --tb short
-	$(BIN)/python -m pytest tests/build -m ray --tb short
+	$(BIN)/python -m pytest tests/kb/build -m ray --tb short
 	$(BIN)/python -m pytest tests --ignore tests/attack --attack $(TRIES) -m "hypothesis or whole" --hypothesis-profile attack --tb short
 
 # The reference in docs/reference/, written anew from the code; then the site, in site/, with every link checked.

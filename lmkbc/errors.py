@@ -35,7 +35,7 @@ class OptionError(InputError):
         return f"--{flag} {self.problem}"
 
 
-LOCAL = frozenset("gguf huggingface_hub safetensors scipy sklearn threadpoolctl tokenizers torch transformers".split())
+LOCAL = frozenset("gguf huggingface_hub safetensors scipy sklearn tokenizers torch transformers".split())
 """Modules that the extra `local` installs, besides those of `pictures`."""
 
 

@@ -226,7 +226,7 @@ def _selector(table: Mapping[str, Any], relations: Mapping[str, Relation]) -> Pe
         if isinstance(rule, Mutual) and not relations[name].other_side():
             raise InputError(f"select.relations.{name}: rule 'mutual' needs a relation that is symmetric or inverse_of")
         rules |= dict.fromkeys(relations[name].spellings(), rule)
-    if general.reads_others:
+    if isinstance(general, Mutual):
         raise InputError(f"select: rule {general.name!r} is of single relations: put it into select.relations.NAME")
     return PerRelation(general, rules)
 

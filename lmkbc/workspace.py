@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
@@ -303,10 +303,15 @@ def _read_classes(path: Path) -> dict[str, EntityClass]:
 
 def _load_all(folder: Path, attribute: str, kind: type[Plugin]) -> list[tuple[Path, Plugin]]:
     paths = sorted(path for path in folder.glob("*.py") if path.name != "__init__.py")
-    return [(path, _load(path, attribute, kind)) for path in paths]
+    return [
+        (path, _load(path, path.exists() and path.stat().st_mtime_ns + path.stat().st_size, attribute, kind))  # type: ignore[arg-type]
+        for path in paths
+    ]
 
 
-def _load(path: Path, attribute: str, kind: type[Plugin]) -> Plugin:
+@lru_cache(maxsize=1024)
+def _load(path: Path, _version: int, attribute: str, kind: type[Plugin]) -> Plugin:
+    """Return what a module defines. A module is read and checked once, until its file changes."""
     spec = importlib.util.spec_from_file_location(f"lmkbc_workspace.{path.parent.name}.{path.stem}", path)
     if spec is None or spec.loader is None:
         raise InputError(f"{path} cannot be loaded: it is no Python module")

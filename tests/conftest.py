@@ -5,6 +5,7 @@ import logging
 import os
 from collections.abc import Iterator
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,10 @@ from postgres import Server
 ROOT = Path(__file__).resolve().parent.parent
 # the same tries each time, so that a commit passes or fails whoever asks; `make attack` searches on. A busy machine is
 # no failure
-hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, max_examples=30)
+hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, max_examples=12)
 hypothesis.settings.register_profile("attack", deadline=None, max_examples=300)
 hypothesis.settings.load_profile("suite")
+NUMBERS = count()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -48,13 +50,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only the whole attack tries, and begin with files that hold a slow test."""
+    """Leave out what only the whole attack tries, and begin with files that open a real model or hold a slow test."""
     left = [item for item in items if item.get_closest_marker("whole")] if config.option.attack is None else []
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in left]
-    slow = {_scope(item) for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: _scope(item) not in slow)
+    model, slow = ({_scope(item) for item in items if item.get_closest_marker(name)} for name in ("model", "slow"))
+    items.sort(key=lambda item: (_scope(item) not in model, _scope(item) not in slow))
 
 
 def _scope(item: pytest.Item) -> Path:
@@ -74,9 +76,14 @@ def pytest_collection() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leave imported objects out of each collection of garbage: they stay, and took a tenth of the time."""
+    """Leave imported objects out of each collection of garbage: they stay, and took a tenth of the time.
+
+    Loggers of torch hand on what they get: pytest adds its handlers, six times a test, to all that do not.
+    """
     gc.freeze()
     gc.enable()
+    for name in filter(lambda name: name.startswith("torch"), logging.root.manager.loggerDict):
+        logging.getLogger(name).propagate = True
 
 
 def pytest_unconfigure() -> None:
@@ -128,11 +135,15 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
 
 @pytest.fixture(autouse=True)
-def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _clean_environment(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith(("LMKBC_", "OPENAI_", "HF_", "PG"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("LMKBC_REPORT", "0")  # whose figures take longer than a small run
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    # most tests keep nothing, and a folder for each takes its time: without one, a name that no other test has
+    folders = request.getfixturevalue("tmp_path_factory").getbasetemp()
+    has_one = "tmp_path" in request.fixturenames
+    place = request.getfixturevalue("tmp_path") / "cache" if has_one else folders / f"cache-{next(NUMBERS)}"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(place))
     logger = logging.getLogger("lmkbc")  # what the command makes of it is no other test's
     monkeypatch.setattr(logger, "handlers", [*logger.handlers])
     monkeypatch.setattr(logger, "propagate", True)

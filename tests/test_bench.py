@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from checkout import DATA, ROOT
 
+from lmkbc.workspace import Workspace
+
 BENCH = ROOT / "eval" / "bench"
 NAMES = sorted(path.stem for path in BENCH.glob("*.py") if not path.stem.startswith("_"))
 OFFICIAL = ("ablation", "linking", "recorded", "replay", "samples", "tuning")
@@ -29,6 +31,15 @@ def main(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Cal
 def test_a_small_run_ends(main: Callable[[Sequence[str]], None], capsys: pytest.CaptureFixture[str]) -> None:
     main(["--small"])
     assert capsys.readouterr().out
+
+
+def test_a_published_rule_reads_draws_where_it_read_wordings() -> None:
+    from eval.bench.pools import of_draws
+
+    rule = of_draws(Workspace(), "mave26").select.rule("stock-exchange")
+    assert rule.to_table()["inner"] == {"rule": "cutoff", "threshold": pytest.approx(2 / 5)}
+    rule = of_draws(Workspace(), "mdv26").select.rule("capacity")
+    assert rule.to_table()["then"] == {"rule": "top-k", "k": 1}
 
 
 def test_the_command_lists_every_benchmark_and_runs_it() -> None:

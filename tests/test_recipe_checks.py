@@ -190,7 +190,7 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
         ),
         (
             {"select": {"rule": ["cutoff"]}},
-            "select: a selection table needs rule = NAME, one of abstention-threshold, ball",
+            "select: a selection table needs rule = NAME, one of abstention-threshold, ",
         ),
         ({"select": {**CUTOFF, "relations": 5}}, "select.relations is 5: give a table"),
         ({"select": {**CUTOFF, "relations": {"x": 5}}}, "select.relations: setting 'x' is 5: give a table"),

@@ -44,6 +44,15 @@ def test_a_relation_s_own_rule_serves_it_under_every_name(tmp_path: Path, name: 
     assert kept(selector, "RiverBasinsCountry") == 2
 
 
+def test_one_source_has_nothing_to_agree_with(tmp_path: Path) -> None:
+    space = Workspace()
+    for files, rule in ((1, "cutoff"), (2, "agreement")):
+        run = Run(workspace=space, edition=space.edition("2023"), files=(tmp_path,) * files)
+        selector, how = selector_for(run, read_recipe(space, "recorded"), settled(Selection, {"untuned": True}))
+        assert how["how"] == f"selected by the recipe's rule {rule!r}, untuned"
+        assert selector.reads_others == (files > 1)
+
+
 def test_what_was_tuned_comes_before_a_relation_s_own_rule() -> None:
     none = Cutoff(threshold=2.0)
     selector = PerRelation(Cutoff(threshold=0.5), {"a": none, "b": none}).under({"b": Cutoff(threshold=0.0)})
@@ -113,9 +122,9 @@ def test_a_recipe_may_have_spellings_of_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "published"),
     [
-        (("qwen__self_consistency",), 0.462866),
+        pytest.param(("qwen__self_consistency",), 0.462866, marks=pytest.mark.whole),
         (("gemma__independent",), 0.424555),
-        (("qwen__self_consistency", "gemma__independent"), 0.451424),
+        pytest.param(("qwen__self_consistency", "gemma__independent"), 0.451424, marks=pytest.mark.whole),
     ],
 )
 def test_a_vote_in_two_stages_is_that_of_its_authors(data_dir: Path, files: tuple[str, ...], published: float) -> None:

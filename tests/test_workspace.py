@@ -155,8 +155,10 @@ def test_the_other_side_of_a_relation_is_there_and_agrees(
 
 
 def test_an_edition_that_names_an_unknown_relation(tmp_path: Path) -> None:
+    """Also where the file changed since it was read."""
     shutil.copytree(ROOT / "eval", tmp_path / "eval", ignore=shutil.ignore_patterns("bench"))
     path = tmp_path / "eval" / "mini.py"
+    assert "mini" in Workspace(tmp_path).editions
     path.write_text(path.read_text().replace("CountryBordersCountry", "CountryBorderCountry"))
     with pytest.raises(InputError, match="'CountryBorderCountry', which no module in relations/ has; did you mean"):
         _ = Workspace(tmp_path).editions

@@ -23,20 +23,20 @@ from lmkbc.models.hardware import device_of, multiplies_bf16
 from lmkbc.models.local.decode import Decoding
 from lmkbc.models.local.model import CausalModel
 
-SHAPES: dict[str, dict[str, Any]] = {
-    "smollm2-135m": dict(  # noqa: C408 -- reads like a config
-        model_type="llama", hidden_size=576, intermediate_size=1536, num_hidden_layers=30, num_attention_heads=9,
-        num_key_value_heads=3, vocab_size=49152, tie_word_embeddings=True, max_position_embeddings=8192,
-    ),
-    "qwen2.5-1.5b": dict(  # noqa: C408
-        model_type="qwen2", hidden_size=1536, intermediate_size=8960, num_hidden_layers=28, num_attention_heads=12,
-        num_key_value_heads=2, vocab_size=151936, tie_word_embeddings=True, max_position_embeddings=32768,
-    ),
-    "tiny": dict(  # noqa: C408
-        model_type="llama", hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, vocab_size=512, tie_word_embeddings=True, max_position_embeddings=8192,
-    ),
-}  # fmt: skip
+SIZES = (
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "vocab_size",
+)
+SHAPES = {
+    "smollm2-135m": ("llama", (576, 1536, 30, 9, 3, 49152)),
+    "qwen2.5-1.5b": ("qwen2", (1536, 8960, 28, 12, 2, 151936)),
+    "tiny": ("llama", (32, 64, 2, 4, 2, 512)),
+}
+"""Name -> architecture and sizes, as in SIZES. Embeddings are tied."""
 SIZE = 8192
 """Rows and columns of the matrices whose product measures the matrix rate."""
 
@@ -59,15 +59,15 @@ def main(argv: Sequence[str]) -> None:
     print(f"{name}: {rate:.4g} TFLOP/s in products of {str(dtype).removeprefix('torch.')}, {given.size} x {given.size}")
     table = Table("accelerator", "tokens a second")
     for name in given.rows:
-        table.add(name, speeds(SHAPES[name], given, device, dtype, rate))
+        table.add(name, speeds(*SHAPES[name], given, device, dtype, rate))
 
 
 def speeds(
-    shape: dict[str, Any], given: argparse.Namespace, device: torch.device, dtype: torch.dtype, rate: float
+    kind: str, sizes: Sequence[int], given: argparse.Namespace, device: torch.device, dtype: torch.dtype, rate: float
 ) -> dict[str, str]:
     """Return the figures of a shape. rate: TFLOP a second."""
-    causal = random_model(shape, device, dtype)
-    texts = prompts(given.prompts, given.length, shape["vocab_size"])
+    causal = random_model(kind, sizes, device, dtype)
+    texts = prompts(given.prompts, given.length, sizes[-1])
 
     def scored(some: Sequence[str]) -> object:
         return causal.log_probabilities(some, [[" w1"]] * len(some))
@@ -107,12 +107,13 @@ def took(device: torch.device, work: Callable[[], object]) -> float:
     return timed(whole).wall
 
 
-def random_model(shape: dict[str, Any], device: torch.device, dtype: torch.dtype) -> CausalModel:
+def random_model(kind: str, sizes: Sequence[int], device: torch.device, dtype: torch.dtype) -> CausalModel:
     """Return a model of a shape with random weights, whose answers never end. A word is a token."""
-    size = shape["vocab_size"]
-    raw = Tokenizer(models.WordLevel({f"w{number}": number for number in range(size)}, unk_token="w0"))
+    words = {f"w{number}": number for number in range(sizes[-1])}
+    raw = Tokenizer(models.WordLevel(words, unk_token="w0"))
     raw.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    config = AutoConfig.for_model(**shape, bos_token_id=None, eos_token_id=None, pad_token_id=0)
+    shape = dict(zip(SIZES, sizes, strict=True)) | {"tie_word_embeddings": True, "max_position_embeddings": 8192}
+    config = AutoConfig.for_model(kind, **shape, bos_token_id=None, eos_token_id=None, pad_token_id=0)
     torch.manual_seed(0)
     with torch.device(device):
         made: Any = AutoModelForCausalLM.from_config(config, dtype=dtype)

@@ -5,23 +5,45 @@ deviation. A pool has two sources, or those two with a third. Sources are record
 train alone, and simulated ones of known quality, which are drawn anew for each partition. The last rows show the mean
 over pools, the mean gain from a third source with the standard error over pools, and the least gain. --shown measures
 the recorded answers of 2026 in their place, which were never used for a choice.
+
+--published compares, on these answers, each relation's rule with those of the published systems of 2025 and 2026: the
+same draws, and their pooling and rules. Their numbers of wordings become shares of draws, and evidence that the draws
+lack counts for nothing. A cell is F1, and our F1 out of fold less theirs, mean over partitions, with the standard error
+over queries. Nothing of theirs is tuned here; rules whose authors chose them on this split are in sample.
 """
 
 from __future__ import annotations
 
+import argparse
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from statistics import fmean, stdev
 
 from eval.bench import few_of, parsed
 from eval.bench.figures import Table
 from eval.bench.recorded import BERT, GEMMA, GPT4, GPT35, QWEN, RECODE, context_of, proposed, row_parser, tuned_rules
-from lmkbc.recipe import read_recipe
+from lmkbc.edition import Edition
+from lmkbc.recipe import Recipe, make_recipe, read_file, read_recipe
+from lmkbc.select.composed import SourceFilter
+from lmkbc.select.cutoffs import Cutoff, Quorum
 from lmkbc.select.pool import Pool
+from lmkbc.select.rule import Rule
+from lmkbc.tune.learn import official
 from lmkbc.tune.tuning_set import TuningOptions
-from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query, Source, State
+from lmkbc.types import (
+    Candidate,
+    CandidateSet,
+    Example,
+    GoldObject,
+    Nil,
+    Prediction,
+    Query,
+    Source,
+    State,
+    grouped,
+)
 from lmkbc.workspace import Workspace
 
 DRAWS = 5
@@ -82,13 +104,17 @@ COLUMN = "out of fold"
 
 
 def main(argv: Sequence[str]) -> None:
-    parser = row_parser(__doc__, *POOLS)
+    parser = row_parser(__doc__, *POOLS, figures=True)
     parser.add_argument("--partitions", type=int, default=10)
     parser.add_argument("--shown", action="store_true", help="measure the answers of 2026")
+    parser.add_argument("--published", action="store_true", help="the same beside the rules of published systems")
     parser.add_argument("--limit", type=int, help="queries of a split, about so many, evenly spaced")
     given = parsed(parser, argv, limit=40, partitions=2, folds=2)
     seeds = range(given.seed, given.seed + given.partitions)
-    table = Table("pools-2026" if given.shown else "pools", "pool")
+    if given.published:
+        compare_published(given, seeds)
+        return
+    table = Table("pools-2026" if given.shown else "pools", "pool", given.figures)
     made = dict[str, list[float]]()
     chosen = SHOWN if given.shown else FEW if given.small else {name: POOLS[name] for name in given.rows}
     for name, (edition, sources) in chosen.items():
@@ -103,10 +129,73 @@ def main(argv: Sequence[str]) -> None:
         table.add("at least", {COLUMN: with_error(min(gains, key=fmean))})
 
 
-def with_error(values: Sequence[float]) -> str:
+def with_error(values: Sequence[float], digits: int = 4) -> str:
     """Return the mean with its standard error."""
     error = stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
-    return f"{fmean(values):+.4f} ± {error:.4f}"
+    return f"{fmean(values):+.{digits}f} ± {error:.{digits}f}"
+
+
+def compare_published(given: argparse.Namespace, seeds: Sequence[int]) -> None:
+    """Print a row per pool of recorded answers and relation: F1 out of fold, and each published system's."""
+    workspace, table = Workspace(data=given.data), Table("published-rules", "pool, relation", given.figures)
+    recipes = {name: of_draws(workspace, name) for name in workspace.system_names() if is_new(workspace, name)}
+    for pool, (name, (files,)) in SHOWN.items():
+        edition = workspace.edition(name)
+        examples = few_of(workspace.examples(edition, edition.held_out), given.limit)
+        run = context_of(workspace, edition, files)
+        sets = proposed(run, read_recipe(workspace, "recorded"), examples)
+        ways = [TuningOptions(folds=given.folds, trials=0, seed=seed) for seed in seeds]
+        ours = [tuned_rules(sets, examples, edition, run.relations, how).predictions for how in ways]
+        theirs = {system: one.select.select_all(proposed(run, one, examples)) for system, one in recipes.items()}
+        made = [row_f1s(predictions, examples, edition) for predictions in (*ours, *theirs.values())]
+        for relation in edition.relations:
+            columns = [f1s[relation] for f1s in made]
+            parts, published = columns[: len(ours)], dict(zip(theirs, columns[len(ours) :], strict=True))
+            mean = [fmean(values) for values in zip(*parts, strict=True)]
+            shown = {
+                system: f"{fmean(f1s):.3f} ({with_error([x - y for x, y in zip(mean, f1s, strict=True)], 3)})"
+                for system, f1s in published.items()
+            }
+            cells = {COLUMN: f"{fmean(mean):.3f} ± {stdev(map(fmean, parts)):.3f}"}
+            best = max(published, key=lambda system: fmean(published[system]))
+            table.add(f"{pool}, {relation}", cells | {"best published": f"{best} {shown[best]}"} | shown)
+
+
+def is_new(workspace: Workspace, name: str) -> bool:
+    """Return whether a recipe is of a published system of the editions with the relations of 2026."""
+    return read_file(workspace.recipe_path(name)).year in (2025, 2026)
+
+
+def of_draws(workspace: Workspace, name: str) -> Recipe:
+    """Return a recipe that reads recorded draws, and pools and selects as a published system does."""
+    theirs = read_recipe(workspace, name)
+    pool = {setting: value for setting, value in theirs.tables["pool"].items() if setting != "weights"}
+    file = replace(read_file(workspace.recipe_path("recorded")), pool=pool)
+    own, relations = make_recipe("recorded", file, workspace.relations), workspace.relations
+    asked = {
+        spelt: [spec for spec in theirs.generate if one.is_in(spec.only or [spelt])] for spelt, one in relations.items()
+    }
+    rules = {spelt: by_share(theirs.select.rule(spelt), len(specs) or 1) for spelt, specs in asked.items()}
+    return replace(own, select=replace(theirs.select, rules=rules))
+
+
+def by_share(rule: Rule, wordings: int) -> Rule:
+    """Return a rule without names of sources; a number of the wordings becomes a share of the draws."""
+    if isinstance(rule, SourceFilter):
+        return by_share(rule.inner, wordings)
+    if isinstance(rule, Quorum):
+        return Cutoff(threshold=rule.models / wordings - 1e-9)
+    parts = {field.name: getattr(rule, field.name) for field in fields(rule)}  # type: ignore[arg-type]
+    inner = {name: by_share(part, wordings) for name, part in parts.items() if isinstance(part, Rule)}
+    return replace(rule, **inner)  # type: ignore[type-var]
+
+
+def row_f1s(
+    predictions: Sequence[Prediction], examples: Sequence[Example], edition: Edition
+) -> Mapping[str, Sequence[float]]:
+    """Return relation -> official F1 of each query."""
+    scores = official({one.query: one for one in predictions}, examples, edition, rows=True).rows
+    return grouped((relation, score.f1) for (_, relation), score in scores)
 
 
 class Sources:

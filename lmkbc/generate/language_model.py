@@ -311,7 +311,9 @@ class _Tally:
         self._withheld += withheld
         self._blank.update(blank)
         unread = sum(state in (State.UNPARSED, State.TRUNCATED) for state in candidates.draws)
-        self._unread += max(unread - withheld - len(blank), 0)
+        self._unread += max(
+            min(unread, len(replies)) - withheld - len(blank), 0
+        )  # without its steps, a draw is not asked
         if State.MISSING in candidates.draws:
             self._unanswered.append(candidates.query)
 

@@ -7,9 +7,10 @@ that many draws share is stored once. Workers on many machines share a PostgreSQ
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -68,11 +69,11 @@ class Store:
             self.drop(call)
             return None
 
-    def put(self, answers: Iterable[tuple[Call, Any]]) -> frozenset[str]:
+    def put(self, answers: Iterable[tuple[Call, Any]], *, replace: bool = False) -> frozenset[str]:
         """Commit answers (JSON values) in one transaction, and return the keys that already had an answer.
 
-        The transaction is durable when this returns. The first answer to a call stays; another worker may have been
-        faster.
+        The transaction is durable when this returns. The first answer to a call stays, unless it is to be replaced;
+        another worker may have been faster.
         """
         date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         prompts: dict[str, str] = {}
@@ -90,7 +91,8 @@ class Store:
                 "date": date,
             }
             prompts[call.prompt_digest] = canonical_json(call.prompt)
-        return frozenset(self._rows.insert(prompts, [rows[key] for key in sorted(rows)]) if rows else ())
+        new = [rows[key] for key in sorted(rows)]
+        return frozenset(self._rows.insert(prompts, new, replace=replace) if new else ())
 
     def drop(self, call: Call) -> None:
         """Delete an answer, so that the call is repeated."""
@@ -210,6 +212,66 @@ class KeptAnswers:
         return answer if answer is None or self._usable is None or self._usable(answer) else None
 
 
+OPTIONS = {"options", "words"}
+"""Names of the setting that lists the options of a call: after a prompt, and after a plain prompt."""
+
+
+class Scored(msgspec.Struct, omit_defaults=True):
+    """Log-probabilities of options after a prompt, None if unknown, and the tokens of all requests for them."""
+
+    scores: dict[str, float | None]
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def and_of(self, other: Scored | None) -> Scored:
+        """Return the scores of both."""
+        if other is None:
+            return self
+        tokens = self.prompt_tokens + other.prompt_tokens, self.completion_tokens + other.completion_tokens
+        return Scored(other.scores | self.scores, *tokens)
+
+
+class KeptOptions:
+    """Scores of options after prompts, kept by option: a list that has grown is asked for its new options alone.
+
+    calls: one per prompt, whose only setting is its list of options.
+    stored: place -> scores that the store has. asked: place -> call for the options without a score.
+    """
+
+    def __init__(self, store: Store | None, calls: Sequence[Call]) -> None:
+        self._store = store
+        self._prompts = [replace(call, sampling=dict.fromkeys(call.sampling)) for call in calls]  # whatever the list
+        self._options: list[list[str]] = [list(*call.sampling.values()) for call in calls]
+        found = map(self._looked_up, self._prompts)
+        self.stored = {place: scored for place, scored in enumerate(found) if scored is not None}
+        self._found = dict(self.stored)
+        self.asked: dict[int, Call] = {}
+        for place, (call, options) in enumerate(zip(calls, self._options, strict=True)):
+            known = self.stored[place].scores if place in self.stored else {}
+            if lacking := [option for option in options if option not in known]:
+                self.asked[place] = replace(call, sampling=dict.fromkeys(call.sampling, lacking))
+
+    def keep(self, batch: Mapping[int, Scored]) -> None:
+        """Commit scores in one transaction, added to those that are there."""
+        new = {place: scored.and_of(self._looked_up(self._prompts[place])) for place, scored in batch.items()}
+        self._found |= new
+        if self._store:
+            answers = [(self._prompts[place], msgspec.to_builtins(scored)) for place, scored in new.items()]
+            self._store.put(answers, replace=True)
+
+    def rows(self) -> list[list[float] | None]:
+        """Return the log-probability of each option of each call, -inf if unknown; None if no score was found."""
+        rows: list[list[float] | None] = []
+        for place, options in enumerate(self._options):
+            known = self._found[place].scores if place in self._found else None
+            logs = [None if known is None else known.get(option) for option in options]
+            rows.append([-math.inf if log is None else log for log in logs] if known or not options else None)
+        return rows
+
+    def _looked_up(self, prompt: Call) -> Scored | None:
+        return self._store.get(prompt, Scored) if self._store else None
+
+
 @dataclass(slots=True)
 class CallCounter:
     """Counts of a dry run's calls, each call once.
@@ -312,9 +374,11 @@ class CountingModel:
     def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[None]:
         """Count the prompts whose options are not scored yet, and return no scores."""
         calls = {call.key: call for call in self._back_end.option_calls(prompts, options)}
-        for call in calls.values():
-            if self._store.get(call) is None:
-                self._count([call])
+        lists = [call for call in calls.values() if call.sampling.keys() <= OPTIONS]
+        asked = list(KeptOptions(self._store, lists).asked.values())
+        asked += [call for call in calls.values() if call not in lists and self._store.get(call) is None]
+        for call in asked:
+            self._count([call])
         return [None] * len(prompts)
 
     def _response(self, request: Request) -> Response:

@@ -85,7 +85,12 @@ class Rows(ABC):
         changed = noted.on_conflict_do_update(index_elements=["key"], set_={"note": noted.excluded.note})
         self._replace_note = self.sql(changed)[0]
         self._put_prompt = self.sql(insert(self.prompts).on_conflict_do_nothing())[0]
-        self._put_answer = self.sql(insert(self.answers).on_conflict_do_nothing())[0]
+        answered = insert(self.answers)
+        renewed = {name: answered.excluded[name] for name in ("answer", "date")}
+        self._put_answer = {
+            False: self.sql(answered.on_conflict_do_nothing())[0],
+            True: self.sql(answered.on_conflict_do_update(index_elements=["key"], set_=renewed))[0],
+        }
 
     def sql(self, statement: ClauseElement) -> Statement:
         """Compile a statement for the database."""
@@ -112,15 +117,16 @@ class Rows(ABC):
     def close(self) -> None:
         """Close the file, or the connection."""
 
-    def insert(self, prompts: Mapping[str, str], rows: Sequence[Row]) -> set[str]:
+    def insert(self, prompts: Mapping[str, str], rows: Sequence[Row], *, replace: bool = False) -> set[str]:
         """Commit prompts, by digest, and rows of distinct keys, and return the keys that already had a row.
 
-        Existing rows do not change; others may have committed them meanwhile. The fixed order makes deadlocks rare.
+        Existing rows do not change, unless they are to be replaced; others may have committed them meanwhile. The fixed
+        order makes deadlocks rare.
         """
         texts: list[Statement] = [
             (self._put_prompt, {"digest": digest, "prompt": prompt}) for digest, prompt in sorted(prompts.items())
         ]
-        counts = self.write([*texts, *((self._put_answer, row) for row in rows)])
+        counts = self.write([*texts, *((self._put_answer[replace], row) for row in rows)])
         return {row["key"] for row, count in zip(rows, counts[len(texts) :], strict=True) if not count}
 
     def get(self, table: Table, key: str) -> str | None:

@@ -290,6 +290,10 @@ COLUMNS = 3
 CUTS = 16
 """Most cuts of a curve."""
 PANEL_BINS = 5
+PANEL = (-0.04, 1.04)
+"""Ends of a panel's axes."""
+STEP = 1.36
+"""Distance of the origins of neighbouring panels."""
 Z = 1.959964
 """Quantile of the normal distribution for 95 % intervals."""
 
@@ -314,12 +318,12 @@ def panels_of(pool: Mapping[str, ScoreCounts], relations: Sequence[str]) -> dict
 def curves(panels: Mapping[str, ScoreLevels], gold: Mapping[str, int]) -> Plot:
     """Draw precision against recall of each relation. gold: number of gold objects per relation."""
 
-    def draw(axes: Axes, name: str, own: ScoreLevels) -> None:
+    def draw(axes: Axes, x: float, y: float, name: str, own: ScoreLevels) -> None:
         right, taken = cut_points(own)
-        recall = np.minimum(right / max(gold.get(name, 0), 1), 1.0)
+        recall = x + np.minimum(right / max(gold.get(name, 0), 1), 1.0)
         low, high = wilson(right, taken)
-        axes.fill_between(recall, low, high, color=BLUE, alpha=0.2, lw=0)
-        axes.plot(recall, right / taken, "-", color=BLUE, lw=1.1)
+        axes.fill_between(recall, y + low, y + high, color=BLUE, alpha=0.2, lw=0)
+        axes.plot(recall, y + right / taken, "-", color=BLUE, lw=1.1)
 
     caption = (
         "All candidates of a relation with at least a score, from the highest score down. Bands: 95 % intervals of "
@@ -331,12 +335,12 @@ def curves(panels: Mapping[str, ScoreLevels], gold: Mapping[str, int]) -> Plot:
 def reliabilities(panels: Mapping[str, ScoreLevels]) -> Plot:
     """Draw the share of right candidates by score, per relation."""
 
-    def draw(axes: Axes, _: str, own: ScoreLevels) -> None:
+    def draw(axes: Axes, x: float, y: float, _: str, own: ScoreLevels) -> None:
         mean, right, count = own.binned(PANEL_BINS)
         low, high = wilson(right, count)
-        axes.plot([0, 1], [0, 1], ":", color=MUTED, lw=0.9)
-        axes.vlines(mean, low, high, color=BLUE, lw=1.4)
-        axes.plot(mean, right / count, "o", color=BLUE, ms=3.5)
+        axes.plot([x, x + 1], [y, y + 1], ":", color=MUTED, lw=0.9)
+        axes.vlines(x + mean, y + low, y + high, color=BLUE, lw=1.4)
+        axes.plot(x + mean, y + right / count, "o", color=BLUE, ms=3.5)
 
     caption = f"Five bins of equal width. Bars: 95 % intervals of the share (Wilson). {_which()}"
     title = "Reliability of the scores, per relation"
@@ -363,23 +367,34 @@ def _panels(
     caption: str,
     axis_names: tuple[str, str],
     panels: Mapping[str, ScoreLevels],
-    draw: Callable[[Axes, str, ScoreLevels], None],
+    draw: Callable[[Axes, float, float, str, ScoreLevels], None],
 ) -> Plot:
-    """Draw a figure with one panel per relation. Axes go from 0 to 1."""
+    """Draw a figure with one panel per relation, from 0 to 1 each.
+
+    draw: draws a panel from the place of its origin. All panels are on one pair of axes, since the layout of axes for
+    each panel takes several times as long as everything else.
+    """
     columns = min(COLUMNS, len(panels))
     lines = math.ceil(len(panels) / columns)
-    with canvas(name, title, caption, 0.4 + 4.5 / columns * lines) as drawn:
-        drawn.axes.remove()
-        places: Iterator[Axes] = iter(
-            drawn.figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).flat
-        )
-        for (relation, own), axes in zip(panels.items(), places, strict=False):
-            draw(axes, relation, own)
-            axes.set_title(relation if len(relation) <= 30 else f"{relation[:29]}…", fontsize=6.5)
-            axes.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04), xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
-            axes.tick_params(labelsize=7, labelbottom=True)
-        for axes in places:
-            axes.set_axis_off()
+    height = 0.4 + 4.5 / columns * lines
+    with canvas(name, title, caption, height) as drawn:
+        axes, (low, high), ticks = drawn.axes, PANEL, np.array([0, 0.5, 1])
+        drawn.figure.set_layout_engine("none")
+        axes.set_axis_off()
+        axes.set(position=(0.11, 0.45 / height, 0.88, 1 - 0.47 / height))
+        axes.set(xlim=(low, (columns - 1) * STEP + 1.16), ylim=(low - (lines - 1) * STEP, high + 0.14))
+        for place, (relation, own) in enumerate(panels.items()):
+            x, y = STEP * (place % columns), -STEP * (place // columns)
+            for colour, width, at in (GRID, 0.6, ticks), (MUTED, 0.8, low):
+                axes.vlines(x + at, y + low, y + high, color=colour, lw=width, clip_on=False)
+                axes.hlines(y + at, x + low, x + high, color=colour, lw=width, clip_on=False)
+            draw(axes, x, y, relation, own)
+            shown = relation if len(relation) <= 30 else f"{relation[:29]}…"
+            axes.text(x + 0.5, y + high + 0.04, shown, fontsize=6.5, ha="center")
+            for tick in ticks:
+                axes.text(x + tick, y + low - 0.03, f"{tick:.1f}", fontsize=7, ha="center", va="top")
+                if not x:
+                    axes.text(low - 0.03, y + tick, f"{tick:.1f}", fontsize=7, ha="right", va="center")
         drawn.figure.supxlabel(axis_names[0], fontsize=8)
         drawn.figure.supylabel(axis_names[1], fontsize=8)
     return replace(drawn.plot, panels=len(panels))

@@ -5,8 +5,11 @@ A source is a model, or one of its wordings, files or tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, combinations
+from statistics import fmean
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -304,3 +307,64 @@ class Corroborated(Rule):
                 and candidate.text not in listed
             )
         return replace(kept, objects=objects)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreement(BatchSelector, Rule):
+    """Select as `inner` does from several sources, weighed by their agreement; no label is read.
+
+    The weight of a source is the square of its mean agreement with each other one (see `agreement`), so what others
+    seldom confirm counts little. Of two sources there is no telling which is better: they weigh alike. alone: the rule
+    if there is one source. Selections depend on all queries of the run.
+    """
+
+    name: ClassVar[str] = "agreement"
+    reads_others: ClassVar[bool] = True
+    inner: Rule
+    alone: Rule
+
+    def read(self, sets: Sequence[CandidateSet], every: Sequence[CandidateSet]) -> Sequence[CandidateSet]:
+        """Return the sets with the weighted mean of the scores that each query's sources give."""
+        weights = {source: mean**2 for source, mean in agreement(every).items()}
+        return [_weighed(found, weights) for found in sets]
+
+    def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
+        """Return the selection of one of the two rules for each query."""
+        several = len({source for found in sets for source in sources(found)}) > 1
+        return (self.inner if several else self.alone).select_all(sets)
+
+
+def agreement(sets: Iterable[CandidateSet]) -> dict[str, float]:
+    """Return the mean agreement of each source with each other one, over the queries that both answer.
+
+    Two answers agree by the F1 of their scores: twice the sum of the lower scores, over the sum of both. NIL counts
+    like an object.
+    """
+    pairs: dict[str, dict[str, list[float]]] = {}
+    for found in sets:
+        given: dict[str, dict[int, float]] = {}
+        for place, proposal in enumerate(chain[Candidate | Nil](found.candidates, found.nothing)):
+            for source, score in proposal.by_model:
+                given.setdefault(source, {})[place] = score
+        for one, other in combinations(given, 2):
+            mine, theirs = given[one], given[other]
+            if both := math.fsum((*mine.values(), *theirs.values())):
+                same = 2 * math.fsum(min(score, theirs.get(place, 0.0)) for place, score in mine.items())
+                pairs.setdefault(one, {}).setdefault(other, []).append(same / both)
+                pairs.setdefault(other, {}).setdefault(one, []).append(same / both)
+    return {one: fmean(map(fmean, others.values())) for one, others in sorted(pairs.items())}
+
+
+def _weighed(found: CandidateSet, weights: Mapping[str, float]) -> CandidateSet:
+    """Return a set with the weighted mean score of each proposal, best first."""
+    total = math.fsum(weights.get(source, 0.0) for source in sources(found))
+    if not total:
+        return found
+    candidates = sorted((_rescored(one, weights, total) for one in found.candidates), key=lambda one: -one.score)
+    nothing = tuple(_rescored(nil, weights, total) for nil in found.nothing)
+    return replace(found, candidates=tuple(candidates), nothing=nothing)
+
+
+def _rescored(proposal: Proposal, weights: Mapping[str, float], total: float) -> Proposal:
+    score = math.fsum(weights.get(source, 0.0) * score for source, score in proposal.by_model) / total
+    return structs.replace(proposal, score=min(score, 1.0))

@@ -91,6 +91,26 @@ class ExpectedF1(PrefixRule):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ExpectedCounts(PrefixRule):
+    """Keep the candidates with the highest F1 of the expected counts; of equally good numbers of them, the most.
+
+    For the best k of candidates with scores p, it is 2 (p_1 + ... + p_k) / (k + sum of all p); for no candidate, the
+    score of NIL. Thus a list has objects even if all its scores are low, as those of many sources are that seldom
+    agree. Nothing is learned, and scores need not be probabilities.
+    """
+
+    name: ClassVar[str] = "expected-counts"
+
+    def wanted(self, ranking: Ranking) -> Ints:
+        """Return the best number of candidates to keep, (n,)."""
+        true = np.cumsum(np.maximum(ranking.scores, 0.0), axis=1)
+        values = 2 * true / (np.arange(1, true.shape[1] + 1) + true[:, -1:])
+        values = np.column_stack([ranking.nothing, np.where(ranking.scores > 0, values, -1.0)])
+        best = values >= values.max(axis=1, keepdims=True) - 1e-12
+        return np.asarray(true.shape[1] - np.argmax(best[:, ::-1], axis=1))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Calibrated(MaskRule):
     """Apply `inner` to the probabilities of a `Calibration` instead of the scores.
 

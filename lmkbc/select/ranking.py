@@ -30,7 +30,7 @@ class Ranking:
     given.
     """
 
-    ranked: tuple[tuple[Candidate, ...], ...]
+    ranked: Sequence[tuple[Candidate, ...]]
     scores: Floats
     nothing: Floats
     abstained: Floats
@@ -52,7 +52,7 @@ class Ranking:
     @cached_property
     def sizes(self) -> Ints:
         """Return the number of objects of each query, (n,)."""
-        return np.array([len(candidates) for candidates in self.ranked], dtype=np.int64)
+        return np.asarray((self.scores >= 0).sum(axis=1))
 
     @cached_property
     def best(self) -> Floats:

@@ -8,9 +8,17 @@ from typing import Any
 
 from lmkbc import plugins
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.select.composed import AbstentionThreshold, Corroborated, Fallback, SourceFilter, TwoStage, Verified
+from lmkbc.select.composed import (
+    AbstentionThreshold,
+    Agreement,
+    Corroborated,
+    Fallback,
+    SourceFilter,
+    TwoStage,
+    Verified,
+)
 from lmkbc.select.cutoffs import Cutoff, Quorum, Relative, Sticky, TopK
-from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
+from lmkbc.select.expected_f1 import Calibrated, ExpectedCounts, ExpectedF1
 from lmkbc.select.mutual import Mutual
 from lmkbc.select.numeric import Ball, ExpectedScore, LogCluster, StabMid, WeightedMedian
 from lmkbc.select.rule import Rule
@@ -30,8 +38,10 @@ RULES: Mapping[str, type[Rule]] = {
         TwoStage,
         SourceFilter,
         Corroborated,
+        Agreement,
         Fallback,
         ExpectedF1,
+        ExpectedCounts,
         Calibrated,
         StabMid,
         ExpectedScore,

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 
 from lmkbc.select.ranking import Floats, Ints, Mask, Ranking
-from lmkbc.types import CandidateSet, Prediction
+from lmkbc.types import Candidate, CandidateSet, Prediction
 
 Made = TypeVar("Made")
 UNLIMITED = 1_000_000
@@ -170,17 +170,26 @@ class PrefixRule(MaskRule):
         return np.arange(ranking.scores.shape[1]) < kept[:, None]
 
 
+class _Reordered(Sequence[tuple[Candidate, ...]]):
+    """Lists of candidates in another order. Each is made when a rule reads it; most rules read scores alone."""
+
+    def __init__(self, ranked: Sequence[tuple[Candidate, ...]], order: Ints, sizes: Ints) -> None:
+        self._ranked, self._order, self._sizes = ranked, order, sizes
+
+    def __len__(self) -> int:
+        return len(self._ranked)
+
+    def __getitem__(self, row: Any) -> Any:
+        return tuple(map(self._ranked[row].__getitem__, self._order[row, : self._sizes[row]].tolist()))
+
+
 def kept_of(rule: MaskRule, ranking: Ranking, scores: Floats) -> Mask:
     """Return which candidates a rule keeps when they have other scores, (n, m).
 
     Candidates with scores below 0 are excluded.
     """
     order = np.argsort(-scores, axis=1, kind="stable")
-    sizes = (scores >= 0).sum(axis=1)
-    ranked = tuple(
-        tuple(candidates[place] for place in places[:size])
-        for candidates, places, size in zip(ranking.ranked, order, sizes, strict=True)
-    )
+    ranked = _Reordered(ranking.ranked, order, (scores >= 0).sum(axis=1))
     inner = rule.keep(replace(ranking, ranked=ranked, scores=np.take_along_axis(scores, order, axis=1)))
     mask = np.zeros(scores.shape, dtype=np.bool_)
     np.put_along_axis(mask, order, inner, axis=1)

@@ -20,7 +20,7 @@ import numpy as np
 from lmkbc.run.statements import Statements
 from lmkbc.scoring.matchers import number
 from lmkbc.select.calibration import Calibration, Point, PrecisionCurve
-from lmkbc.select.composed import AbstentionThreshold
+from lmkbc.select.composed import AbstentionThreshold, Agreement
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.mutual import Mutual
@@ -105,7 +105,7 @@ class PerRelation(BatchSelector):
 
 def reading_scores(rule: Rule) -> Rule:
     """Return the rule that reads the scores: itself, or the one within rules that leave scores to it."""
-    return reading_scores(rule.inner) if isinstance(rule, AbstentionThreshold | Mutual) else rule
+    return reading_scores(rule.inner) if isinstance(rule, AbstentionThreshold | Agreement | Mutual) else rule
 
 
 @dataclass(frozen=True, slots=True)

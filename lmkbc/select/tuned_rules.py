@@ -29,6 +29,7 @@ from lmkbc.recipe import Recipe, check_all_read
 from lmkbc.run.options import BEST, Selection
 from lmkbc.run.run import Run
 from lmkbc.select.calibration import Calibration, PrecisionCurve
+from lmkbc.select.composed import Agreement
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.origin import Origin, origin_of
 from lmkbc.select.registry import inner_rule
@@ -261,6 +262,8 @@ def selector_for(run: Run, recipe: Recipe, selection: Selection) -> tuple[PerRel
     if a precision is given without tuned thresholds, and LmkbcError if no relation reaches it.
     """
     precision, untuned = selection["precision"], selection["untuned"]
+    if len(recipe.generate) < 2 and len(run.files) < 2:
+        recipe = replace(recipe, select=_alone(recipe.select))
     if selection["any_thresholds"] and untuned:
         raise OptionError("untuned", "uses no thresholds, and any thresholds are asked for too: give one of the two")
     selector, how = _untuned(recipe) if untuned else _selector(run, recipe, selection["any_thresholds"])
@@ -311,6 +314,12 @@ def nothing_sure(selector: PerRelation, precision: float | str) -> LmkbcError:
     )
 
 
+def _alone(selector: PerRelation) -> PerRelation:
+    """Return a selector whose rules need no agreement of sources, so that blocks do not depend on one another."""
+    general = selector.general
+    return replace(selector, general=general.alone) if isinstance(general, Agreement) else selector
+
+
 def _untuned(recipe: Recipe) -> tuple[PerRelation, dict[str, Any]]:
     """Return the selector of a recipe's own rules, with a description."""
     own = ", another for some relations" if recipe.select.rules else ""
@@ -325,7 +334,7 @@ def _selector(run: Run, recipe: Recipe, any_thresholds: bool) -> tuple[PerRelati
     path = next(paths, None)
     if path is None:
         return _untuned(recipe)
-    tuned = read(path, recipe.select)
+    tuned = read(path, _alone(recipe.select))
     name = f"thresholds/{edition.name}/{path.name}"
     labelled = {split_sha256(run, split) for split in ("train", edition.held_out)}
     other = tuned.provenance.differs(recipe.name, origin, labelled)

@@ -122,13 +122,13 @@ def choose(
         """Replace rules by better ones for candidates of another kind, wrapped by the function for their relation."""
         for current, chosen in (best, better.best), (swept, better.swept):
             for name, one in chosen.items():
-                if one.held_out > current[name].held_out + TIE:
+                if name in around and one.held_out > current[name].held_out + TIE:
                     current[name] = replace(one, rule=around[name](inner=one.rule))
 
     for way, others in judged.items():
         improve(
             _choose(others, rows, inner, studies.part(way), step),
-            {name: partial(Verified, combine=way) for name in others},
+            {name: partial(Verified, combine=way) for name in tasks if _is_verified(tasks[name])},
         )
     if mutual:
         known = {name: one for name, one in made.compared.items() if name not in mutual}
@@ -136,6 +136,10 @@ def choose(
         around = {name: partial(Mutual, inverse=one.inverse) for name, one in mutual.items()}
         improve(_choose(read, rows, inner, studies.part("mutual"), step, known), around)
     return Rules(*({name: one.rule for name, one in part.items()} for part in (best, swept)))
+
+
+def _is_verified(task: Task) -> bool:
+    return bool((task.outcomes.ranking.verifications >= 0).any())
 
 
 def _choose(
@@ -166,10 +170,9 @@ def _choose(
         step()
     best, swept = {}, {}
     new = {name: task for name, task in tasks.items() if name not in known}
-    pooled = any(task.several for task in tasks.values())
     for name, task in new.items():
         alike = [compared[other] for other in tasks if tasks[other].approximate == task.approximate]
-        default = shared_family(alike, simplest=not pooled)
+        default = shared_family(alike)
         family = _family(compared[name], default)
         sweeps = default if family == SEARCH else family
         swept[name] = best[name] = _Chosen(fit(task, sweeps, rows[name]), _mean(compared[name].held_out[sweeps]))
@@ -216,20 +219,12 @@ def _first_best(totals: Floats) -> int:
     return int(np.argmax(totals >= totals.max() - TIE))
 
 
-def shared_family(compared: Sequence[Compared], *, simplest: bool = True) -> str:
-    """Return the simplest family whose mean over relations is within one standard error of the best.
-
-    If several models are pooled, return the best family. Simple families weigh all models alike there.
-    """
+def shared_family(compared: Sequence[Compared]) -> str:
+    """Return the family with the highest mean over relations; on a tie, the simplest."""
     common = [name for name in compared[0].held_out if all(name in result.held_out for result in compared)]
     common = [name for name in common if name != SEARCH]
     means = {name: float(np.mean([_mean(result.held_out[name]) for result in compared])) for name in common}
-    best = max(common, key=lambda name: means[name])
-    for name in common if simplest else ():
-        errors = [_standard_error(result.held_out[best] - result.held_out[name]) for result in compared]
-        if means[best] - means[name] <= np.sqrt(np.sum(np.square(errors))) / len(compared):
-            return name
-    return best
+    return next(name for name in common if means[name] >= max(means.values()) - TIE)
 
 
 def _family(compared: Compared, default: str) -> str:

@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 from optuna.exceptions import StorageInternalError
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from lmkbc.edition import Edition
 from lmkbc.errors import LmkbcError, check_known
@@ -79,7 +80,8 @@ def tune(data: TuningSet, *, storage: str | None = None, report: Report = silent
     check_rules(data.options.rules)
     database = open_storage(storage)
     try:
-        return _tune(data, Studies(data.options, data.study, database), report)
+        with threadpool_limits(1):  # several threads mostly wait for each other: they take six times the processor time
+            return _tune(data, Studies(data.options, data.study, database), report)
     except StorageInternalError as error:
         raise LmkbcError("the storage stopped answering; run the same command again to resume") from error
     finally:
@@ -202,11 +204,13 @@ def _tasks(data: TuningSet, report: Report) -> dict[str, Task]:
     return tasks
 
 
-def official(predictions: Mapping[Query, Prediction], examples: Sequence[Example], edition: Edition) -> Table:
+def official(
+    predictions: Mapping[Query, Prediction], examples: Sequence[Example], edition: Edition, *, rows: bool = False
+) -> Table:
     """Return the official table of predictions. A failed query is wrong, even if its gold is empty."""
     predicted = {
         (query.subject, query.relation): WRONG if made.failed else answers(edition, made)
         for query, made in predictions.items()
     }
     gold = {(x.query.subject, x.query.relation): edition.gold_column(x) for x in examples}
-    return edition.metric.evaluate(predicted, gold)
+    return edition.metric.evaluate(predicted, gold, rows)

@@ -100,8 +100,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 @pytest.fixture(scope="session")
-def forge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forge]:
-    made = Forge(tmp_path_factory.mktemp("forge"))
+def forge(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Forge]:
+    made = Forge(tmp_path_factory.mktemp("forge"), heaviest=tries(pytestconfig) is not None)
     yield made
     made.close()
 

@@ -25,28 +25,31 @@ LONGEST = 240.0
 """Seconds after which a command counts as hanging; ten times what the slowest takes on a busy machine."""
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "RAYON", "POLARS_MAX")}
 HEAVY = (
+    "openai",
+    "httpx2",
+    "sqlalchemy.orm",
+    "lmkbc.cli",
+    "lmkbc.models.server.server_model",
+    "lmkbc.generate.recorded",
+)
+HEAVIEST = (
     "torch",
     "transformers.models.bert.modeling_bert",
     "transformers.models.gpt2.modeling_gpt2",
     "transformers.models.auto.modeling_auto",
     "transformers.models.auto.tokenization_auto",
     "optuna",
-    "openai",
-    "httpx2",
     "scipy.sparse",
     "sklearn.ensemble",
     "sklearn.feature_extraction.text",
-    "sqlalchemy.orm",
-    "lmkbc.cli",
-    "lmkbc.models.server.server_model",
     "lmkbc.models.local.local_model",
     "lmkbc.generate.masked",
     "lmkbc.generate.embedded",
     "lmkbc.train.tasks",
     "lmkbc.train.lora",
     "lmkbc.tune.learn",
-    "lmkbc.generate.recorded",
 )
+"""What models of this machine, training and tuning need: no attack of the suite."""
 MAYBE = ("peft", "psycopg")
 
 
@@ -67,11 +70,11 @@ class Ended:
 class Forge:
     """Runs `lmkbc` commands, one at a time, in children of a warm parent."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, heaviest: bool) -> None:
         self._folder = folder
         own = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}  # servers are here
         self._parent = subprocess.Popen(
-            [sys.executable, __file__],
+            [sys.executable, __file__, *(HEAVIEST if heaviest else ())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -133,9 +136,9 @@ def _read(path: str) -> str:
 
 
 def _serve() -> None:
-    for name in HEAVY:
+    for name in (*HEAVY, *sys.argv[1:]):
         import_module(name)
-    for name in MAYBE:
+    for name in MAYBE if sys.argv[1:] else ():
         with contextlib.suppress(ImportError):
             import_module(name)
     for line in sys.stdin:

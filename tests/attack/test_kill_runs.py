@@ -1,7 +1,6 @@
 """Runs that are killed at random moments, and go on: what they write is what a run that was left alone writes."""
 
 import hashlib
-import json
 import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -82,6 +81,7 @@ def test_chat_predict_killed(resumes: Callable[..., None], places: Places) -> No
     resumes(lambda folder, server: asked(places, folder, server))
 
 
+@pytest.mark.whole
 def test_chat_predict_while_postgresql_is_killed(
     resumes: Callable[..., None], places: Places, postgres: Server, seed: int
 ) -> None:
@@ -126,23 +126,7 @@ def test_batch_killed(resumes: Callable[..., None], places: Places) -> None:
     resumes(lambda folder, server: asked(places, folder, server, "batch"), jobs, 1, 0.05)
 
 
-def test_probe_kamel_killed(forge: Forge, places: Places, disturbed: Disturb, tmp_path: Path, seed: int) -> None:
-    facts = tmp_path / "KAMEL" / "P36"
-    facts.mkdir(parents=True)
-    for split, count in (("train", 8), ("dev", 24)):
-        rows = [{"sub_label": f"{split} land {row}", "obj_label": [f"town {row}"]} for row in range(count)]
-        (facts / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-    def command(folder: Path) -> Sequence[object]:
-        how = ["--model", places.causal, "--split", "dev", "--shots", 1, "--fixed", "--json"]
-        return ["probe", "kamel", facts.parent, *how, "--store", folder / "s.sqlite", "--out", folder / "out.jsonl"]
-
-    whole = alone(forge, places, tmp_path / "alone", command(tmp_path / "alone"))
-    left = disturbed(command, whole.seconds, seed)
-    assert left.ended.out == whole.out
-    assert (left.folder / "out.jsonl").read_bytes() == (tmp_path / "alone" / "out.jsonl").read_bytes()
-
-
+@pytest.mark.whole
 def test_embedded_fit_killed(forge: Forge, places: Places, disturbed: Disturb, tmp_path: Path, seed: int) -> None:
     recipe = places.recipe("embedded-strings", EMBEDDED)
     whole = alone(forge, places, tmp_path / "alone", predict(places, tmp_path / "alone", recipe))

@@ -66,19 +66,16 @@ def undisturbed(name: str, forge: Forge, places: Places) -> tuple[float, dict[st
     return _undisturbed[name]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "name",
     [
-        "head",
-        *(pytest.param(name, marks=pytest.mark.whole) for name in ("all weights", "soft-prompt", "finetune")),
+        *("head", "all weights", "soft-prompt", "finetune"),
         pytest.param(
             "lora",
-            marks=[
-                pytest.mark.whole,
-                pytest.mark.skipif(
-                    importlib.util.find_spec("peft") is None, reason="peft is not installed: install lmkbc[lora]"
-                ),
-            ],
+            marks=pytest.mark.skipif(
+                importlib.util.find_spec("peft") is None, reason="peft is not installed: install lmkbc[lora]"
+            ),
         ),
     ],
 )

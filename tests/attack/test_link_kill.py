@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import link_faults
+import pytest
 from forge import Ended, Forge
 from link.stand_in import item
 from places import Places
@@ -57,6 +58,7 @@ def inputs(folder: Path) -> None:
     (folder / "old.csv").write_text("text,id\nOld,Q7\n", encoding="utf-8")
 
 
+@pytest.mark.whole
 def test_kill_link_build(forge: Forge, places: Places, disturbed: Disturb, tmp_path: Path, seed: int) -> None:
     inputs(tmp_path)
     whole = run(forge, places, tmp_path, BUILD)

@@ -27,7 +27,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = subprocess.run(
         [sys.executable, "-m", "lmkbc", "predict", "--split", "val", "--system", "embedded"],
         cwd=path,
-        env=clean | {"XDG_CACHE_HOME": str(path / "cache"), "PYTHONPATH": str(ROOT)},
+        env=clean | {"XDG_CACHE_HOME": str(path / "cache"), "PYTHONPATH": str(ROOT), "LMKBC_REPORT": "0"},
         capture_output=True,
         text=True,
         check=True,
@@ -49,7 +49,7 @@ def here(command: Command, run: Path, monkeypatch: pytest.MonkeyPatch) -> Comman
 def test_predict_ends_with_a_checked_submission(run: Path) -> None:
     folder = run / "submissions" / "mini-val-embedded"
     names = ["candidates.jsonl.gz", "manifest.json", "predictions.jsonl", "predictions.zip"]
-    assert sorted(path.name for path in folder.iterdir()) == [*names, "report.html", "timing.json"]
+    assert sorted(path.name for path in folder.iterdir()) == [*names, "timing.json"]
     queries = [json.loads(line) for line in (ROOT / "eval" / "mini" / "val.jsonl").read_text().splitlines()]
     rows = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
     assert [(row["SubjectEntity"], row["Relation"]) for row in rows] == [

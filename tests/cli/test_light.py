@@ -21,13 +21,6 @@ HEAVY = "optuna sqlalchemy polars torch transformers openai httpx2 scipy sklearn
 HEAVY += ["lmkbc.kb", "lmkbc.domain", "lmkbc.probe", "lmkbc.train"]  # outside the core
 
 
-def loaded(code: str) -> set[str]:
-    """The modules of HEAVY that are loaded once the code has run in a fresh interpreter."""
-    ending = f"import sys; print(*[name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
-    made = subprocess.run([sys.executable, "-c", f"{code}\n{ending}"], capture_output=True, text=True, check=True)
-    return set(made.stderr.split())
-
-
 def called(folder: Path, *words: object, status: int = 0) -> set[str]:
     """The modules of HEAVY that a command has loaded when it is done; it has to end well, or with that status."""
     note = folder / "loaded.json"
@@ -66,6 +59,7 @@ def test_a_command_loads_only_what_it_needs(
     assert not called(tmp_path, *words, status=status) & not_loaded
 
 
+@pytest.mark.whole
 def test_a_local_model_that_answers_recalls_verifies_and_links_loads_no_server_s_library(tmp_path: Path) -> None:
     import tiny_causal
 
@@ -88,24 +82,29 @@ TABLES = {"audit", "build", "export", "link"}
 OTHERS = [f"lmkbc.cli.{MODULES.get(command, command)}" for command in sorted({*COMMANDS} - TABLES)]
 
 
-@pytest.mark.parametrize(
-    ("module", "not_loaded"),
-    [
-        (", ".join(OTHERS), {"polars", "optuna", "torch", "transformers", "openai", "sqlalchemy"}),
-        (
-            "lmkbc.cli.evaluate",
-            {"optuna", "sqlalchemy", "polars", "torch", "transformers", "openai", "httpx2", "sklearn", "numpy"},
-        ),
-        ("lmkbc.select.registry", {"optuna", "sqlalchemy", "torch", "openai", "polars"}),
-        ("lmkbc.run.pipeline", {"optuna", "sqlalchemy", "openai", "torch", "transformers"}),
-        ("lmkbc.generate.language_model", {"torch", "transformers", "optuna", "openai"}),
-        ("lmkbc", {"numpy", "polars", "msgspec", "torch"}),
-        ("lmkbc.generate.embedded", {"torch", "transformers"}),
-        ("lmkbc.generate.recorded", {"torch", "transformers", "openai", "optuna"}),
-    ],
-)
-def test_a_step_loads_only_its_own_libraries(module: str, not_loaded: set[str]) -> None:
-    assert not loaded(f"import {module}") & not_loaded
+STEPS = [
+    ("lmkbc", {"numpy", "polars", "msgspec", "torch"}),
+    (
+        "lmkbc.cli.evaluate",
+        {"optuna", "sqlalchemy", "polars", "torch", "transformers", "openai", "httpx2", "sklearn", "numpy"},
+    ),
+    (", ".join(OTHERS), {"polars", "optuna", "torch", "transformers", "openai", "sqlalchemy"}),
+    ("lmkbc.select.registry", {"optuna", "sqlalchemy", "torch", "openai", "polars"}),
+    ("lmkbc.run.pipeline", {"optuna", "sqlalchemy", "openai", "torch", "transformers"}),
+    ("lmkbc.generate.recorded", {"torch", "transformers", "openai", "optuna"}),
+    ("lmkbc.generate.language_model", {"torch", "transformers", "optuna", "openai"}),
+    ("lmkbc.generate.embedded", {"torch", "transformers"}),
+]
+"""Modules, imported one after the other, and what is not loaded then."""
+
+
+def test_a_step_loads_only_its_own_libraries() -> None:
+    code = "".join(f"import {module}\nprint(*(name for name in HEAVY if name in sys.modules))\n" for module, _ in STEPS)
+    made = subprocess.run(
+        [sys.executable, "-c", f"import sys\nHEAVY = {HEAVY!r}\n{code}"], capture_output=True, text=True, check=True
+    )
+    for (module, not_loaded), names in zip(STEPS, made.stdout.splitlines(), strict=True):
+        assert not {*names.split()} & not_loaded, module
 
 
 WITHOUT_LOCAL = """
@@ -150,7 +149,9 @@ def test_an_install_without_local_models_does_the_rest_and_says_what_it_lacks(
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("shell", ["", "trap '' INT; "], ids=["", "in the background"])  # where Ctrl-C is ignored
+@pytest.mark.parametrize(
+    "shell", [pytest.param("", marks=pytest.mark.whole), "trap '' INT; "], ids=["", "in the background"]
+)  # where Ctrl-C is ignored
 def test_a_run_that_waits_for_a_server_is_terminated_at_once(tmp_path: Path, shell: str) -> None:
     recipe_file(tmp_path / "chat.toml", {"component": "chat", "model": "m"})
     with Loopback(delay=120) as server:
@@ -186,7 +187,10 @@ def test_a_reader_that_goes_away_is_no_failure(arguments: tuple[str, ...]) -> No
     os.close(write)
 
 
-@pytest.mark.parametrize(("closed", "status"), [("<&-", 0), ("2>&-", 0), (">&-", 1), ("<&- >&- 2>&-", 1)])
+@pytest.mark.parametrize(
+    ("closed", "status"),
+    [(">&-", 1), ("<&- >&- 2>&-", 1), *(pytest.param(one, 0, marks=pytest.mark.whole) for one in ("<&-", "2>&-"))],
+)
 def test_a_closed_stream_is_no_traceback(closed: str, status: int) -> None:
     """Output that cannot be written is lost, which is a failure; the other streams are not needed."""
     command = f"{sys.executable} -m lmkbc relations list {closed}"

@@ -11,7 +11,7 @@ import pytest
 from command import Command
 from loopback import Loopback, prompt_of
 from opened import begins_here, generators, recipe_of
-from space import SPACE
+from space import SPACE, bundled
 
 from lmkbc.answer.reply import candidates
 from lmkbc.generate.language_model import AnswerGenerator
@@ -21,7 +21,7 @@ from lmkbc.link import linker
 from lmkbc.link.disambiguation import Hit
 from lmkbc.link.linker import Linking
 from lmkbc.models.base import Reply
-from lmkbc.recipe import read_file, read_recipe
+from lmkbc.recipe import read_file
 from lmkbc.run.options import Servers
 from lmkbc.run.pipeline import propose
 from lmkbc.run.run import Run
@@ -30,7 +30,7 @@ from lmkbc.workspace import SYSTEMS, Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
 CANARY = "sk-canary-7f3a91c2"
-CHAT = [name for name in SPACE.system_names() if read_recipe(SPACE, name).generate[0].component == "chat"]
+CHAT = [name for name in SPACE.system_names() if bundled(name).generate[0].component == "chat"]
 PUBLISHED = (
     "prop22 bl23-gpt-ned bl23-gpt-ids llmke23 llmke23-context llmke23-best minimal23 lix23 biester23 bl24 bl25 bl26 "
     "cs2-26 thyl26 mave26 chironk26"
@@ -53,9 +53,9 @@ def test_the_published_systems_are_here() -> None:
     assert set(PUBLISHED) <= set(CHAT)
 
 
-@pytest.mark.parametrize("name", [name for name in CHAT if not begins_here(read_recipe(SPACE, name))])
+@pytest.mark.parametrize("name", [name for name in CHAT if not begins_here(bundled(name))])
 def test_recipes_are_short_cited_and_scored(name: str) -> None:
-    system = read_recipe(SPACE, name)
+    system = bundled(name)
     own, _, _ = (SYSTEMS / f"{name}.toml").read_text(encoding="utf-8").partition("[source]")
     assert len(own.splitlines()) < 100
     assert read_file(SPACE.recipe_path(name)).citation
@@ -65,7 +65,7 @@ def test_recipes_are_short_cited_and_scored(name: str) -> None:
 
 @pytest.mark.parametrize("name", CHAT)
 def test_recipes_ask_and_are_answered(name: str, tmp_path: Path) -> None:
-    system = read_recipe(SPACE, name)
+    system = bundled(name)
     asked = [Query(f"subject {place}", relation) for place, relation in enumerate(SPACE.edition("mini").relations)]
     with Loopback(lambda _: '["7"]') as server:
         texts = tmp_path / "texts.jsonl"
@@ -83,14 +83,14 @@ def test_recipes_ask_and_are_answered(name: str, tmp_path: Path) -> None:
 def test_examples_of_prompts(tmp_path: Path) -> None:
     def asked(name: str, relation: str = "CountryBordersCountry") -> dict[str, Any]:
         with Loopback() as server:
-            ((_, generator), *_rest) = generators(context(server.url, tmp_path), read_recipe(SPACE, name))
+            ((_, generator), *_rest) = generators(context(server.url, tmp_path), bundled(name))
             list(generator.generate([Query("Utopia", relation)]))
         return server.requests[0]
 
     assert asked("minimal23")["messages"] == [
         {
             "role": "user",
-            "content": f'{read_recipe(SPACE, "minimal23").generate[0].prompt.task}\n\n("Utopia", "borders", [])',
+            "content": f'{bundled("minimal23").generate[0].prompt.task}\n\n("Utopia", "borders", [])',
         }
     ]
     question = SPACE.relation("country-borders").question
@@ -121,7 +121,7 @@ def test_a_second_turn_asks_in_the_frame_s_words_after_texts_of_the_relation_s_t
     asked = [Query("Mali", "CountryHasStates"), Query("Utopia", "CountryBordersCountry")]
     with Loopback(lambda _: '["7"]') as server:
         run = replace(context(server.url, tmp_path, "2023", files=(texts,)), workspace=Workspace(data=data_dir))
-        for _, generator in generators(run, read_recipe(SPACE, name)):
+        for _, generator in generators(run, bundled(name)):
             list(generator.generate(asked))
     first, second, other = (
         body["messages"] for body in sorted(server.requests, key=lambda body: "Utopia" in repr(body))
@@ -136,7 +136,7 @@ def test_a_second_turn_asks_in_the_frame_s_words_after_texts_of_the_relation_s_t
 def test_the_command_line_comes_before_the_recipe(tmp_path: Path) -> None:
     with Loopback(delay=0.02) as server:
         run = context(server.url, tmp_path, model="other", options={"concurrency": 2, "max_tokens": 100_000})
-        ((_, generator),) = generators(run, read_recipe(SPACE, "bl24"))
+        ((_, generator),) = generators(run, bundled("bl24"))
         list(generator.generate([Query(f"s{place}", "CountryBordersCountry") for place in range(8)]))
     assert {body["model"] for body in server.requests} == {"other"}
     assert server.most_at_once == 2
@@ -163,7 +163,7 @@ def test_facts_are_checked_but_for_relations_that_the_recipe_leaves_out(tmp_path
 
     plays, died = Query("Ada", "PersonPlaysInstrument"), Query("Ada", "PersonHasPlaceOfDeath")
     with Loopback(answer) as server:
-        ((_, generator),) = generators(context(server.url, tmp_path), read_recipe(SPACE, "prop22"))
+        ((_, generator),) = generators(context(server.url, tmp_path), bundled("prop22"))
         truths = {
             (one.query.relation, c.text): c.verification
             for one in generator.generate([plays, died])
@@ -200,14 +200,14 @@ def test_mave26_keeps_what_two_sources_name_or_its_jury_admits(
             return existence
         return '["Arcadia", "Erewhon"]' if "Count them" in text else '["Arcadia", "Cockaigne"]'
 
-    recipe, query = read_recipe(SPACE, "mave26"), Query("Utopia", "CountryBordersCountry")
+    recipe, query = bundled("mave26"), Query("Utopia", "CountryBordersCountry")
     with Loopback(answer) as server:
         made = recipe.select.select_all(propose(context(server.url, tmp_path), recipe, [query]).sets)
     assert sorted(one.text for one in made[0].objects) == kept
 
 
 def test_thyl26_reads_the_number_behind_what_is_recalled(tmp_path: Path) -> None:
-    (spec,) = read_recipe(SPACE, "thyl26").generate
+    (spec,) = bundled("thyl26").generate
     relation = SPACE.relation("area")
     style, _ = spec.framed(spec.about("area")[0], spec.shots, relation)
     assert not style.block.endswith(("is", "of"))
@@ -222,7 +222,7 @@ def test_thyl26_reads_the_number_behind_what_is_recalled(tmp_path: Path) -> None
 
 
 def test_a_recipe_that_verifies_heeds_the_verdicts() -> None:
-    systems = [read_recipe(SPACE, name) for name in SPACE.system_names()]
+    systems = [bundled(name) for name in SPACE.system_names()]
     verifying = [one for one in systems if any(getattr(spec, "verify", None) for spec in one.generate)]
     assert verifying
     for one in verifying:

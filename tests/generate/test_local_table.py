@@ -10,7 +10,7 @@ import tiny_causal
 import tiny_gguf
 import tiny_masked
 from opened import begins_here, generated, generators, recipe_of
-from space import MINI, SPACE
+from space import MINI, SPACE, bundled
 
 from lmkbc.errors import InputError
 from lmkbc.generate.access import step_model
@@ -22,12 +22,11 @@ from lmkbc.models.located import is_local_name
 from lmkbc.models.plain_questions import texts
 from lmkbc.models.server.server_model import ServerModel
 from lmkbc.notes import Notes
-from lmkbc.recipe import read_recipe
 from lmkbc.run.options import Servers
 from lmkbc.run.run import Run
 from lmkbc.types import Query, State
 
-RECIPES = {name: read_recipe(SPACE, name) for name in SPACE.system_names()}
+RECIPES = {name: bundled(name) for name in SPACE.system_names()}
 SERVED = {name: one for name, one in RECIPES.items() if any(spec.component == "chat" for spec in one.generate)}
 QUERIES = [Query(f"Utopia {{{place}}}", relation) for place, relation in enumerate(MINI.relations)]
 SHORT = {"temperature": 0.0, "max_tokens": 6}

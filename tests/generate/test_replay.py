@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from loopback import Body, Loopback, prompt_of
 from opened import begins_here, recipe_of
-from space import MINI, SPACE
+from space import MINI, SPACE, bundled
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
@@ -19,7 +19,7 @@ from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.generate.replay import shares
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.link.linker import Linking
-from lmkbc.recipe import Recipe, read_recipe
+from lmkbc.recipe import Recipe
 from lmkbc.run.options import Servers
 from lmkbc.run.pipeline import Block, Steps, propose
 from lmkbc.run.run import Run
@@ -205,7 +205,7 @@ def is_replayed(recipe: Recipe) -> bool:
     return any(spec.is_replayed for spec in recipe.generate) and not any(spec.reads_files for spec in recipe.generate)
 
 
-RECIPES = {name: read_recipe(SPACE, name) for name in SPACE.system_names()}
+RECIPES = {name: bundled(name) for name in SPACE.system_names()}
 REPLAYED = {name: one for name, one in RECIPES.items() if is_replayed(one) and not begins_here(one)}
 """Recipes but those that begin with a model of this machine, which answers what no file does."""
 

@@ -17,5 +17,6 @@ def test_gold_names_of_2023_val(linking: Linking) -> None:
     assert linking.gold() >= 0.951
 
 
+@pytest.mark.whole
 def test_search_calls_of_a_cold_run(linking: Linking) -> None:
     assert linking.calls() <= 0.52

@@ -1,5 +1,6 @@
 """The loop over the store: look up, ask the rest, commit."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 from calls import CALL
 
-from lmkbc.models.answers import KeptAnswers, Store
+from lmkbc.models.answers import KeptAnswers, KeptOptions, Scored, Store
 from lmkbc.models.base import Reply
 
 CALLS = [replace(CALL, draw=draw) for draw in range(6)]
@@ -65,3 +66,26 @@ def test_what_was_asked_before_a_stop_is_kept(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         asked_or_kept(store, ask)
     assert Store(tmp_path / "s.sqlite").get(CALLS[0], Reply) == Reply("x")
+
+
+def test_a_list_that_grew_is_asked_for_its_new_options_alone(tmp_path: Path) -> None:
+    store, other = Store(tmp_path / "s.sqlite"), Store(tmp_path / "s.sqlite")
+
+    def listed(*options: str) -> KeptOptions:
+        return KeptOptions(store, [replace(CALL, sampling={"options": [*options]})])
+
+    first = listed("a", "b")
+    assert [[*call.sampling["options"]] for call in first.asked.values()] == [["a", "b"]]
+    assert first.rows() == [None]
+    first.keep({0: Scored({"a": -1.0, "b": None}, prompt_tokens=3)})
+    again = listed("b", "a", "a")
+    assert (again.asked, again.rows()) == ({}, [[-math.inf, -1.0, -1.0]])
+    grown = listed("a", "c", "d")
+    assert [[*call.sampling["options"]] for call in grown.asked.values()] == [["c", "d"]]
+    KeptOptions(other, [replace(CALL, sampling={"options": ["e"]})]).keep({0: Scored({"e": -5.0})})
+    grown.keep({0: Scored({"c": -3.0, "d": -4.0}, prompt_tokens=2)})
+    assert grown.rows() == [[-1.0, -3.0, -4.0]]
+    assert listed("e", "d", "c", "b", "a").rows() == [[-5.0, -4.0, -3.0, -math.inf, -1.0]]
+    assert listed().rows() == [[]]
+    assert [row["prompt_tokens"] for row in store.stats()] == [5]
+    assert KeptOptions(store, [replace(CALL, sampling={"words": ["a"]})]).rows() == [None]  # of a plain prompt

@@ -7,10 +7,9 @@ import pytest
 from command import Command
 from hypothesis import given
 from hypothesis import strategies as st
-from space import SPACE
+from space import SPACE, bundled
 
 from lmkbc.edition import Edition
-from lmkbc.recipe import read_recipe
 from lmkbc.scoring.official import evaluate
 from lmkbc.workspace import Workspace
 
@@ -71,7 +70,7 @@ def test_a_published_figure_names_a_profile_that_there_is() -> None:
     for edition in EDITIONS:
         assert {result.profile for result in edition.published} <= {"", *edition.profiles}
     for name in SPACE.system_names():
-        for place in read_recipe(SPACE, name).published:
+        for place in bundled(name).published:
             edition_name, split, *profile = place.split("/")
             edition = SPACE.edition(edition_name)
             assert split in edition.splits

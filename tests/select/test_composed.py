@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lmkbc.select.composed import agreement
 from lmkbc.select.ranking import Ranking
 from lmkbc.select.registry import build
+from lmkbc.select.selector import PerRelation
 from lmkbc.types import Candidate, CandidateSet, Nil, Query, Source, State
 
 CITY = {"rule": "abstention-threshold", "evidence": "lead", "threshold": 0.5, "inner": {"rule": "top-k", "k": 1}}
@@ -47,6 +49,8 @@ FILTERED = {"rule": "source-filter", "inner": HALF, "sources": ["a", "b"]}
 SURE = {"rule": "abstention-threshold", "threshold": 0.26, "inner": {"rule": "relative", "ratio": 1.0, "best": 0.3}}
 REVERSED = {"rule": "fallback", "first": HALF, "then": SURE}
 BOUNDS = {"rule": "relative", "ratio": 0.5, "best": 0.35}
+COUNTS = {"rule": "expected-counts"}
+WEIGHED = {"rule": "agreement", "inner": COUNTS, "alone": HALF}
 A, B, C = {"x": 0.9, "y": 0.4}, {"x": 0.5, "y": 1.0}, {"y": 0.6, "z": 1.0}
 N, M, L = {"10": 0.4, "20": 0.2, "1000": 0.4}, {"30": 0.5, "50": 0.5}, {"7": 1.0}
 NIL = {"": 1.0}
@@ -80,10 +84,43 @@ NIL = {"": 1.0}
         (REVERSED, {"a": {"x": 0.2, "": 0.2}}, ""),
         (BOUNDS, {"a": {"x": 0.35, "y": 0.2, "z": 0.1}}, "x y"),  # one bound whether to answer, another how much
         (BOUNDS, {"a": {"x": 0.34, "y": 0.33}}, ""),
+        (COUNTS, {"a": {"x": 1.0, "y": 1.0, "z": 0.4}}, "x y"),
+        (COUNTS, {"a": {"x": 0.2, "y": 0.16, "z": 0.01}}, "x y"),  # however low the scores are
+        (COUNTS, {"a": {"x": 0.5, "": 0.5}}, "x"),  # 2 * .5 / (1 + .5) is more than .5
+        (COUNTS, {"a": {"x": 0.3, "": 0.5}}, ""),
+        (COUNTS, {"a": {"x": 1.0}, "b": {"x": 1.0, "y": 1.0}}, "x y"),  # 4/5 and 6/7
+        (COUNTS, {"a": {"x": 1.0, "y": 0.0}}, "x"),
+        (COUNTS, {"a": {"x": 1.0}, "b": {"x": 1.0}, "c": {"": 1.0}}, "x"),
+        (COUNTS, {"a": NIL}, ""),
+        (WEIGHED, {"a": {"x": 0.6, "y": 0.4}}, "x"),
+        (WEIGHED, {"a": {"x": 0.4, "y": 0.3}}, ""),
+        (WEIGHED, {"a": {"x": 0.4, "y": 0.3}, "b": {"x": 0.3, "y": 0.5}}, "y x"),
     ],
 )
 def test_what_rules_over_sources_keep(table: dict[str, Any], sources: dict[str, dict[str, float]], left: str) -> None:
     assert kept(table, **sources) == left.split()
+
+
+def test_sources_weigh_as_the_square_of_how_much_they_agree() -> None:
+    sets = [
+        pooled(a={"x": 1.0}, b={"x": 1.0}, c={"z": 1.0}),
+        pooled(a={"x": 1.0, "y": 0.5}, b={"x": 0.5, "": 1.0}, c={"": 0.5}),  # 1/3, 0 and 1/2
+        pooled(a={"y": 1.0}, c={"z": 0.8}),
+    ]
+    a, b, c = (2 / 3 + 0) / 2, (2 / 3 + 1 / 4) / 2, (0 + 1 / 4) / 2
+    assert agreement(sets) == pytest.approx({"a": a, "b": b, "c": c})
+    assert agreement(reversed(sets)) == agreement(sets)
+    selector = PerRelation(build(WEIGHED))
+    read = selector.read(sets)
+    a, b, c = a * a, b * b, c * c
+    total = a + b + c
+    assert [one.score for one in read[1].candidates] == pytest.approx([(a + b / 2) / total, a / 2 / total])
+    assert read[1].nothing[0].score == pytest.approx((b + c / 2) / total)
+    assert [one.score for one in read[2].candidates] == pytest.approx([a / (a + c), 0.8 * c / (a + c)])
+    assert [[one.text for one in made.objects] for made in selector.select_all(sets)] == [["x"], ["x"], ["y"]]
+    lone = [pooled(a={"y": 0.4, "x": 0.3}), CandidateSet(Query("s", "r"), draws=(State.MISSING,))]
+    assert selector.read(lone) == lone
+    assert [(made.objects, made.failed) for made in selector.select_all(lone)] == [((), False), ((), True)]
 
 
 @pytest.mark.parametrize(("ties", "left"), [("pool", "x"), ("draw", "y")])

@@ -64,6 +64,14 @@ def test_a_relation_without_rows_does_not_move_the_shared_family() -> None:
     assert shared_family([clear]) == shared_family([clear, empty]) == "relative"
 
 
+def test_relations_share_the_family_that_is_best_over_all_of_them() -> None:
+    few, many = np.array([0.9, 0.1]), np.array([0.5, 0.52, 0.48])
+    one = Compared({"cutoff": few, "relative": few[::-1], "sticky": few - 0.02})
+    other = Compared({"cutoff": many, "relative": many, "sticky": many + 0.03})
+    assert shared_family([one]) == shared_family([one, Compared({**other.held_out, "sticky": many})]) == "cutoff"
+    assert shared_family([one, other]) == "sticky"  # by less than a standard error
+
+
 def test_each_rule_is_looked_at_before_any_is_tuned() -> None:
     with pytest.raises(InputError, match="'nonsense' cannot be tuned"):
         check_rules([Relative.name, "cutoff", "nonsense"])

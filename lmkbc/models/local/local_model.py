@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from lmkbc.errors import counted
-from lmkbc.models.answers import KeptAnswers, Store
+from lmkbc.models.answers import KeptAnswers, KeptOptions, Scored, Store
 from lmkbc.models.base import (
     LOCAL_EXTRAS,
     LOOP,
@@ -111,21 +111,21 @@ class LocalModel:
     def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[list[float]]:
         """Return the log-probability of each of its options as the continuation of each prompt; -inf if unknown."""
         calls = self.option_calls(prompts, options)
-        answers = KeptAnswers(self.store, calls)
-        missing = answers.missing
+        answers = KeptOptions(self.store, calls)
+        missing = list(answers.asked)
         with self.model.usage.added(self.notes.usage):
             for places in (missing[start : start + PORTION] for start in range(0, len(missing), PORTION)):
-                some = [calls[place] for place in places]
-                rows = self.model.log_probabilities([call.prompt for call in some], list(map(_options, some)))
-                finite = [[p if math.isfinite(p) else None for p in row] for row in rows]  # JSON has no infinity
-                scores = [row if any(p is not None for p in row) else None for row in finite]
-                self.notes.received(answers.keep(dict(zip(places, scores, strict=True))))
-            for tokens in self.model.encode([calls[place].prompt for place in answers.stored]):
+                asked = [answers.asked[place] for place in places]
+                texts = list(map(_options, asked))
+                logs = self.model.log_probabilities([call.prompt for call in asked], texts)
+                new = {place: _scored(text, row) for place, text, row in zip(places, texts, logs, strict=True)}
+                kept = {place: scored for place, scored in new.items() if {*scored.scores.values()} != {None}}
+                answers.keep(kept)
+                self.notes.received(kept.values())
+            stored = [calls[place].prompt for place in answers.stored if place not in answers.asked]
+            for tokens in self.model.encode(stored):
                 self.model.usage.replayed(len(tokens))
-        rows = [
-            [-math.inf if p is None else p for p in row or [None] * len(choices)]
-            for row, choices in zip(answers.found, options, strict=True)
-        ]
+        rows = [row or [-math.inf] * len(choices) for row, choices in zip(answers.rows(), options, strict=True)]
         ranked = [row for row, prompt in zip(rows, prompts, strict=True) if prompt.form != "plain"]
         if lost := sum(bool(row) and max(row) == -math.inf for row in ranked):
             self.notes.remark(
@@ -254,6 +254,11 @@ class LocalModel:
 
 def _options(call: Call) -> list[str]:
     return list(call.sampling.get("words") or call.sampling.get("options") or ())
+
+
+def _scored(options: Sequence[str], logs: Sequence[float]) -> Scored:
+    finite = [log if math.isfinite(log) else None for log in logs]  # JSON has no infinity
+    return Scored(dict(zip(options, finite, strict=True)))
 
 
 def _reply(draw: Completion) -> Reply | None:

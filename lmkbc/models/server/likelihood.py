@@ -12,12 +12,11 @@ import asyncio
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from lmkbc.http import CallError
-from lmkbc.models.answers import KeptAnswers, Store
+from lmkbc.models.answers import KeptOptions, Scored, Store
 from lmkbc.models.base import Call, Size
 from lmkbc.models.local.prefixes import Option, Tokens, common, with_options
 from lmkbc.models.server.address import Server
@@ -42,7 +41,8 @@ SURE = 1.01
 GREEDY = {"max_tokens": 1, "temperature": 0}
 
 
-class _OptionLikelihoods(msgspec.Struct, omit_defaults=True):
+@dataclass(slots=True)
+class _Row:
     """Scores of a prompt: each option's log-probability, None if unknown.
 
     prompt_tokens, completion_tokens: of all requests for them, as the server counts.
@@ -89,9 +89,9 @@ class _Echo:
     async def prepare(self, session: Session, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> None:
         """Do nothing; no preparation is needed."""
 
-    async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> _OptionLikelihoods:
+    async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> _Row:
         """Return the scores of the options. The report on the prompt alone shows where its tokens end."""
-        row = _OptionLikelihoods([])
+        row = _Row([])
         start = [token for token, _ in _given(row.count(await session.token_report(_echo(session, prompt))))]
         for option in options:
             whole = _given(row.count(await session.token_report(_echo(session, prompt + option))))
@@ -155,9 +155,9 @@ class _Walk:
         self._options = {(prompt, tuple(row)): one for prompt, row, one in zip(prompts, options, found, strict=True)}
         self._free = asyncio.Semaphore(max(self._slots, 1))  # belongs to the current event loop
 
-    async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> _OptionLikelihoods:
+    async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> _Row:
         """Return the scores of the options, from the tree of tokens of a prompt."""
-        row = _OptionLikelihoods([])
+        row = _Row([])
         paths = self._options[prompt, tuple(options)]
         wanted: defaultdict[Tokens, set[int]] = defaultdict(set)
         for whole, first in paths:
@@ -174,7 +174,7 @@ class _Walk:
         return row
 
     async def _reported(
-        self, session: Session, row: _OptionLikelihoods, place: Tokens, wanted: Collection[int]
+        self, session: Session, row: _Row, place: Tokens, wanted: Collection[int]
     ) -> Mapping[int, float]:
         """Return log-probabilities of tokens at a position: likely tokens in one request, others one by one."""
         found: dict[int, float] = {}
@@ -235,24 +235,22 @@ class OptionScorer:
         that the server does not report is -inf.
         """
         distinct = {call.key: call for call in calls}
-        answers = KeptAnswers(self._store, list(distinct.values()), _OptionLikelihoods)
+        answers = KeptOptions(self._store, list(distinct.values()))
         for scored in answers.stored.values():
             self._used(scored, from_store=1)
-        if answers.missing:
-            self._ask(list(distinct.values()), answers)
-        rows = [scored and [-math.inf if log is None else log for log in scored.logs] for scored in answers.found]
-        by_key = dict(zip(distinct, rows, strict=True))
+        if answers.asked:
+            self._ask(answers)
+        by_key = dict(zip(distinct, answers.rows(), strict=True))
         return [by_key[call.key] for call in calls]
 
-    def _used(self, scored: _OptionLikelihoods, from_store: int = 0) -> None:
+    def _used(self, scored: Scored, from_store: int = 0) -> None:
         self._notes.used(
             prompt_tokens=scored.prompt_tokens, completion_tokens=scored.completion_tokens, from_store=from_store
         )
 
-    def _ask(self, calls: Sequence[Call], answers: KeptAnswers) -> None:
+    def _ask(self, answers: KeptOptions) -> None:
         """Ask for missing scores, and keep each as soon as it arrives."""
-        places = answers.missing
-        missing = [calls[place] for place in places]
+        missing = list(answers.asked.values())
         session = self._open_session()
         session.stopped = session.stopped or self._stopped
         texts: dict[str, str] = {}
@@ -271,23 +269,25 @@ class OptionScorer:
                     session.failed(error)
                     session.stopped = session.stopped or str(error)
 
-        async def ask(place: int) -> tuple[int, _OptionLikelihoods | None]:
+        async def ask(place: int) -> tuple[int, Scored | None]:
             if session.stopped is None and self._way is not None:
                 try:
-                    call = calls[place]
-                    scored = await self._way.scores(session, texts[call.key], _options(call))
-                    if all(log is None for log in scored.logs):
+                    call = answers.asked[place]
+                    row = await self._way.scores(session, texts[call.key], _options(call))
+                    if all(log is None for log in row.logs):
                         raise CallError("the server returns no score of any option", transient=False)
-                    return place, scored
+                    scores = dict(zip(call.sampling["options"], row.logs, strict=True))
+                    return place, Scored(scores, row.prompt_tokens, row.completion_tokens)
                 except CallError as error:
                     session.failed(error)
             return place, None
 
         try:
-            for place, scored in session.answers(places, ask, before):
+            for place, scored in session.answers(list(answers.asked), ask, before):
                 if scored is not None:
                     found += 1
-                    self._used(answers.keep({place: scored})[place])
+                    answers.keep({place: scored})
+                    self._used(scored)
         finally:
             self._stopped = session.stopped
         if session.too_long:

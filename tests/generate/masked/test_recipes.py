@@ -6,20 +6,15 @@ from pathlib import Path
 
 import pytest
 from command import Command
-from space import SPACE
+from space import SPACE, bundled
 from tiny_masked import save
 
 from lmkbc.link.index_sources import build_index
 from lmkbc.models.masked.backbone import load
 from lmkbc.models.masked.soft_prompts import FILE, SoftPrompt, to_bytes
-from lmkbc.recipe import read_recipe
 
 WORDS = "state province department city region dead alive yes no Yes No died Germany France Spain Oslo Rome".split()
-MASKED = [
-    name
-    for name in SPACE.system_names()
-    if any(spec.component == "masked" for spec in read_recipe(SPACE, name).generate)
-]
+MASKED = [name for name in SPACE.system_names() if any(spec.component == "masked" for spec in bundled(name).generate)]
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +36,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Sequence[str]:
 
 def predicted(command: Command, given: Sequence[str], system: str, *options: str) -> int:
     """Run the command, and count the rows of the submission that it wrote."""
-    reads = any(spec.reads_files for spec in read_recipe(SPACE, system).generate)  # else they would be answers
+    reads = any(spec.reads_files for spec in bundled(system).generate)  # else they would be answers
     arguments = ["predict", "--system", system, *(given if reads else given[:-2]), "--out", "run", *options]
     command.done(*arguments)
     with zipfile.ZipFile("run/predictions.zip") as submission:
@@ -59,7 +54,7 @@ def test_every_masked_recipe_makes_one_of_the_edition_it_was_made_for(
     command: Command, system: str, given: Sequence[str], tmp_path: Path, data_dir: Path
 ) -> None:
     """Two subjects of each relation, so that every table that names one is read."""
-    edition = SPACE.edition(next(iter(read_recipe(SPACE, system).published)).partition("/")[0])
+    edition = SPACE.edition(next(iter(bundled(system).published)).partition("/")[0])
     data = tmp_path / "data" / edition.folder
     data.mkdir(parents=True)
     for name in ("train", "test"):

@@ -81,7 +81,10 @@ def readable(kb: Path) -> bool:
 
 
 @pytest.mark.kill
-@pytest.mark.parametrize(("again", "step"), [("", 4), ("failed", 9)])
+@pytest.mark.parametrize(
+    ("again", "step"),
+    [("", 21), ("failed", 21), *(pytest.param(*case, marks=pytest.mark.whole) for case in (("", 4), ("failed", 9)))],
+)
 def test_killed_at_any_moment_it_goes_on_and_ends_alike(
     whole: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: str, step: int
 ) -> None:
@@ -90,7 +93,7 @@ def test_killed_at_any_moment_it_goes_on_and_ends_alike(
     def first(query: Query) -> CandidateSet:
         return failed(query) if query.subject == "Benin" else neighbours(query)
 
-    for moment in range(0, 300, step):
+    for moment in range(9 % step, 300, step):
         folder = tmp_path / f"{moment}"
         folder.mkdir()
         base = Base(folder, NAMES)

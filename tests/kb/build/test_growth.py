@@ -75,7 +75,7 @@ WORLDS = st.dictionaries(
 UNLINKED = st.frozensets(st.integers(2, 9))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(WORLDS, UNLINKED, st.one_of(st.none(), st.integers(1, 9)))
 def test_every_query_that_can_be_reached_is_asked_once_and_it_ends(
     tmp_path_factory: pytest.TempPathFactory, world: World, unlinked: frozenset[int], size: int | None
@@ -197,7 +197,7 @@ class Backwards:
             yield part, Tables.decoded(made.encoded())
 
 
-LONG: World = {n: ((2 * n, 0.9), (2 * n + 1, 0.4)) for n in range(1, 16)}
+LONG: World = {n: ((2 * n, 0.9), (2 * n + 1, 0.4)) for n in range(1, 8)}
 
 
 @pytest.mark.parametrize("by_value", [None, {"size": 8}])

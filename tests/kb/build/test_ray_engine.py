@@ -28,7 +28,6 @@ from lmkbc.run.run import Run
 from lmkbc.types import Query
 from tests.opened import recipe_of
 
-pytest.importorskip("ray.data", reason="Ray is not installed: install lmkbc[scale]")
 pytestmark = [
     pytest.mark.ray,
     pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),  # of itself
@@ -51,6 +50,13 @@ threshold = 0.5
 """
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _asked_for(request: pytest.FixtureRequest) -> None:
+    if "ray" not in request.config.option.markexpr:
+        pytest.skip("Ray keeps it waiting for minutes: 'pytest -m ray', as in 'make attack', runs it")
+    pytest.importorskip("ray.data", reason="Ray is not installed: install lmkbc[scale]")
+
+
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
     with nodes(tmp_path_factory.mktemp("cache")) as made:
@@ -60,15 +66,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
 @pytest.fixture(autouse=True)
 def _token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 64)
-
-
-@pytest.fixture
-def _asked_for(request: pytest.FixtureRequest) -> None:
-    if "ray" not in request.config.option.markexpr:
-        pytest.skip("Ray keeps it waiting for a minute: 'pytest -m ray', as in 'make attack', runs it")
-
-
-at_length = pytest.mark.usefixtures("_asked_for")
 
 
 @pytest.fixture
@@ -129,7 +126,6 @@ def test_killed_workers_and_drivers_lose_nothing_and_ask_nothing_twice(
         assert total <= server.served - total <= total + deaths * IN_FLIGHT
 
 
-@at_length
 def test_workers_share_a_store_on_another_machine(
     cluster: Nodes, asked: Sequence[str], tmp_path: Path, postgres: Server
 ) -> None:
@@ -152,7 +148,6 @@ def work(*tables: dict[str, object]) -> Work:
     return Work(run, recipe, Maker(recipe.select, run.relations, "0" * 16))
 
 
-@at_length
 def test_a_block_that_kills_workers_twice_is_missing_and_selection_runs_apart(cluster: Nodes) -> None:
     from lmkbc.kb.build.ray_engine import connected
 

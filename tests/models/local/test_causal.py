@@ -195,9 +195,9 @@ def test_where_nothing_is_shared_a_line_says_so(caplog: pytest.LogCaptureFixture
 
 @pytest.mark.parametrize("how", [{}, {"repetition_penalty": 1.15}], ids=["plain", "penalty"])
 def test_greedy_answers_are_those_of_one_full_prompt_at_a_time(asked: CausalModel, how: dict[str, float]) -> None:
-    expected = [[plainly(asked.model, prompt, 24, **how)] for prompt in PROMPTS]
-    assert answers(asked, PROMPTS, max_tokens=24, **how) == expected
-    assert len(set(map(tuple, expected))) > 3  # the comparison means something
+    expected = [[plainly(asked.model, prompt, 14, **how)] for prompt in PROMPTS]
+    assert answers(asked, PROMPTS, max_tokens=14, **how) == expected
+    assert len(set(map(tuple, expected))) > 2  # the comparison means something
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
@@ -233,25 +233,26 @@ def test_prompts_that_begin_differently_are_decoded_together(
 
 
 def test_a_stop_string_ends_each_answer_and_the_others_go_on(asked: CausalModel) -> None:
-    full = [plainly(asked.model, prompt, 24) for prompt in PROMPTS]
+    full = [plainly(asked.model, prompt, 14) for prompt in PROMPTS]
     stop = full[0][5:7]
-    found = dict(asked.complete(PROMPTS, Decoding(max_tokens=24, stops=(stop, "\n"))))
+    found = dict(asked.complete(PROMPTS, Decoding(max_tokens=14, stops=(stop, "\n"))))
     for place, text in enumerate(full):
         (draw,) = found[place]
         cut = min((at for end in (stop, "\n") if (at := text.find(end)) >= 0), default=None)
         assert draw.text == text[:cut]
-        assert draw.finished == (cut is not None or len(TOKENIZER(text)["input_ids"]) < 24)
+        assert draw.finished == (cut is not None or len(TOKENIZER(text)["input_ids"]) < 14)
 
 
 def test_draws_are_the_same_whatever_the_batch(asked: CausalModel, monkeypatch: pytest.MonkeyPatch) -> None:
     how = {"max_tokens": 6, "draws": 3, "temperature": 0.9, "top_p": 0.95, "top_k": 50, "seed": 4}
-    together = answers(asked, PROMPTS, **how)
-    alone = [answers(asked, [prompt], **how)[0] for prompt in PROMPTS]
+    some = PROMPTS[-1:] + PROMPTS[4:]
+    together = answers(asked, some, **how)
+    alone = [answers(asked, [prompt], **how)[0] for prompt in some]
     assert together == alone
     assert together[0] == together[-1]  # the same prompt, the same draws
     monkeypatch.setattr(asked, "_room", Room(3, 100), raising=False)  # not computed where rows have one length
-    assert answers(asked, PROMPTS[::-1], **how)[::-1] == together
-    assert answers(asked, PROMPTS, **{**how, "seed": 5}) != together
+    assert answers(asked, some[::-1], **how)[::-1] == together
+    assert answers(asked, some, **{**how, "seed": 5}) != together
     assert all(len(set(draws)) > 1 for draws in together)
 
 
