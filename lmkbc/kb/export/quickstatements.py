@@ -44,7 +44,7 @@ _TRIPLE = re.compile(
 )
 
 
-class AllBut(set[Triple]):
+class _AllBut(set[Triple]):
     """All statements but these: what an audit marks as new is not known, and everything else counts as known."""
 
     def __contains__(self, triple: object) -> bool:
@@ -65,7 +65,7 @@ def read_known(path: Path, properties: Mapping[str, About]) -> Container[Triple]
             number = known_number(decimal(value) or value, None, about)[0] if about.kind == "number" else None
             values = known_dates(value) if about.kind == "date" else (number or value,)
             triples.update((subject, name, known) for known in values)
-    return AllBut(triples) if is_marked else triples
+    return _AllBut(triples) if is_marked else triples
 
 
 def _new(path: Path) -> Iterator[Triple]:
