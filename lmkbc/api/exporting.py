@@ -102,7 +102,10 @@ def export(
     ] = None,
     known: Annotated[
         Path | str | None,
-        Meta(description="Facts that Wikidata has: a table of subject, property, object, or truthy N-Triples."),
+        Meta(
+            description="Facts that Wikidata has: a table of subject, property, object, truthy N-Triples, or what "
+            "'lmkbc audit --known ... --out' wrote."
+        ),
     ] = None,
     batch: Annotated[int, Meta(ge=1, description="Statements per file of quickstatements.")] = BATCH,
     workspace: WorkspaceDir = None,
@@ -160,7 +163,10 @@ def _write_review(
 ) -> int:
     """Write files for review, and return their number."""
     if known is None:
-        lacks = "quickstatements writes only facts that Wikidata lacks: give those that it has with --known FILE"
+        lacks = (
+            "quickstatements writes only facts that Wikidata lacks: give those that it has with --known FILE, or the "
+            "file that 'lmkbc audit DIR --known wikidata --out FILE' wrote"
+        )
         raise OptionError("format", lacks)
     check_directory(out)
     if out.is_dir() and any(out.iterdir()):

@@ -104,7 +104,11 @@ def _kind(given: str) -> tuple[str, Kind]:
 def new_relations(
     properties: Annotated[
         str | Sequence[str],
-        Meta(description="Properties of Wikidata, as in P36.", extra={"argument": True, "metavar": "PID"}),
+        Meta(
+            description="Properties of Wikidata, as in P36, or relations of your own with their kinds, as in "
+            "supplier:entity.",
+            extra={"argument": True, "metavar": "PID"},
+        ),
     ],
     *,
     of: Annotated[
@@ -128,14 +132,19 @@ def new_relations(
 ) -> list[Path]:
     """Write a relation module for each property of Wikidata, and return their paths. No file is replaced.
 
+    With NAME:KIND in place of properties, the modules are of relations of one's own, and nothing is asked.
+
     InputError for a property that is unknown or cannot be asked for, and for a name that a relation of the workspace
     has; then nothing is written.
     """
     from lmkbc.domain import modules
+    from lmkbc.domain.properties import check_ids
     from lmkbc.link.wikidata import API_URL, Client
 
-    if of and offline and dump is None:
-        raise OptionError("of", "has no effect on skeletons: leave out offline, or give a dump")
+    given = names_of(properties)
+    own_kinds = any(":" in one for one in given)
+    if of and (own_kinds or (offline and dump is None)):
+        raise OptionError("of", "has no effect on skeletons: leave out offline, or give a property and a dump")
     root = placed(workspace) or Workspace().root
     if root is None:
         raise InputError("there is no workspace here: make one with 'lmkbc init NAME', or name one with --workspace")
@@ -143,10 +152,11 @@ def new_relations(
     check_directory(folder)
     own = Workspace(root).own_relations.values() if folder.is_dir() else ()
     taken = [name for relation in own for name in relation.spellings()]
+    if own_kinds:
+        return modules.own_relations(dict(map(_kind, given)), folder, taken=taken)
+    check_ids(given)
     client = None if offline or dump is not None else Client(contact, api_url or API_URL)
-    return modules.new_relations(
-        names_of(properties), folder, client=client, dump=placed(dump), subject_class=of or "", taken=taken
-    )
+    return modules.new_relations(given, folder, client=client, dump=placed(dump), subject_class=of or "", taken=taken)
 
 
 @keywords

@@ -65,5 +65,6 @@ def _show(base: KnowledgeBase, seconds: float) -> None:
     elif base.failed:
         raise LmkbcError(
             f"{base.failed} of {counts['queries']} queries failed, which is no empty answer: {where / 'missing'} "
-            "lists them; run the command again to ask them again"
+            "lists them with reasons; the same command asks failed calls again; a reply that cannot be read (unparsed, "
+            "truncated) stays: change the prompt, sampling.max_tokens or the model, in a new directory"
         )

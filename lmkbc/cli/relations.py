@@ -68,8 +68,9 @@ def new(**given: Any) -> None:
     """Write a relation module for each property of Wikidata. Read and mend it. No file is replaced."""
     paths = new_relations(**given)
     here = "" if given["workspace"] is None else f" --workspace {given['workspace']}"
-    todo = "fill them in" if given["offline"] and given["dump"] is None else "read and mend them"
-    note(f"wrote {', '.join(map(str, paths))}: {todo}, then make labelled data with 'lmkbc data make{here}'")
+    skeleton = ":" in given["properties"][0] or (given["offline"] and given["dump"] is None)
+    todo = "fill them in" if skeleton else f"read and mend them, then make labelled data with 'lmkbc data make{here}'"
+    note(f"wrote {', '.join(map(str, paths))}: {todo}")
 
 
 def _distinct(space: Workspace) -> list[Relation]:

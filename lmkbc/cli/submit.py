@@ -32,6 +32,8 @@ def submit(
     """Check a predictions file and zip it for CodaLab or Codabench. Each query of the split must occur once."""
     if predictions.is_dir():
         predictions /= submission.PREDICTIONS
+    if edition is None and (manifest := predictions.with_name(submission.MANIFEST)).is_file():
+        edition = submission.read_manifest(manifest).get("edition")
     target = out or predictions.with_name(predictions.name.removesuffix(".gz").removesuffix(".jsonl") + ".zip")
     check_file(target, predictions)
     check_replaced(target, submission.is_archive, "zip that this command wrote")

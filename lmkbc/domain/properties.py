@@ -160,7 +160,7 @@ def check_ids(ids: Sequence[str]) -> list[str]:
     names = [text.strip().upper() for text in ids]
     for text, name in zip(ids, names, strict=True):
         if not re.fullmatch(PID, name):
-            raise InputError(f"{text[:40]!r} is no property of Wikidata: name one like P36")
+            raise InputError(f"{text[:40]!r} is no property of Wikidata: name one like P36, or NAME:KIND of your own")
         if names.count(name) > 1:
             raise InputError(f"{name} is named twice: a property gives one relation")
     return names

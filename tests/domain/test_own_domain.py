@@ -217,6 +217,7 @@ def test_one_of_the_relations_in_a_folder_of_its_own(command: Command, world: Wi
     Path("lmkbc.toml").touch()
     paths = lmkbc.new_relations("P287", of="Q9143", api_url=world.api)
     lmkbc.new_relations("P571", offline=True)
+    assert [path.name for path in lmkbc.new_relations("supplier:entity")] == ["supplier.py"]
     assert paths == [Path.cwd() / "relations" / "designed_by.py"]
     told = command.fails("data", "make", "--endpoint", world.sparql)
     assert "relation p571 has no class of subjects" in told
@@ -236,6 +237,9 @@ def test_wrong_input_is_one_sentence_and_nothing_is_written(
         (new.fails("P287", "--of", "Q777"), "no class Q777"),
         (new.fails("P287", "--of", "Q9143", "--offline"), "--of has no effect on skeletons"),
         (new.fails("P287", "--dump", "absent.json"), "absent.json does not exist"),
+        (new.fails("supplier"), "name one like P36, or NAME:KIND of your own"),
+        (new.fails("supplier:entity", "--of", "Q9143"), "--of has no effect on skeletons"),
+        (new.fails("supplier:thing"), "the kind of supplier is 'thing'"),
         (command.fails("data", "make"), "no relation is named"),
         (command.fails("data", "make", "spouze"), "unknown relation 'spouze'"),
         (command.fails("data", "make", "--workspace", "absent"), "absent is not a directory"),

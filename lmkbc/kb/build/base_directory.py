@@ -243,7 +243,7 @@ class Directory:
     def _sound_shards(self, run: str, report: Report) -> list[Shard]:
         """Return the undamaged shards below `unfinished/`, and remove the files of others."""
         files, sound = self._shards(), list[Shard]()
-        for path in tracked(files, "check (shards)", report):
+        for path in tracked(files, "check (shards)", report) if files else ():
             if (stored := _stored(path)) is None or stored.run != run:
                 path.unlink()
             else:

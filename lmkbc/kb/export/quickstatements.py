@@ -12,7 +12,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
@@ -36,7 +36,7 @@ REVIEW = (
 )
 _HISTORICAL = re.compile(r"^-(\d{4,6})(?=-\d\d-\d\dT)")
 """Year before Christ of a time in RDF. Wikidata's other formats have no year 0, so that it is a year further back."""
-Known = set[tuple[str, str, str]]
+Triple = tuple[str, str, str]
 """Subject, property, and the object: a QID, a number in plain digits in the unit of the facts, a date, or a text."""
 _TRIPLE = re.compile(
     rf"\s*<http://www\.wikidata\.org/entity/({QID})>\s*<http://www\.wikidata\.org/prop/direct/(P[1-9][0-9]*)>\s*"
@@ -44,21 +44,39 @@ _TRIPLE = re.compile(
 )
 
 
-def read_known(path: Path, properties: Mapping[str, About]) -> Known:
+class _AllBut(set[Triple]):
+    """All statements but these: what an audit marks as new is not known, and everything else counts as known."""
+
+    def __contains__(self, triple: object) -> bool:
+        return not super().__contains__(triple)
+
+
+def read_known(path: Path, properties: Mapping[str, About]) -> Container[Triple]:
     """Read the known statements of some properties: rows of subject, property, object, or truthy N-Triples.
 
-    They are held in memory, about 250 bytes each.
+    The table of an audit gives all statements but those that it marks as new. They are held in memory, about 250 bytes
+    each.
     """
-    triples: Known = set()
-    for subject, name, value in statements(path):
+    triples: set[Triple] = set()
+    with reader.stream(path) as file:
+        is_marked = file.read(5) == b"mark,"  # the first column of the table that an audit writes
+    for subject, name, value in _new(path) if is_marked else statements(path):
         if (about := properties.get(name)) is not None:
             number = known_number(decimal(value) or value, None, about)[0] if about.kind == "number" else None
             values = known_dates(value) if about.kind == "date" else (number or value,)
             triples.update((subject, name, known) for known in values)
-    return triples
+    return _AllBut(triples) if is_marked else triples
 
 
-def statements(path: Path) -> Iterator[tuple[str, str, str]]:
+def _new(path: Path) -> Iterator[Triple]:
+    """Yield the facts that an audit marks as new. Facts without a QID are no statements, whatever their mark."""
+    for row in InputTable(path, "mark subject_id property object_id literal object".split(), 6, ends=True).rows():
+        mark, subject, name, *objects = (cell or "" for cell in row.values)
+        if mark == "new":
+            yield subject, name, next(filter(None, objects), "")
+
+
+def statements(path: Path) -> Iterator[Triple]:
     """Yield subject, property and object of a file. InputError for none: then every fact would count as new."""
     rows = iter(_triples(path) if _is_triples(path) else _rows(path))
     if (first := next(rows, None)) is None:
@@ -71,7 +89,7 @@ def _is_triples(path: Path) -> bool:
         return file.read(1 << 12).lstrip()[:1] in (b"<", b"#")
 
 
-def _triples(path: Path) -> Iterator[tuple[str, str, str]]:
+def _triples(path: Path) -> Iterator[Triple]:
     raw = b""
     with reader.stream(path) as file:
         for raw in file:
@@ -82,7 +100,7 @@ def _triples(path: Path) -> Iterator[tuple[str, str, str]]:
         raise InputError(f"{path} ends in the middle of a line, so it was cut off: get it whole")
 
 
-def _rows(path: Path) -> Iterator[tuple[str, str, str]]:
+def _rows(path: Path) -> Iterator[Triple]:
     for row in InputTable(path, ("subject", "property", "object"), 3, ends=True).rows():
         subject, name, value = (cell or "" for cell in row.values)
         qid, name = as_qid(subject), name.strip().rpartition("/")[2]
@@ -101,7 +119,7 @@ class Proposal(NamedTuple):
     qualifier: tuple[str, str] | tuple[()] = ()
 
 
-def proposal(fact: FactRow, known: Known) -> Proposal:
+def proposal(fact: FactRow, known: Container[Triple]) -> Proposal:
     """Return an unknown fact about an item whose object is an item, a number or a date, or a text without quotes.
 
     LeftOutError for other facts.
@@ -115,7 +133,7 @@ def proposal(fact: FactRow, known: Known) -> Proposal:
     if fact.subject_id is None or value is None:
         raise LeftOutError(f"no QID of the {'object' if fact.subject_id else 'subject'}")
     if (fact.subject_id, fact.about.property, value) in known:
-        raise LeftOutError("known already")
+        raise LeftOutError("known already, or not new in the audit")
     written = timestamp(date) if date else f'"{text}"' if fact.about.kind in TEXTS else value
     if number:
         written = number[0] + (f"U{number[1][1:]}" if number[1] else "")

@@ -15,6 +15,7 @@ from wikidata_readers import comma_separated, items, proposals, version_1
 
 from lmkbc.answer.dates import PartialDate, Precision, read_date
 from lmkbc.kb.audit.known import Mark, read
+from lmkbc.kb.audit.precision import COLUMNS
 from lmkbc.kb.build.knowledge import About, FactRow
 from lmkbc.kb.export.date_values import EDTF, lexical, moment, time_value, timestamp
 from lmkbc.kb.export.left_out import ExportTally, LeftOutError
@@ -190,6 +191,14 @@ def test_known_texts_are_compared_as_texts(tmp_path: Path) -> None:
     about = {"P571": About("P571", "identifier")}
     known = read_known(tmp_path / "known.csv", about)
     assert [len([*proposals([fact("identifier", text)], known)]) for text in ("007", "7")] == [0, 1]
+    header = ",".join(COLUMNS)
+    blank = dict.fromkeys(COLUMNS, "") | {"subject_id": "Q1", "property": "P571"}
+    for marks, proposed in (("known", "new"), [0, 1]), (("new", "not covered"), [1, 0]), (("known", "known"), [0, 0]):
+        rows = [blank | {"mark": mark, "object": text} for mark, text in zip(marks, ("007", "7"), strict=True)]
+        (tmp_path / "m.csv").write_text("\n".join([header, *(",".join(row.values()) for row in rows)]) + "\n")
+        marked = read_known(tmp_path / "m.csv", about)
+        assert [len([*proposals([fact("identifier", text)], marked)]) for text in ("007", "7")] == proposed
+        assert not [*proposals([fact("identifier", "8")], marked)], "the audit was of another base"
     found = read([tmp_path / "known.csv"], about, frozenset({"Q1"}))
     assert [found.marked(fact("identifier", text)).mark for text in ("007", "7")] == [
         Mark.KNOWN,
