@@ -30,6 +30,7 @@ from lmkbc.progress import silent
 from lmkbc.run.pipeline import Block
 from lmkbc.run.run import Run
 from lmkbc.types import Candidate, CandidateSet, Query, Source, State
+from lmkbc.workspace import Workspace
 from tests.opened import CUTOFF, recipe_of
 
 SOURCE = (Source("model"),)
@@ -60,12 +61,18 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 
 class Base:
-    """A build of some subjects by a stub. asked: the queries that the stub was asked, in order."""
+    """A build of some subjects by a stub. asked: the queries that the stub was asked, in order.
 
-    def __init__(self, folder: Path, names: Sequence[str], edition: str = "mini", shard: int = 4) -> None:
+    data: directory of an official edition.
+    """
+
+    def __init__(
+        self, folder: Path, names: Sequence[str], edition: str = "mini", shard: int = 4, data: Path | None = None
+    ) -> None:
         self.file, self.out, self.shard = folder / "subjects.csv", folder / "kb", shard
         self.file.write_text("name,id\n" + "".join(f"{name},Q{n}\n" for n, name in enumerate(names, start=1)))
-        self.run = Run(workspace=SPACE, edition=SPACE.edition(edition), offline=True)
+        space = Workspace(data=data) if data else SPACE
+        self.run = Run(workspace=space, edition=space.edition(edition), offline=True)
         self.asked: list[Query] = []
         self.select: Mapping[str, Any] = CUTOFF
         self.writes: Callable[[Query], str] | None = None  # what the model writes about a query

@@ -167,9 +167,11 @@ def test_a_level_is_described_and_rows_of_subjects_go_on(tmp_path: Path, monkeyp
     assert facts.select("subject_row", "subject").rows() == [(0, "Land 1")] * 2 + [(1, "Land 2")] * 2
 
 
-def test_relations_vote_for_what_a_new_subject_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relations_vote_for_what_a_new_subject_is_asked(
+    tmp_path: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The first relation that names it calls it a country; the surer one calls it a river, by another spelling."""
-    base = Base(tmp_path, ["Land 1"], "2023")
+    base = Base(tmp_path, ["Land 1"], "2023", data=data_dir)
     named = {BORDERS: ("Elbe", "Q50", 0.6), "CityLocatedAtRiver": ("ELBE", None, 0.9)}
 
     def answer(query: Query) -> CandidateSet:

@@ -56,8 +56,8 @@ def answer(query: Query) -> CandidateSet:
 
 
 @pytest.fixture
-def base(tmp_path: Path) -> Base:
-    made = Base(tmp_path, [], "2023", shard=2)
+def base(tmp_path: Path, data_dir: Path) -> Base:
+    made = Base(tmp_path, [], "2023", 2, data_dir)
     made.file.write_text(SUBJECTS)
     return made
 
