@@ -303,14 +303,15 @@ def _read_classes(path: Path) -> dict[str, EntityClass]:
 
 def _load_all(folder: Path, attribute: str, kind: type[Plugin]) -> list[tuple[Path, Plugin]]:
     paths = sorted(path for path in folder.glob("*.py") if path.name != "__init__.py")
+    found = [(path, path.stat() if path.exists() else None) for path in paths]
     return [
-        (path, _load(path, path.exists() and path.stat().st_mtime_ns + path.stat().st_size, attribute, kind))  # type: ignore[arg-type]
-        for path in paths
+        (path, _load(path, state and (state.st_mtime_ns, state.st_size), attribute, kind))  # type: ignore[arg-type]
+        for path, state in found
     ]
 
 
 @lru_cache(maxsize=1024)
-def _load(path: Path, _version: int, attribute: str, kind: type[Plugin]) -> Plugin:
+def _load(path: Path, _state: tuple[int, int] | None, attribute: str, kind: type[Plugin]) -> Plugin:
     """Return what a module defines. A module is read and checked once, until its file changes."""
     spec = importlib.util.spec_from_file_location(f"lmkbc_workspace.{path.parent.name}.{path.stem}", path)
     if spec is None or spec.loader is None:

@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from eval.bench import parsed, parser_of, timed
+from eval.bench.causal import word_tokenizer
 from eval.bench.figures import Table
 from lmkbc.models.hardware import device_of, multiplies_bf16
 from lmkbc.models.local.decode import Decoding
@@ -109,16 +109,13 @@ def took(device: torch.device, work: Callable[[], object]) -> float:
 
 def random_model(kind: str, sizes: Sequence[int], device: torch.device, dtype: torch.dtype) -> CausalModel:
     """Return a model of a shape with random weights, whose answers never end. A word is a token."""
-    words = {f"w{number}": number for number in range(sizes[-1])}
-    raw = Tokenizer(models.WordLevel(words, unk_token="w0"))
-    raw.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     shape = dict(zip(SIZES, sizes, strict=True)) | {"tie_word_embeddings": True, "max_position_embeddings": 8192}
     config = AutoConfig.for_model(kind, **shape, bos_token_id=None, eos_token_id=None, pad_token_id=0)
     torch.manual_seed(0)
     with torch.device(device):
         made: Any = AutoModelForCausalLM.from_config(config, dtype=dtype)
     made.generation_config.eos_token_id = None
-    return CausalModel(made.eval(), PreTrainedTokenizerFast(tokenizer_object=raw, pad_token="w0"))
+    return CausalModel(made.eval(), word_tokenizer(sizes[-1]))
 
 
 def prompts(count: int, length: int, vocabulary: int) -> list[str]:

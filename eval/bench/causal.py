@@ -123,9 +123,14 @@ def model_for(given: argparse.Namespace) -> CausalModel:
         return CausalModel(tiny_causal.model("llama"), tiny_causal.tokenizer())
     if given.recipes:
         return CausalModel(*load(given.model, dtype="float32"))
-    raw = Tokenizer(models.WordLevel({f"w{number}": number for number in range(VOCABULARY)}, unk_token="w0"))
-    raw.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     torch.manual_seed(0)
     made: Any = GPT2LMHeadModel(GPT2Config(n_positions=2048, vocab_size=VOCABULARY))
     made.generation_config.eos_token_id = None
-    return CausalModel(made.eval(), PreTrainedTokenizerFast(tokenizer_object=raw, pad_token="w0"))
+    return CausalModel(made.eval(), word_tokenizer(VOCABULARY))
+
+
+def word_tokenizer(size: int) -> PreTrainedTokenizerFast:
+    """Return a tokenizer of the words w0, w1 and so on, a token each."""
+    raw = Tokenizer(models.WordLevel({f"w{number}": number for number in range(size)}, unk_token="w0"))
+    raw.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return PreTrainedTokenizerFast(tokenizer_object=raw, pad_token="w0")

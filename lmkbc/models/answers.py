@@ -223,12 +223,10 @@ class Scored(msgspec.Struct, omit_defaults=True):
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
-    def and_of(self, other: Scored | None) -> Scored:
+    def joined(self, earlier: Scored) -> Scored:
         """Return the scores of both."""
-        if other is None:
-            return self
-        tokens = self.prompt_tokens + other.prompt_tokens, self.completion_tokens + other.completion_tokens
-        return Scored(other.scores | self.scores, *tokens)
+        tokens = self.prompt_tokens + earlier.prompt_tokens, self.completion_tokens + earlier.completion_tokens
+        return Scored(earlier.scores | self.scores, *tokens)
 
 
 class KeptOptions:
@@ -253,7 +251,9 @@ class KeptOptions:
 
     def keep(self, batch: Mapping[int, Scored]) -> None:
         """Commit scores in one transaction, added to those that are there."""
-        new = {place: scored.and_of(self._looked_up(self._prompts[place])) for place, scored in batch.items()}
+        new = {
+            place: scored.joined(self._looked_up(self._prompts[place]) or Scored({})) for place, scored in batch.items()
+        }
         self._found |= new
         if self._store:
             answers = [(self._prompts[place], msgspec.to_builtins(scored)) for place, scored in new.items()]
@@ -373,12 +373,10 @@ class CountingModel:
 
     def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[None]:
         """Count the prompts whose options are not scored yet, and return no scores."""
-        calls = {call.key: call for call in self._back_end.option_calls(prompts, options)}
-        lists = [call for call in calls.values() if call.sampling.keys() <= OPTIONS]
-        asked = list(KeptOptions(self._store, lists).asked.values())
-        asked += [call for call in calls.values() if call not in lists and self._store.get(call) is None]
-        for call in asked:
-            self._count([call])
+        for call in {call.key: call for call in self._back_end.option_calls(prompts, options)}.values():
+            listed = call.sampling.keys() <= OPTIONS
+            asked = KeptOptions(self._store, [call]).asked.values() if listed else [call]
+            self._count([one for one in asked if listed or self._store.get(one) is None])
         return [None] * len(prompts)
 
     def _response(self, request: Request) -> Response:

@@ -26,7 +26,7 @@ SMALL = 1_000_000_000
 
 
 class Capacity(NamedTuple):
-    """What a device reads and grows at a time; with more, a token takes no less time, or its mask too much memory.
+    """Amounts that a device computes at a time; with more, a token takes no less time, or its mask too much memory.
 
     columns: tokens of prompts with options that are read in one row. piece: the same of prompts to answer.
     rows: answers that grow together. memory: bytes of their keys and values, prefixes not counted.
@@ -42,8 +42,8 @@ class Capacity(NamedTuple):
 
 ON_CPU = Capacity(columns=160, piece=512, rows=192, memory=1 << 29, saving=0)
 """Few columns: progress shows earlier, and parallel passes end together."""
-MOST_ON_DEVICE = Capacity(columns=4096, piece=4096, rows=1024, memory=1 << 33, saving=2048)
-"""An accelerator needs many tokens at a time: until then, a pass takes the time of starting its kernels."""
+ON_ACCELERATOR = Capacity(columns=4096, piece=4096, rows=1024, memory=1 << 33, saving=2048)
+"""With fewer tokens at a time, starting the kernels of a pass takes longer than computing it."""
 
 
 def capacity(device: torch.device) -> Capacity:
@@ -51,7 +51,7 @@ def capacity(device: torch.device) -> Capacity:
     if device.type != "cuda":
         return ON_CPU
     free, _ = torch.cuda.mem_get_info(device)
-    return MOST_ON_DEVICE._replace(memory=min(MOST_ON_DEVICE.memory, free // 4))
+    return ON_ACCELERATOR._replace(memory=min(ON_ACCELERATOR.memory, free // 4))
 
 
 def device_of(device: str | None) -> torch.device:

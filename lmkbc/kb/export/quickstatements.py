@@ -13,6 +13,7 @@ import csv
 import io
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
@@ -44,11 +45,14 @@ _TRIPLE = re.compile(
 )
 
 
-class _AllBut(set[Triple]):
-    """All statements but these: what an audit marks as new is not known, and everything else counts as known."""
+@dataclass(frozen=True, slots=True)
+class _AllBut(Container[Triple]):
+    """All statements but the new ones: what an audit marks as new is not known, and everything else counts as known."""
+
+    new: Container[Triple]
 
     def __contains__(self, triple: object) -> bool:
-        return not super().__contains__(triple)
+        return triple not in self.new
 
 
 def read_known(path: Path, properties: Mapping[str, About]) -> Container[Triple]:

@@ -42,7 +42,7 @@ GREEDY = {"max_tokens": 1, "temperature": 0}
 
 
 @dataclass(slots=True)
-class _Row:
+class _OptionLikelihoods:
     """Scores of a prompt: each option's log-probability, None if unknown.
 
     prompt_tokens, completion_tokens: of all requests for them, as the server counts.
@@ -89,9 +89,9 @@ class _Echo:
     async def prepare(self, session: Session, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> None:
         """Do nothing; no preparation is needed."""
 
-    async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> _Row:
+    async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> _OptionLikelihoods:
         """Return the scores of the options. The report on the prompt alone shows where its tokens end."""
-        row = _Row([])
+        row = _OptionLikelihoods([])
         start = [token for token, _ in _given(row.count(await session.token_report(_echo(session, prompt))))]
         for option in options:
             whole = _given(row.count(await session.token_report(_echo(session, prompt + option))))
@@ -155,9 +155,9 @@ class _Walk:
         self._options = {(prompt, tuple(row)): one for prompt, row, one in zip(prompts, options, found, strict=True)}
         self._free = asyncio.Semaphore(max(self._slots, 1))  # belongs to the current event loop
 
-    async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> _Row:
+    async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> _OptionLikelihoods:
         """Return the scores of the options, from the tree of tokens of a prompt."""
-        row = _Row([])
+        row = _OptionLikelihoods([])
         paths = self._options[prompt, tuple(options)]
         wanted: defaultdict[Tokens, set[int]] = defaultdict(set)
         for whole, first in paths:
@@ -174,7 +174,7 @@ class _Walk:
         return row
 
     async def _reported(
-        self, session: Session, row: _Row, place: Tokens, wanted: Collection[int]
+        self, session: Session, row: _OptionLikelihoods, place: Tokens, wanted: Collection[int]
     ) -> Mapping[int, float]:
         """Return log-probabilities of tokens at a position: likely tokens in one request, others one by one."""
         found: dict[int, float] = {}
