@@ -7,6 +7,7 @@ and generators are made of. A name is imported when it is first used, so that `i
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from importlib import import_module
 from types import ModuleType
@@ -111,6 +112,10 @@ __all__ = [
     "tune",
 ]
 
+SPINS = "1000"
+"""Rounds that a model's thread waits for the others before it sleeps. The usual 300,000 take a busy machine's time."""
+if "OMP_WAIT_POLICY" not in os.environ:  # read when torch is loaded
+    os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # applications configure logging themselves
 
 

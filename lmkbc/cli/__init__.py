@@ -57,8 +57,6 @@ _PLAIN = {
     r"Input should be a valid (number|float).*": "give a number",
 }
 """Pattern in a message of the command line's parser -> plainer words."""
-SPINS = "20000"
-"""Rounds that a model's thread waits for the others before it sleeps. The usual 300,000 take a busy machine's time."""
 INTERRUPTED = "interrupted; nothing half-written is left behind"
 ANSWERS = "answers that models gave are kept in the store, from which the same command goes on"
 KEPT = {
@@ -216,8 +214,6 @@ def _first(
 
 def main() -> None:
     """Run the command line. Exit 0 for success, 1 for a failed run, 2 for wrong input."""
-    if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
     try:
         _open_streams()
         try:
