@@ -32,7 +32,9 @@ class Scripted(CausalModel):
         self.script = script
         self.asked: list[str] = []
 
-    def complete(self, prompts: Sequence[str], how: Decoding) -> Iterator[tuple[int, list[Completion]]]:
+    def complete(
+        self, prompts: Sequence[str], how: Decoding, seeds: Sequence[int] = ()
+    ) -> Iterator[tuple[int, list[Completion]]]:
         self.asked += prompts
         for place in reversed(range(len(prompts))):
             yield place, list(self.script[: how.draws])
@@ -76,9 +78,11 @@ def test_relations_may_be_asked_in_their_own_way() -> None:
     hows: list[Decoding] = []
 
     class Watched(Scripted):
-        def complete(self, prompts: Sequence[str], how: Decoding) -> Iterator[tuple[int, list[Completion]]]:
+        def complete(
+            self, prompts: Sequence[str], how: Decoding, seeds: Sequence[int] = ()
+        ) -> Iterator[tuple[int, list[Completion]]]:
             hows.append(how)
-            return super().complete(prompts, how)
+            return super().complete(prompts, how, seeds)
 
     own = {
         first: {"sampling": {"temperature": 0.0, "extra": {"repetition_penalty": 1.15}}, "prompt": {"listing": "line"}}
@@ -102,9 +106,11 @@ def test_of_more_draws_only_those_that_are_not_stored_are_asked_for(tmp_path: Pa
     given, drawn = queries()[:3], list[tuple[int, int]]()
 
     class Watched(CausalModel):
-        def complete(self, prompts: Sequence[str], how: Decoding) -> Iterator[tuple[int, list[Completion]]]:
+        def complete(
+            self, prompts: Sequence[str], how: Decoding, seeds: Sequence[int] = ()
+        ) -> Iterator[tuple[int, list[Completion]]]:
             drawn.append((how.first, how.draws))
-            return super().complete(prompts, how)
+            return super().complete(prompts, how, seeds)
 
     watched = Watched(model.model, model.tokenizer)
     few = {one.query: one.draws for one in generator(watched, draws=2, store=store).generate(given)}

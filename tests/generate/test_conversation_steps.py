@@ -44,10 +44,12 @@ class Scripted(CausalModel):
         self.answer = answer
         self.asked: list[str] = []
 
-    def complete(self, prompts: Sequence[str], how: Decoding) -> Iterator[tuple[int, list[Completion]]]:
+    def complete(
+        self, prompts: Sequence[str], how: Decoding, seeds: Sequence[int] = ()
+    ) -> Iterator[tuple[int, list[Completion]]]:
         for place, prompt in reversed([*enumerate(prompts)]):
             self.asked += [prompt] * how.draws
-            first = how.first + how.seed
+            first = how.first + (seeds[place] if seeds else how.seed)
             yield place, [Completion(self.answer(prompt, draw)) for draw in range(first, first + how.draws)]
 
 

@@ -118,7 +118,7 @@ class Completion:
 class Asked:
     """A prompt to answer.
 
-    place: the caller's index. prefix: its shared prefix. room: maximum tokens of the answer.
+    place: the caller's index. prefix: its shared prefix. room: maximum tokens of the answer. seed: of its draws.
     begun: the beginning of the answer that the prompt holds.
     """
 
@@ -126,6 +126,7 @@ class Asked:
     prompt: Tokens
     prefix: Tokens
     room: int
+    seed: int = 0
     begun: str = ""
 
 
@@ -137,7 +138,7 @@ class _Row:
     """Draw while it grows."""
 
     def __init__(self, asked: Asked, draw: int, how: Decoding) -> None:
-        digest = hashlib.sha256(repr((how.seed, draw, asked.prompt)).encode()).digest()
+        digest = hashlib.sha256(repr((asked.seed, draw, asked.prompt)).encode()).digest()
         self.asked = asked
         self.random = random.Random(digest)
         self.seen = dict.fromkeys(asked.prompt) if how.repetition_penalty != 1 else {}

@@ -197,15 +197,16 @@ class LocalModel:
             self.model.usage.replayed(reply.prompt_tokens, reply.completion_tokens)
             yield place, reply
         series = grouped(((draws[place].text, draws[place].how), place) for place in answers.missing)
-        together: defaultdict[Decoding, list[tuple[str, list[int]]]] = defaultdict(list)
+        together: defaultdict[Decoding, list[tuple[str, int, list[int]]]] = defaultdict(list)
         for (text, how), its in series.items():
             numbers = [draws[place].number for place in its]
-            together[replace(how, first=min(numbers), draws=max(numbers) + 1 - min(numbers))].append((text, its))
+            alike = replace(how, seed=0, first=min(numbers), draws=max(numbers) + 1 - min(numbers))
+            together[alike].append((text, how.seed, its))
         for how, whole in together.items():
             for start in range(0, len(whole), AT_ONCE):
-                some = whole[start : start + AT_ONCE]
-                for row, completions in self.model.complete([text for text, _ in some], how):
-                    new = {place: _reply(completions[draws[place].number - how.first]) for place in some[row][1]}
+                texts, seeds, places = zip(*whole[start : start + AT_ONCE], strict=True)
+                for row, completions in self.model.complete(texts, how, seeds):
+                    new = {place: _reply(completions[draws[place].number - how.first]) for place in places[row]}
                     kept = answers.keep(new)
                     self.notes.received(kept.values())
                     yield from kept.items()

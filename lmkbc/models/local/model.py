@@ -73,16 +73,21 @@ class CausalModel:
         self._watched: int | None = None
         self._noted: dict[Tokens, npt.NDArray[np.float32]] = {}
 
-    def complete(self, prompts: Sequence[str], how: Decoding) -> Iterator[tuple[int, list[Completion]]]:
-        """Yield the draws of each prompt, by its place, in any order. An answer ends before the first stop string."""
+    def complete(
+        self, prompts: Sequence[str], how: Decoding, seeds: Sequence[int] = ()
+    ) -> Iterator[tuple[int, list[Completion]]]:
+        """Yield the draws of each prompt, by its place, in any order. An answer ends before the first stop string.
+
+        seeds: of the prompts, if they differ.
+        """
         encoded = self.encode(prompts)
         room = [self._window - len(tokens) for tokens in encoded]
         asked = [place for place in range(len(prompts)) if room[place] >= 1 and encoded[place]]
         for place in set(range(len(prompts))) - set(asked):
             yield place, [Completion(None, finished=False)] * how.draws
         read: set[Tokens] = set()
-        begun = list(map(self._turns.begun, prompts))
-        for one, (first, *rest) in self._timed(self._answered(encoded, begun, asked, room, how)):
+        begun, seeds = list(map(self._turns.begun, prompts)), seeds or [how.seed] * len(prompts)
+        for one, (first, *rest) in self._timed(self._answered(encoded, begun, asked, room, how, seeds)):
             self._count([len(one.prompt)])
             self.usage.saved_by_prefixes += len(one.prefix) if one.prefix in read else 0
             self.usage.completion_tokens += sum(draw.tokens for draw in (first, *rest))
@@ -278,6 +283,7 @@ class CausalModel:
         places: Sequence[int],
         room: Sequence[int],
         how: Decoding,
+        seeds: Sequence[int],
     ) -> Iterator[tuple[Asked, list[Completion]]]:
         """Yield the draws of the prompts at the given places."""
         ragged: list[Asked] = []
@@ -285,7 +291,7 @@ class CausalModel:
         for group in self._groups([encoded[place] for place in places]):
             members = [places[member] for member in group.members]
             prefix = encoded[members[0]][: group.shared]
-            asked = [Asked(place, encoded[place], prefix, room[place], begun[place]) for place in members]
+            asked = [Asked(place, encoded[place], prefix, room[place], seeds[place], begun[place]) for place in members]
             if self._able.ragged and max(len(one.prompt) for one in asked) + how.max_tokens <= self._able.reach:
                 ragged += asked
             else:

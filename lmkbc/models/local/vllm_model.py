@@ -75,12 +75,16 @@ class VllmModel(CausalModel):
         places: Sequence[int],
         room: Sequence[int],
         how: Decoding,
+        seeds: Sequence[int],
     ) -> Iterator[tuple[Asked, list[Completion]]]:
         ends = sorted(self._turns.ends)
-        settings = [_sampling(how, min(how.max_tokens, room[place]), stop_token_ids=ends) for place in places]
+        settings = [
+            _sampling(replace(how, seed=seeds[place]), min(how.max_tokens, room[place]), stop_token_ids=ends)
+            for place in places
+        ]
         answers = self._generated([encoded[place] for place in places], settings)
         for place, answer in zip(places, answers, strict=True):
-            asked = Asked(place, encoded[place], (), room[place], begun[place])
+            asked = Asked(place, encoded[place], (), room[place], begun=begun[place])
             yield asked, [self._read_draw(draw, how, begun[place]) for draw in answer.outputs]
 
     def _read(

@@ -271,6 +271,18 @@ def test_an_answer_that_goes_round_in_circles_is_stopped_and_the_others_go_on() 
         assert dict(model.complete([prompt], Decoding(max_tokens=90)))[0] == [draw]
 
 
+def test_prompts_with_seeds_of_their_own_are_answered_together_as_each_alone() -> None:
+    model, how = CausalModel(MODELS["llama"], TOKENIZER), {"max_tokens": 8, "temperature": 1.0}
+
+    def texts(prompts: Sequence[str], seeds: Sequence[int]) -> list[str | None]:
+        found = dict(model.complete(prompts, Decoding(**how), seeds))
+        return [found[place][0].text for place in range(len(prompts))]
+
+    seeds = range(3, 3 + len(PROMPTS))
+    assert texts(PROMPTS, seeds) == [texts([one], [seed])[0] for one, seed in zip(PROMPTS, seeds, strict=True)]
+    assert texts(PROMPTS, seeds) != texts(PROMPTS, [3] * len(PROMPTS))
+
+
 def test_an_answer_that_is_a_list_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     model = CausalModel(MODELS["llama"], TOKENIZER)
     script = TOKENIZER(' ["Chile", "Bo"] and so on')["input_ids"]
