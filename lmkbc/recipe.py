@@ -20,7 +20,6 @@ from lmkbc.link.linker import Linking
 from lmkbc.models.located import generative, is_available
 from lmkbc.models.reference import ModelReference
 from lmkbc.relation import Relation
-from lmkbc.select.mutual import Mutual
 from lmkbc.select.pool import Pooling
 from lmkbc.select.registry import build
 from lmkbc.select.rule import Rule
@@ -222,12 +221,7 @@ def _selector(table: Mapping[str, Any], relations: Mapping[str, Relation]) -> Pe
     for name, part in tables.items():
         if relations[name].name in rules:
             raise InputError(f"select.relations names {relations[name].name} twice: {name!r} is another name of it")
-        rule = _rule(part, f"select.relations.{name}")
-        if isinstance(rule, Mutual) and not relations[name].other_side():
-            raise InputError(f"select.relations.{name}: rule 'mutual' needs a relation that is symmetric or inverse_of")
-        rules |= dict.fromkeys(relations[name].spellings(), rule)
-    if isinstance(general, Mutual):
-        raise InputError(f"select: rule {general.name!r} is of single relations: put it into select.relations.NAME")
+        rules |= dict.fromkeys(relations[name].spellings(), _rule(part, f"select.relations.{name}"))
     return PerRelation(general, rules)
 
 

@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 from opened import recipe_file
 
-import lmkbc
-from lmkbc.errors import InputError
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.options import Selection, settled
-from lmkbc.run.pipeline import Steps, propose
+from lmkbc.run.pipeline import propose
 from lmkbc.run.run import Run
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.pool import Pool
@@ -57,50 +55,6 @@ def test_what_was_tuned_comes_before_a_relation_s_own_rule() -> None:
     none = Cutoff(threshold=2.0)
     selector = PerRelation(Cutoff(threshold=0.5), {"a": none, "b": none}).under({"b": Cutoff(threshold=0.0)})
     assert [kept(selector, name) for name in "abc"] == [0, 2, 1]
-
-
-def test_both_sides_are_for_relations_that_have_another(tmp_path: Path) -> None:
-    mutual = {"rule": "mutual", "inner": TOP}
-    with pytest.raises(InputError, match="'mutual' needs a relation that is symmetric"):
-        recipe(tmp_path, select={**TOP, "relations": {"company-parent": mutual}})
-    with pytest.raises(InputError, match="'mutual' is of single relations"):
-        recipe(tmp_path, select=mutual)
-    assert recipe(tmp_path, select={**TOP, "relations": {"country-borders": mutual}}).select.reads_others
-
-
-@pytest.mark.parametrize("size", [1, 3, 1000])
-def test_a_run_reads_both_sides_however_its_queries_are_cut(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
-) -> None:
-    space = Workspace()
-    asked = [one for one in space.queries(space.edition("mini"), "val") if one.relation == "CountryBordersCountry"]
-    first, last = asked[0], asked[-1]
-    named = {first.subject: [last], last.subject: [first, asked[1]]}
-    rows = [
-        {"SubjectEntity": query.subject, "Relation": query.relation, "candidates": found}
-        for query in asked
-        for found in [[{"object": o.subject, "id": o.subject_id, "score": 0.8} for o in named.get(query.subject, [])]]
-    ]
-    (tmp_path / "mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    mutual = {"rule": "mutual", "inner": {"rule": "cutoff", "threshold": 0.5}}
-    system = recipe_file(
-        tmp_path / "mine.toml", {"component": "recorded"}, select={**TOP, "relations": {"country-borders": mutual}}
-    )
-    over = Steps.over
-    monkeypatch.setattr(Steps, "over", lambda *given: over(*given, block=size))
-    run = lmkbc.predict(
-        edition="mini",
-        split="val",
-        system=str(system),
-        files=(tmp_path / "mine.jsonl",),
-        relation="country-borders",
-        out=tmp_path / "run",
-        offline=True,
-    )
-    kept = dict(run.predictions.select("SubjectEntity", "objects").iter_rows())
-    assert kept[first.subject] == [last.subject_id]
-    assert kept[last.subject] == [first.subject_id]  # the other one does not name it back
-    assert not kept[asked[1].subject]
 
 
 def test_a_recipe_may_have_spellings_of_its_own(tmp_path: Path) -> None:

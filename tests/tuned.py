@@ -21,13 +21,12 @@ def tuned(
     *,
     relations: Mapping[str, Relation],
     selector: PerRelation = PLAIN,
-    storage: str | None = None,
     report: Report = silent,
     **options: Any,
 ) -> Tuned:
     how = TuningOptions(**options)
     data = TuningSet(sets, examples, edition, relations, selector, how)
-    return tune(data, storage=storage, report=report)
+    return tune(data, report=report)
 
 
 @dataclass(frozen=True)

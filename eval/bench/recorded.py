@@ -97,7 +97,6 @@ def main(argv: Sequence[str]) -> None:
         table.add(
             row.label,
             cells | {name: f"{score:.3f}" for name, score in scores.items()},
-            swept=f"{tuned.cv_macro_f1_without_optuna:.3f}",
             prior=f"{prior:.3f}",
             empty=f"{empty:.3f}",
             failed=tuned.failed,

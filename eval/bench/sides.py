@@ -19,7 +19,7 @@ from lmkbc.recipe import read_recipe
 from lmkbc.relation import Relation
 from lmkbc.run.run import Run
 from lmkbc.run.statements import Statements
-from lmkbc.select.mutual import AskedSides
+from lmkbc.select.other_side import AskedSides
 from lmkbc.tune.learn import official
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Prediction, Query
 from lmkbc.workspace import Workspace

@@ -44,7 +44,6 @@ def main(argv: Sequence[str]) -> None:
         tuned, _, seconds = timed(tuned_rules, sets, examples, edition, run.relations, how)
         scores = {
             "out of fold": tuned.cv_macro_f1,
-            "swept": tuned.cv_macro_f1_without_optuna,
             "in sample": tuned.insample_macro_f1,
             "one cut-off": global_cutoff(sets, examples, edition),
             "their authors": ROWS[name].authors or 0.0,

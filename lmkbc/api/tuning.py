@@ -49,7 +49,7 @@ class Tuning:
 
     @cached_property
     def relations(self) -> pl.DataFrame:
-        """Return a row per relation: queries, F1 out of fold, F1 without Optuna, F1 in sample, and the rule."""
+        """Return a row per relation: queries, F1 out of fold, F1 in sample, and the rule."""
         import polars as pl
 
         rows = [
@@ -57,7 +57,6 @@ class Tuning:
                 "relation": name,
                 "rows": relation.rows,
                 "cv_f1": relation.cv_f1,
-                "cv_f1_without_optuna": relation.cv_f1_without_optuna,
                 "insample_f1": relation.insample_f1,
                 "rule": described(relation.rule.to_table()),
             }
@@ -83,13 +82,6 @@ def tune(
     folds: Folds = FOLDS,
     trials: Trials = TRIALS,
     seed: Annotated[int, Meta(description="Seed of folds and search.", extra=SELECTION)] = SEED,
-    storage: Annotated[
-        str | None,
-        Meta(
-            description="Optuna storage URL, as in sqlite:///study.db: processes share it, and a killed study goes on.",
-            extra=SELECTION,
-        ),
-    ] = None,
     relation: OneRelation = None,
     limit: Limit = None,
     rules: Annotated[
@@ -99,13 +91,6 @@ def tune(
             extra={**SELECTION, "parser": listed, "metavar": "RULES"},
         ),
     ] = None,
-    both_sides: Annotated[
-        bool,
-        Meta(
-            description="Also try the rule 'mutual': the mean score of both directions of a symmetric pair.",
-            extra=SELECTION,
-        ),
-    ] = False,
     write: Annotated[
         bool,
         Meta(
@@ -128,12 +113,12 @@ def tune(
     from lmkbc.run.pipeline import propose
     from lmkbc.select import tuned_rules
     from lmkbc.select.origin import origin_of
-    from lmkbc.tune.learn import check
+    from lmkbc.tune.families import check_rules
     from lmkbc.tune.learn import tune as tune_rules
 
     names = None if rules is None else tuple(rules)
-    how = TuningOptions(rules=names, both_sides=both_sides, folds=folds, trials=trials, seed=seed)
-    check(how, storage)
+    how = TuningOptions(rules=names, folds=folds, trials=trials, seed=seed)
+    check_rules(names)
     if overwrite and not write:
         raise OptionError("overwrite", "replaces a file, and nothing is to be written: leave it out")
     run, recipe, subset = opened_subset(options, split, relation, limit)
@@ -149,7 +134,7 @@ def tune(
         )
     proposals = propose(run, recipe, [example.query for example in examples], progress)
     data = TuningSet(proposals.sets, examples, chosen, run.relations, recipe.select, how)
-    tuned = tune_rules(data, storage=storage, report=progress)
+    tuned = tune_rules(data, report=progress)
     if path is not None:
         provenance = tuned_rules.Provenance.of(
             tuned,

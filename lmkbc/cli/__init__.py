@@ -63,7 +63,7 @@ KEPT = {
     "predict": ANSWERS,
     "ask": ANSWERS,
     "build": "finished shards are kept, and the same command goes on with the rest",
-    "tune": f"{ANSWERS}, as it does from studies with --storage",
+    "tune": ANSWERS,
     "link": "Wikidata's answers, and the finished part of an index, are kept: the same command goes on",
     "data": "whole splits and answers that arrived are kept, and the same command gets the rest",
     "train": "the last checkpoint is kept, from which the same command goes on",

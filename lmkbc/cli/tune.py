@@ -45,7 +45,6 @@ def _as_json(tuned: Tuned) -> dict[str, Any]:
     }
     return {
         "cv_macro_f1": tuned.cv_macro_f1,
-        "cv_macro_f1_without_optuna": tuned.cv_macro_f1_without_optuna,
         "insample_macro_f1": tuned.insample_macro_f1,
         "confidence": confidence_json(tuned.confidences),
         "failed": tuned.failed,
@@ -81,16 +80,15 @@ def _print(tuned: Tuned, title: str) -> None:
             name,
             relation.rows,
             relation.cv_f1,
-            relation.cv_f1_without_optuna,
             relation.insample_f1,
             tuned.confidences.relations[name].recall,
             described(relation.rule.to_table()),
         ]
         for name, relation in sorted(tuned.relations.items())
     ]
-    overall = [tuned.cv_macro_f1, tuned.cv_macro_f1_without_optuna, tuned.insample_macro_f1, tuned.confidences.recall]
+    overall = [tuned.cv_macro_f1, tuned.insample_macro_f1, tuned.confidences.recall]
     rows.append(["*** Average ***", None, *overall, ""])
-    columns = ["relation", "rows", "F1 out of fold", "without Optuna", "F1 in sample", "R@P90", "rule"]
+    columns = ["relation", "rows", "F1 out of fold", "F1 in sample", "R@P90", "rule"]
     show_table(columns, rows, title=title)
     for sentence in _confidence(tuned.confidences):
         note(sentence)

@@ -25,7 +25,7 @@ from lmkbc.notes import Live, Notes, Passage, Replies, unheard
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.run.run import Run
-from lmkbc.select.mutual import TrainSides
+from lmkbc.select.other_side import TrainSides
 from lmkbc.select.pool import Merging, Pool
 from lmkbc.types import CandidateSet, Generator, Query
 

@@ -41,7 +41,7 @@ class Pooling:
     ties: order of candidates with equal scores and equally many sources, by "name" or the one named "first".
     weights: model -> weight; 1 if not given.
     train_sides: whether train's rows of the other side count, for symmetric relations and those with an inverse (see
-    `lmkbc.select.mutual.TrainSides`).
+    `lmkbc.select.other_side.TrainSides`).
     """
 
     per: Annotated[Literal["draw", "model"], SEVERAL] = "model"

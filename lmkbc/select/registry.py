@@ -19,7 +19,6 @@ from lmkbc.select.composed import (
 )
 from lmkbc.select.cutoffs import Cutoff, Quorum, Relative, Sticky, TopK
 from lmkbc.select.expected_f1 import Calibrated, ExpectedCounts, ExpectedF1
-from lmkbc.select.mutual import Mutual
 from lmkbc.select.numeric import Ball, ExpectedScore, LogCluster, StabMid, WeightedMedian
 from lmkbc.select.rule import Rule
 from lmkbc.settings import checked
@@ -34,7 +33,6 @@ RULES: Mapping[str, type[Rule]] = {
         Quorum,
         AbstentionThreshold,
         Verified,
-        Mutual,
         TwoStage,
         SourceFilter,
         Corroborated,

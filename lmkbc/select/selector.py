@@ -23,7 +23,6 @@ from lmkbc.select.calibration import Calibration, Point, PrecisionCurve
 from lmkbc.select.composed import AbstentionThreshold, Agreement
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
-from lmkbc.select.mutual import Mutual
 from lmkbc.select.ranking import Floats, Ranking
 from lmkbc.select.rule import UNLIMITED, BatchSelector, Rule
 from lmkbc.types import Candidate, CandidateSet, Prediction, Query, grouped
@@ -105,7 +104,7 @@ class PerRelation(BatchSelector):
 
 def reading_scores(rule: Rule) -> Rule:
     """Return the rule that reads the scores: itself, or the one within rules that leave scores to it."""
-    return reading_scores(rule.inner) if isinstance(rule, AbstentionThreshold | Agreement | Mutual) else rule
+    return reading_scores(rule.inner) if isinstance(rule, AbstentionThreshold | Agreement) else rule
 
 
 @dataclass(frozen=True, slots=True)

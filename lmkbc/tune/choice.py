@@ -1,8 +1,7 @@
 """Choice of a rule per relation: inner cross-validation, a shared default, and the gain required to leave it.
 
-Optuna's result is one more family. Everything is also chosen without it, to measure its gain. The same held-out F1
-decides two more questions per relation. If candidates were verified, do verification scores count? If both sides of a
-pair were queried, do both count?
+Optuna's result is one more family. If candidates were verified, the same held-out F1 decides per relation whether
+verification scores count.
 """
 
 from __future__ import annotations
@@ -10,19 +9,18 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from statistics import NormalDist
 
 import numpy as np
 
 from lmkbc.select.composed import Combine, Verified
-from lmkbc.select.mutual import Mutual
 from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.rule import Rule
 from lmkbc.tune.calibrate import CalibrationData, Weights, general
 from lmkbc.tune.families import Task, applicable, fit
 from lmkbc.tune.outcomes import TIE
-from lmkbc.tune.studies import Joint, Studies
+from lmkbc.tune.studies import Joint, search
+from lmkbc.tune.tuning_set import TuningOptions
 from lmkbc.types import Example
 
 
@@ -73,69 +71,27 @@ class _Chosen:
     held_out: float
 
 
-@dataclass(frozen=True, slots=True)
-class BothSides:
-    """A relation's task on the mean scores of both sides. inverse: as in the rule `Mutual`."""
-
-    task: Task
-    inverse: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """A rule per relation: best among all families, and best by exact sweeps, without Optuna."""
-
-    best: dict[str, Rule]
-    swept: dict[str, Rule]
-
-
-@dataclass(frozen=True)
-class _Choice:
-    """Rules for candidates of one kind: among all families, by exact sweeps alone, and the results that led to them."""
-
-    best: Mapping[str, _Chosen]
-    swept: Mapping[str, _Chosen]
-    compared: Mapping[str, Compared]
-
-
 def choose(
     tasks: Mapping[str, Task],
     judged: Mapping[Combine, Mapping[str, Task]],
     rows: Mapping[str, Mask],
     inner: Mapping[str, Ints],
-    studies: Studies,
+    options: TuningOptions,
     step: Callable[[], None] = lambda: None,
-    *,
-    mutual: Mapping[str, BothSides] | None = None,
-) -> Rules:
+) -> dict[str, Rule]:
     """Return a rule per relation, chosen on the given rows only.
 
     tasks: on unchanged candidates.
-    judged: tasks for each way in which verification scores change scores.
-    mutual: tasks of relations with another side. A relation uses these candidates if its held-out F1 is higher.
+    judged: tasks for each way in which verification scores change scores. A relation uses these candidates if its
+    held-out F1 is higher.
     step: called after each relation of each kind of candidates.
     """
-    made = _choose(tasks, rows, inner, studies, step)
-    best, swept = dict(made.best), dict(made.swept)
-
-    def improve(better: _Choice, around: Mapping[str, Callable[..., Rule]]) -> None:
-        """Replace rules by better ones for candidates of another kind, wrapped by the function for their relation."""
-        for current, chosen in (best, better.best), (swept, better.swept):
-            for name, one in chosen.items():
-                if name in around and one.held_out > current[name].held_out + TIE:
-                    current[name] = replace(one, rule=around[name](inner=one.rule))
-
+    best = _choose(tasks, rows, inner, options, step)
     for way, others in judged.items():
-        improve(
-            _choose(others, rows, inner, studies.part(way), step),
-            {name: partial(Verified, combine=way) for name in tasks if _is_verified(tasks[name])},
-        )
-    if mutual:
-        known = {name: one for name, one in made.compared.items() if name not in mutual}
-        read = {**tasks, **{name: one.task for name, one in mutual.items()}}
-        around = {name: partial(Mutual, inverse=one.inverse) for name, one in mutual.items()}
-        improve(_choose(read, rows, inner, studies.part("mutual"), step, known), around)
-    return Rules(*({name: one.rule for name, one in part.items()} for part in (best, swept)))
+        for name, one in _choose(others, rows, inner, options, step).items():
+            if _is_verified(tasks[name]) and one.held_out > best[name].held_out + TIE:
+                best[name] = replace(one, rule=Verified(inner=one.rule, combine=way))
+    return {name: one.rule for name, one in best.items()}
 
 
 def _is_verified(task: Task) -> bool:
@@ -146,53 +102,46 @@ def _choose(
     tasks: Mapping[str, Task],
     rows: Mapping[str, Mask],
     inner: Mapping[str, Ints],
-    studies: Studies,
+    options: TuningOptions,
     step: Callable[[], None],
-    known: Mapping[str, Compared] | None = None,
-) -> _Choice:
-    """Return a rule per relation on candidates of one kind, and a rule per relation without Optuna.
+) -> dict[str, _Chosen]:
+    """Return a rule per relation on candidates of one kind.
 
     Relations with exact answers share the family that is best over all of them; so do relations with a numeric
     tolerance. A relation leaves the shared family for the simplest family whose held-out F1 is clearly better (by
-    `MARGIN` standard errors of the difference). known: results of relations with a rule already; they only influence
-    the shared family.
+    `MARGIN` standard errors of the difference).
     """
-    known = known or {}
     folds = sorted({int(fold) for name in tasks for fold in np.unique(inner[name][rows[name]])})
     priors = {fold: _general(tasks, {name: rows[name] & (inner[name] != fold) for name in tasks}) for fold in folds}
     overall = _general(tasks, rows)
     tasks = {name: replace(task, prior=overall) for name, task in tasks.items()}
-    compared = dict(known)
+    compared = {}
     for name, task in tasks.items():
-        if name in known:
-            continue
-        compared[name] = _compare(task, rows[name], inner[name], priors, studies)
+        compared[name] = _compare(task, rows[name], inner[name], priors, options)
         step()
-    best, swept = {}, {}
-    new = {name: task for name, task in tasks.items() if name not in known}
-    for name, task in new.items():
+    chosen = {}
+    for name, task in tasks.items():
         alike = [compared[other] for other in tasks if tasks[other].approximate == task.approximate]
-        default = shared_family(alike)
-        family = _family(compared[name], default)
-        sweeps = default if family == SEARCH else family
-        swept[name] = best[name] = _Chosen(fit(task, sweeps, rows[name]), _mean(compared[name].held_out[sweeps]))
+        family = _family(compared[name], shared_family(alike))
         if family == SEARCH:
             joint = best_of(compared[name].tried)
-            best[name] = _Chosen(joint.fit(joint.steps(task), rows[name]), _mean(compared[name].held_out[SEARCH]))
-    return _Choice(best, swept, compared)
+            rule = joint.fit(joint.steps(task), rows[name])
+        else:
+            rule = fit(task, family, rows[name])
+        chosen[name] = _Chosen(rule, _mean(compared[name].held_out[family]))
+    return chosen
 
 
 def _general(tasks: Mapping[str, Task], rows: Mapping[str, Mask]) -> Weights:
     return general([CalibrationData.of(task.outcomes, rows[name]) for name, task in tasks.items() if rows[name].any()])
 
 
-def _compare(task: Task, rows: Mask, inner: Ints, priors: Mapping[int, Weights], studies: Studies) -> Compared:
+def _compare(task: Task, rows: Mask, inner: Ints, priors: Mapping[int, Weights], options: TuningOptions) -> Compared:
     def fitted(family: str) -> Callable[[Mask, int], Rule]:
         return lambda others, fold: fit(replace(task, prior=priors[fold]), family, others)
 
-    rules = studies.options.rules
-    held_out = {family: task.held_out(rows, inner, fitted(family)) for family in applicable(task, rules)}
-    tried = studies.search(task, rows, inner) if studies.options.trials and rows.any() else {}
+    held_out = {family: task.held_out(rows, inner, fitted(family)) for family in applicable(task, options.rules)}
+    tried = search(task, rows, inner, options) if options.trials and rows.any() else {}
     if tried:
         held_out[SEARCH] = _cross_selected(np.array(list(tried.values())), inner[rows])
     return Compared(held_out, tried)

@@ -11,23 +11,20 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from optuna.exceptions import StorageInternalError
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from lmkbc.edition import Edition
-from lmkbc.errors import LmkbcError, check_known
+from lmkbc.errors import check_known
 from lmkbc.progress import Report, silent, tracked
 from lmkbc.run.submission import answers
 from lmkbc.scoring.table import WRONG, Table
 from lmkbc.select.composed import with_verification
-from lmkbc.select.mutual import Mutual
 from lmkbc.select.ranking import Mask
 from lmkbc.select.rule import Rule
-from lmkbc.tune.choice import WAYS, BothSides, Rules, by_subject, choose, fold_of
+from lmkbc.tune.choice import WAYS, by_subject, choose, fold_of
 from lmkbc.tune.confidence import Confidences, assess
-from lmkbc.tune.families import UNFITTED, Task, check_rules
+from lmkbc.tune.families import Task, check_rules
 from lmkbc.tune.outcomes import Outcomes
-from lmkbc.tune.studies import Studies, close_storage, open_storage
 from lmkbc.tune.tuning_set import TuningOptions, TuningSet
 from lmkbc.types import Example, Prediction, Query, grouped
 
@@ -37,14 +34,10 @@ STEP = "tune (relations x folds)"
 
 @dataclass(frozen=True, slots=True)
 class TunedRelation:
-    """The rule chosen for a relation, its official F1 out of fold and in sample, and the number of its queries.
-
-    cv_f1_without_optuna: F1 out of fold with the rules chosen by exact sweeps alone.
-    """
+    """The rule chosen for a relation, its official F1 out of fold and in sample, and the number of its queries."""
 
     rule: Rule
     cv_f1: float
-    cv_f1_without_optuna: float
     insample_f1: float
     rows: int
 
@@ -55,13 +48,11 @@ class Tuned:
 
     failed: number of queries that no model answered; every F1 counts them as wrong.
     predictions: out of fold, one per query, in the order of the candidate sets; failed ones stay failed.
-    confidences: calibrations of candidates and their quality. They read both sides of a pair if the final rule does;
-    only that choice was made on all rows.
+    confidences: calibrations of candidates and their quality.
     """
 
     relations: Mapping[str, TunedRelation]
     cv_macro_f1: float
-    cv_macro_f1_without_optuna: float
     insample_macro_f1: float
     predictions: tuple[Prediction, ...]
     failed: int
@@ -69,32 +60,19 @@ class Tuned:
     confidences: Confidences
 
 
-def tune(data: TuningSet, *, storage: str | None = None, report: Report = silent) -> Tuned:
+def tune(data: TuningSet, *, report: Report = silent) -> Tuned:
     """Choose a rule per relation by its official F1, cross-validated over subjects.
 
-    storage: URL of an SQLite or PostgreSQL database in which processes share and resume studies.
     report: callback for progress, called after each relation and fold.
 
     Raise InputError for rules that cannot be tuned.
     """
     check_rules(data.options.rules)
-    database = open_storage(storage)
-    try:
-        with threadpool_limits(1):  # several threads mostly wait for each other: they take six times the processor time
-            return _tune(data, Studies(data.options, data.study, database), report)
-    except StorageInternalError as error:
-        raise LmkbcError("the storage stopped answering; run the same command again to resume") from error
-    finally:
-        close_storage(database)
+    with threadpool_limits(1):  # several threads mostly wait for each other: they take six times the processor time
+        return _tune(data, report)
 
 
-def check(options: TuningOptions, storage: str | None = None) -> None:
-    """Raise InputError for rules that cannot be tuned, LmkbcError for a storage that does not answer."""
-    check_rules(options.rules)
-    close_storage(open_storage(storage))
-
-
-def _tune(data: TuningSet, studies: Studies, report: Report) -> Tuned:
+def _tune(data: TuningSet, report: Report) -> Tuned:
     options, edition = data.options, data.edition
     answered = data.answered
     tasks, verified = _tasks(answered, report), {}
@@ -103,7 +81,6 @@ def _tune(data: TuningSet, studies: Studies, report: Report) -> Tuned:
             way: _tasks(replace(answered, sets=[with_verification(found, way) for found in answered.sets]), report)
             for way in WAYS
         }
-    mutual = _mutual(answered, report) if options.both_sides else {}
     outer, inner = (
         by_subject(data.examples, folds, seed)
         for folds, seed in ((options.folds, options.seed), (INNER_FOLDS, options.seed + 1))
@@ -111,51 +88,42 @@ def _tune(data: TuningSet, studies: Studies, report: Report) -> Tuned:
     fold = {name: fold_of(task.outcomes.examples, outer) for name, task in tasks.items()}
     inner_fold = {name: fold_of(task.outcomes.examples, inner) for name, task in tasks.items()}
     steps = itertools.count(1)
-    total = (options.folds + 1) * (len(tasks) * (1 + len(verified)) + len(mutual))
+    total = (options.folds + 1) * len(tasks) * (1 + len(verified))
     report(STEP, 0, total)
 
-    def choice(part: str, rows: Mapping[str, Mask]) -> Rules:
-        step = partial(_next, steps, total, report)
-        return choose(tasks, verified, rows, inner_fold, studies.part(part), step, mutual=mutual)
+    def choice(rows: Mapping[str, Mask]) -> dict[str, Rule]:
+        return choose(tasks, verified, rows, inner_fold, options, partial(_next, steps, total, report))
 
     failed = {found.query: Prediction(found.query, failed=True) for found in data.sets if found.failed}
-    held_out, swept = dict(failed), dict(failed)
+    held_out = dict(failed)
     for number in range(options.folds):
-        chosen = choice(f"fold{number}", {name: fold[name] != number for name in tasks})
+        chosen = choice({name: fold[name] != number for name in tasks})
         unseen = {subject for subject, dealt in outer.items() if dealt == number}
-        held_out |= selected(answered, chosen.best, unseen)
-        swept |= selected(answered, chosen.swept, unseen)
+        held_out |= selected(answered, chosen, unseen)
     everything = {name: np.ones(len(task.outcomes), dtype=np.bool_) for name, task in tasks.items()}
-    final = choice("all", everything).best
+    final = choice(everything)
     fitted = failed | selected(answered, final, outer.keys())
     lost: dict[str, list[int]] = {}
     for found, example in zip(data.sets, data.examples, strict=True):
         if found.failed:
             lost.setdefault(found.query.relation, []).append(len(edition.gold_column(example)))
-    cv, without, insample = (official(made, data.examples, edition) for made in (held_out, swept, fitted))
+    cv, insample = (official(made, data.examples, edition) for made in (held_out, fitted))
     return Tuned(
         relations={
             name: TunedRelation(
                 rule=rule,
                 cv_f1=cv.relations[name].f1,
-                cv_f1_without_optuna=without.relations[name].f1,
                 insample_f1=insample.relations[name].f1,
                 rows=cv.relations[name].rows,
             )
             for name, rule in final.items()
         },
         cv_macro_f1=cv.overall.f1,
-        cv_macro_f1_without_optuna=without.overall.f1,
         insample_macro_f1=insample.overall.f1,
         predictions=tuple(held_out[found.query] for found in data.sets),
         failed=len(failed),
         options=options,
-        confidences=assess(
-            {name: mutual[name].task if final[name].reads_others else task for name, task in tasks.items()},
-            lost,
-            fold,
-            inner_fold,
-        ),
+        confidences=assess(tasks, lost, fold, inner_fold),
     )
 
 
@@ -168,25 +136,6 @@ def selected(data: TuningSet, rules: Mapping[str, Rule], subjects: Set[str]) -> 
     selector = data.selector.under(rules)
     sets = [found for found in selector.read(data.sets) if found.query.subject in subjects]
     return {made.query: made for made in selector.select_read(sets)}
-
-
-def _mutual(data: TuningSet, report: Report) -> dict[str, BothSides]:
-    """Return the tasks of relations with another side, on the mean of both sides, if that changes any candidate."""
-    names = {found.query.relation for found in data.sets}
-    spelling = {data.relations[name].name: name for name in names}
-    made: dict[str, BothSides] = {}
-    for name in sorted(names):
-        other = spelling.get(data.relations[name].other_side())
-        if other is None:
-            continue
-        rule = Mutual(inner=UNFITTED, inverse="" if other == name else other)
-        asked = [row for row, found in enumerate(data.sets) if found.query.relation == name]
-        before = [data.sets[row] for row in asked]
-        sets = rule.read(before, data.sets)
-        if any(found is not own for found, own in zip(sets, before, strict=True)):
-            read = replace(data, sets=sets, examples=[data.examples[row] for row in asked])
-            made[name] = BothSides(_tasks(read, report)[name], rule.inverse)
-    return made
 
 
 def _tasks(data: TuningSet, report: Report) -> dict[str, Task]:

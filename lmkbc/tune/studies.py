@@ -2,24 +2,18 @@
 
 A trial proposes them. The remaining parameter follows from an exact sweep, on inner folds on which the trial is not
 scored. A study starts with the results of the single families, and ends early if nothing beats them.
-
-A study lives in memory, or in a database that several processes share. Each process adds finished trials until there
-are enough. A killed process loses only its current trial.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import datetime
 from typing import Any, get_args
 
 import numpy as np
 import optuna
-from optuna.trial import BaseTrial, FixedTrial, FrozenTrial, TrialState, create_trial
-from sqlalchemy.exc import SQLAlchemyError
+from optuna.trial import BaseTrial, FixedTrial, FrozenTrial, create_trial
 
-from lmkbc.errors import InputError, LmkbcError
 from lmkbc.select.composed import AbstentionThreshold, Evidence
 from lmkbc.select.cutoffs import Cutoff, Quorum, Relative, Sticky
 from lmkbc.select.ranking import Floats, Ints, Mask
@@ -33,32 +27,6 @@ STARTUP = 10
 """Trials before the sampler starts to prefer some parameters, those from the families included."""
 OPEN = "open"
 GATE = AbstentionThreshold.search["threshold"]
-
-
-def open_storage(url: str | None) -> optuna.storages.BaseStorage | None:
-    """Open the database of a URL; None for memory. Only SQLite and PostgreSQL: Optuna's journal file has no safe locks.
-
-    Raise InputError for another kind or a missing driver, LmkbcError if the database does not answer.
-    """
-    if url is None:
-        return None
-    kind, _, rest = url.partition("://")
-    drivers = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
-    if not rest or kind.partition("+")[0] not in drivers:
-        raise InputError(f"storage {kind!r} is not supported: give sqlite:///FILE or postgresql://USER@HOST/DATABASE")
-    try:
-        return optuna.storages.RDBStorage(f"{drivers[kind.partition('+')[0]]}://{rest}")
-    except ImportError:
-        raise InputError("storage needs the PostgreSQL driver: install lmkbc[postgres]") from None
-    except SQLAlchemyError as error:  # its text may quote the URL with a password: name the kind only
-        raise LmkbcError(f"the {kind} storage does not answer ({type(error).__name__}): check its URL") from None
-
-
-def close_storage(storage: optuna.storages.BaseStorage | None) -> None:
-    """Close the connections of a storage."""
-    if isinstance(storage, optuna.storages.RDBStorage):
-        storage.remove_session()
-        storage.engine.dispose()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,56 +135,39 @@ def _within(value: Any, span: Range) -> Any:
     return value if isinstance(span, Choice) else min(max(value, span.low), span.high)
 
 
-@dataclass(frozen=True)
-class Studies:
-    """Studies of a tuning set, or of a part of the work. name: start of their names. storage: None for memory."""
+def search(
+    task: Task, rows: Mask, inner: Ints, options: TuningOptions, patience: int = PATIENCE
+) -> dict[Joint, Floats]:
+    """Run a relation's study to its end. Return proposal -> held-out F1, by trial number.
 
-    options: TuningOptions
-    name: str = "lmkbc"
-    storage: optuna.storages.BaseStorage | None = None
+    The result is {} if no rule has parameters to search. rows: training rows, at least one. inner: fold of each query,
+    (n,).
+    """
+    space = Space.of(task, rows, options.rules)
+    tried: dict[Joint, Floats] = {}
+    if not space.kinds:
+        return tried
 
-    def part(self, name: str) -> Studies:
-        """Return the studies of one part of the work."""
-        return replace(self, name=f"{self.name}-{name}")
+    def mean(joint: Joint) -> float:
+        if joint not in tried:
+            tried[joint] = joint.held_out(task, rows, inner)
+        return float(tried[joint].mean())
 
-    def search(self, task: Task, rows: Mask, inner: Ints, patience: int = PATIENCE) -> dict[Joint, Floats]:
-        """Run a relation's study to its end, with all processes that share it.
-
-        Return proposal -> held-out F1, by trial number; {} if no rule has parameters to search.
-
-        rows: training rows, at least one. inner: fold of each query, (n,).
-        """
-        space = Space.of(task, rows, self.options.rules)
-        tried: dict[Joint, Floats] = {}
-        if not space.kinds:
-            return tried
-
-        def mean(joint: Joint) -> float:
-            if joint not in tried:
-                tried[joint] = joint.held_out(task, rows, inner)
-            return float(tried[joint].mean())
-
-        optuna.logging.set_verbosity(optuna.logging.ERROR)
-        name = f"{self.name}-{task.relation}"
-        study = optuna.create_study(storage=self.storage, study_name=name, direction="maximize", load_if_exists=True)
-        began, known = datetime.now(), space.known(rows)
-        while not is_over(done := _complete(study), self.options.trials, patience):
-            taken = [trial.params for trial in done]
-            if (start := next((parameters for parameters in known if parameters not in taken), None)) is not None:
-                fixed = FixedTrial(start)
-                value = mean(space.suggest(fixed))
-                study.add_trial(create_trial(params=fixed.params, distributions=fixed.distributions, value=value))
-            else:
-                # the sampler sees only finished trials, so that a resumed study continues as if it had not stopped;
-                # each trial in progress gets another seed, so that processes do not try the same parameters
-                seed = self.options.seed + len(done) + _elsewhere(study, began)
-                study.sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=STARTUP, constant_liar=False)
-                trial = study.ask()
-                study.tell(trial, mean(space.suggest(trial)))
-        joints = [space.suggest(FixedTrial(trial.params)) for trial in _complete(study)]
-        for joint in joints:
-            mean(joint)
-        return {joint: tried[joint] for joint in joints}
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(direction="maximize")
+    known = space.known(rows)
+    while not is_over(done := study.get_trials(deepcopy=False), options.trials, patience):
+        taken = [trial.params for trial in done]
+        if (start := next((parameters for parameters in known if parameters not in taken), None)) is not None:
+            fixed = FixedTrial(start)
+            value = mean(space.suggest(fixed))
+            study.add_trial(create_trial(params=fixed.params, distributions=fixed.distributions, value=value))
+        else:
+            seed = options.seed + len(done)
+            study.sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=STARTUP, constant_liar=False)
+            trial = study.ask()
+            study.tell(trial, mean(space.suggest(trial)))
+    return tried
 
 
 def is_over(done: Sequence[FrozenTrial], trials: int, patience: int) -> bool:
@@ -225,13 +176,3 @@ def is_over(done: Sequence[FrozenTrial], trials: int, patience: int) -> bool:
     if len(values) in (0, trials) or len(values) > trials:
         return len(values) >= trials
     return len(values) - 1 - int(np.argmax(values >= values.max() - TIE)) >= patience
-
-
-def _complete(study: optuna.Study) -> list[FrozenTrial]:
-    return study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-
-
-def _elsewhere(study: optuna.Study, began: datetime) -> int:
-    """Return the number of trials in progress in other processes; trials from before this process are ignored."""
-    running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
-    return sum(trial.datetime_start is not None and trial.datetime_start >= began for trial in running)

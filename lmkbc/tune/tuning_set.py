@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -28,13 +27,11 @@ class TuningOptions:
     """Options of tuning; published figures use the defaults.
 
     rules: names of the families to try; None for all.
-    both_sides: whether to try the rule `mutual` for relations whose other side is queried.
     trials: maximum Optuna trials per relation and fold, which end early without a gain; 0 for exact sweeps, grids and
     calibrations alone.
     """
 
     rules: tuple[str, ...] | None = None
-    both_sides: bool = False
     folds: int = FOLDS
     trials: int = TRIALS
     seed: int = SEED
@@ -79,14 +76,3 @@ class TuningSet:
         """Return the set without the queries that no model answered."""
         rows = [row for row, found in enumerate(self.sets) if not found.failed]
         return replace(self, sets=[self.sets[row] for row in rows], examples=[self.examples[row] for row in rows])
-
-    @property
-    def study(self) -> str:
-        """Return the name of the set's Optuna studies: a hash of everything, so that only a repeated run finds them."""
-        names = sorted({candidates.query.relation for candidates in self.sets} & self.relations.keys())
-        asked = [(name, self.relations[name]) for name in names]
-        facts = [(name, one.kind, one.nullable(self.edition.name), one.other_side()) for name, one in asked]
-        digest = hashlib.sha256(repr((self.edition.name, self.options, self.selector, facts)).encode())
-        for pair in zip(self.sets, self.examples, strict=True):
-            digest.update(repr(pair).encode("utf-8", "backslashreplace"))
-        return f"lmkbc-{digest.hexdigest()[:16]}"

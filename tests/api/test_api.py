@@ -169,7 +169,6 @@ def test_tuning_checks_what_it_is_given_before_anything_is_asked(files: Path, tm
     for given, told in (
         ({"rules": ["foo"]}, "rule 'foo' cannot be tuned"),
         ({"folds": 1}, "at least 2 folds"),
-        ({"storage": "mysql://x"}, "storage 'mysql' is not supported"),
         ({"relation": "x"}, "asks for no relation 'x'"),
         ({"system": "none.toml"}, "none.toml does not exist"),
     ):

@@ -83,9 +83,7 @@ def tune(places: Places, folder: Path) -> Argv:
         2,
         "--trials",
         3,
-        "--storage",
-        f"sqlite:///{folder}/study.sqlite",
-        "--overwrite",  # the thresholds of the tuning that made the study
+        "--overwrite",
     ]
 
 

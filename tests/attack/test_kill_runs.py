@@ -4,21 +4,14 @@ import hashlib
 import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import optuna
 import pytest
 from forge import Ended, Forge
 from loopback import Files, Loopback
-from optuna.trial import TrialState
 from places import EMBEDDED, Places, tree
 from postgres import Server
-
-from lmkbc.select import tuned_rules
-from lmkbc.select.origin import Origin
-from lmkbc.tune.studies import close_storage, open_storage
 
 Disturb = Callable[..., Any]
 IN_FLIGHT = 4
@@ -133,100 +126,6 @@ def test_embedded_fit_killed(forge: Forge, places: Places, disturbed: Disturb, t
     left = disturbed(lambda folder: predict(places, folder, recipe), whole.seconds, seed)
     for part in ("out", "cache"):
         assert tree(left.folder / part, BESIDE) == tree(tmp_path / "alone" / part, BESIDE)
-
-
-@pytest.mark.whole
-def test_tune_on_sqlite_killed(forge: Forge, places: Places, disturbed: Disturb, tmp_path: Path, seed: int) -> None:
-    tuned(forge, places, disturbed, tmp_path, seed, lambda folder: f"sqlite:///{folder}/study.sqlite")
-
-
-@pytest.mark.whole
-def test_tune_on_postgresql_killed(
-    forge: Forge,
-    places: Places,
-    disturbed: Disturb,
-    tmp_path: Path,
-    seed: int,
-    postgres: Server,
-) -> None:
-    def url(_: Path) -> str:
-        return postgres.url
-
-    with closing(Studies(postgres.url)) as studies:
-        studies.forget()
-    tuned(forge, places, disturbed, tmp_path, seed, url)
-
-
-class Studies:
-    """The studies of a storage, and how many trials of each are finished."""
-
-    def __init__(self, url: str) -> None:
-        self._storage = open_storage(url)
-
-    def finished(self) -> dict[str, int]:
-        found = optuna.get_all_study_summaries(self._storage) if self._storage else []
-        return {one.study_name: self._count(one.study_name) for one in found}
-
-    def _count(self, name: str) -> int:
-        study = optuna.load_study(study_name=name, storage=self._storage)
-        return len(study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)))
-
-    def forget(self) -> None:
-        for study in optuna.get_all_study_summaries(self._storage) if self._storage else []:
-            optuna.delete_study(study_name=study.study_name, storage=self._storage)
-
-    def close(self) -> None:
-        close_storage(self._storage)
-
-
-def tuned(
-    forge: Forge, places: Places, disturbed: Disturb, tmp_path: Path, seed: int, url: Callable[[Path], str]
-) -> None:
-    """No finished trial is lost, whatever the kill came between, and the thresholds are whole."""
-    recipe = places.recipe("embedded-strings", EMBEDDED)
-    before: list[dict[str, int]] = []
-
-    def command(folder: Path, storage: str = "") -> Sequence[object]:
-        if not storage and (folder / "begun").exists():
-            with closing(Studies(url(folder))) as studies:
-                before.append(studies.finished())
-        (folder / "begun").touch()
-        return [
-            "tune",
-            "--system",
-            recipe,
-            "--edition",
-            "mini",
-            "--split",
-            "val",
-            "--data",
-            places.data,
-            "--folds",
-            2,
-            "--trials",
-            4,
-            "--workspace",
-            places.workspace(folder),
-            "--storage",
-            storage or url(folder),
-            "--overwrite",  # where a kill came after the thresholds were written
-        ]
-
-    once = tmp_path / "alone"
-    once.mkdir()
-    whole = forge.run(command(once, f"sqlite:///{once}/study.sqlite"), places.environment(once))
-    assert whole.code == 0, whole.err
-    left = disturbed(command, whole.seconds, seed)
-    with closing(Studies(url(left.folder))) as studies:
-        after = studies.finished()
-    assert all(after[name] >= count for name, count in before[-1].items())
-    found = tuned_rules.read(
-        tuned_rules.path_of(left.folder / "workspace" / "thresholds", "mini", recipe.stem, Origin())
-    )
-    assert 0 <= found[1].cv_f1 <= 1
-    assert set(found[0].rules) == set(
-        tuned_rules.read(tuned_rules.path_of(once / "workspace" / "thresholds", "mini", recipe.stem, Origin()))[0].rules
-    )
 
 
 CONTENT = b'{"SubjectEntity": "Rhine", "Relation": "RiverBasinsCountry"}\n' * 2000

@@ -1,6 +1,6 @@
 """Tuning scores what a run keeps: for every rule of the registry, at every threshold, and for held-out subjects."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from space import SPACE
 
-from lmkbc import Relation
 from lmkbc.run.submission import answers
 from lmkbc.select import tuned_rules
 from lmkbc.select.composed import AbstentionThreshold
@@ -20,7 +19,6 @@ from lmkbc.select.registry import RULES, build
 from lmkbc.select.rule import PrefixRule, SweptRule
 from lmkbc.select.selector import PerRelation, at_precision
 from lmkbc.tune import choice, learn
-from lmkbc.tune.choice import Rules
 from lmkbc.tune.confidence import PROMISED, Facts, held_out
 from lmkbc.tune.families import Task, fit
 from lmkbc.tune.outcomes import PLAIN, Curve, Outcomes, cutoff_steps, gate_steps, gated, swept_steps
@@ -29,7 +27,7 @@ from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Predi
 from tests.candidates import candidate_set, sources
 from tests.conformance.test_every_rule import tables
 from tests.tune.test_tune_outcomes import SCORERS, edition
-from tests.tuned import SELECTORS, First, tuned
+from tests.tuned import SELECTORS, tuned
 
 RELATION = "knows"
 TEXTS = ("Ada", "ADA", "Bo", "Cy", "3", "7", "7.2", "40")
@@ -179,14 +177,13 @@ SETS, EXAMPLES = (
 def test_held_out_predictions_are_those_of_runs_with_the_tuned_rules(
     selector: PerRelation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    chosen: list[tuple[Any, Rules]] = []
+    chosen: list[tuple[Any, dict[str, Rule]]] = []
 
-    def choose(tasks: Any, judged: Any, rows: Any, *rest: Any, **more: Any) -> Rules:
+    def choose(tasks: Any, judged: Any, rows: Any, *rest: Any, **more: Any) -> dict[str, Rule]:
         subjects = {
             task.outcomes.sets[row].query.subject for name, task in tasks.items() for row in np.flatnonzero(rows[name])
         }
-        best = real(tasks, judged, rows, *rest, **more).best
-        chosen.append((subjects, Rules(best, dict.fromkeys(best, TopK(k=0)))))
+        chosen.append((subjects, real(tasks, judged, rows, *rest, **more)))
         return chosen[-1][1]
 
     real = learn.choose
@@ -199,7 +196,6 @@ def test_held_out_predictions_are_those_of_runs_with_the_tuned_rules(
         selector=selector,
         folds=3,
         trials=3,
-        both_sides=True,
         rules=("cutoff", "top-k", "abstention-threshold", "calibrated", "stab-mid"),
     )
     *folds, (everybody, final) = chosen
@@ -208,7 +204,7 @@ def test_held_out_predictions_are_those_of_runs_with_the_tuned_rules(
     by_query = dict(zip((found.query for found in SETS), made.predictions, strict=True))
     held = []
     for subjects, rules in folds:
-        run = {one.query: one for one in selector.under(rules.best).select_all(SETS)}
+        run = {one.query: one for one in selector.under(rules).select_all(SETS)}
         unseen = [found.query for found in answered if found.query.subject not in subjects]
         assert [by_query[query] for query in unseen] == [run[query] for query in unseen]
         held += unseen
@@ -298,27 +294,3 @@ def data(**changes: Any) -> TuningSet:
         "options": TuningOptions(),
     }
     return TuningSet(**{**given, **changes})
-
-
-def test_a_study_is_named_by_all_on_which_tuning_depends() -> None:
-    empty = replace(EXAMPLES[0], objects=())
-    less = replace(SETS[0], candidates=SETS[0].candidates[1:])
-    alone: dict[str, Relation] = {**SPACE.relations, BORDERS: replace(SPACE.relations[BORDERS], symmetric=False)}
-    changes: dict[str, list[Any]] = {
-        "sets": [[less, *SETS[1:5]], SETS[:4]],
-        "examples": [[empty, *EXAMPLES[1:5]]],
-        "edition": [SPACE.edition("2024")],
-        "relations": [alone],
-        "selector": [First(PLAIN.general), PerRelation(TopK(k=1))],
-        "options": [
-            TuningOptions(**{name: value})
-            for name, value in {"rules": ("top-k",), "both_sides": True, "folds": 4, "trials": 3, "seed": 1}.items()
-        ],
-    }
-    assert changes.keys() == {field.name for field in fields(TuningSet)}
-    assert len(changes["options"]) == len(fields(TuningOptions))
-    others = [data(**{name: value}).study for name, values in changes.items() for value in values[:1]]
-    others += [data(options=options).study for options in changes["options"][1:]]
-    others.append(data(selector=changes["selector"][1]).study)
-    assert len({data().study, *others}) == 1 + len(others)
-    assert data().study == data(sets=[replace(found) for found in SETS[:5]]).study

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from lmkbc.select.composed import AbstentionThreshold
 from lmkbc.select.cutoffs import Cutoff, TopK
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
-from lmkbc.select.mutual import Mutual
 from lmkbc.select.numeric import WeightedMedian
 from lmkbc.select.ranking import Ranking
 from lmkbc.select.rule import Rule
@@ -81,7 +80,6 @@ def test_a_number_between_votes_is_as_sure_as_the_nearest() -> None:
     ("rule", "probable"),
     [
         (ExpectedF1(), True),
-        (Mutual(inner=ExpectedF1()), True),
         (AbstentionThreshold(threshold=0.5, inner=ExpectedF1()), True),
         (Cutoff(threshold=0.5), False),
         (TopK(k=1), False),

@@ -5,13 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import optuna
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from space import SPACE
 
-from lmkbc.errors import InputError, LmkbcError
+from lmkbc.errors import InputError
 from lmkbc.link.cleaning import without_subject
 from lmkbc.recipe import read_recipe
 from lmkbc.run.pipeline import propose
@@ -154,25 +153,6 @@ def test_wrong_settings() -> None:
         run(sets, examples[1:])
     with pytest.raises(InputError, match="no answered query"):
         run([], [])
-    for url in ("journal.log", "journal:///tmp/x", "redis://localhost"):
-        with pytest.raises(InputError, match="not supported"):
-            run(sets, examples, storage=url)
-    with pytest.raises(LmkbcError, match="does not answer") as caught:
-        run(sets, examples, storage="sqlite:////nowhere/at/all.db")
-    assert "nowhere" not in str(caught.value)
-
-
-def test_sqlite_studies_resume(tmp_path: Path) -> None:
-    sets, examples = toy(12)
-    url = f"sqlite:///{tmp_path / 'studies.db'}"
-    first = run(sets, examples, trials=2, folds=2, storage=url)
-    names = [study.study_name for study in optuna.get_all_study_summaries(url)]
-    assert len(names) == 3  # two folds, and all
-    second = run(sets, examples, trials=2, folds=2, storage=url)
-    assert second == first
-    assert [study.n_trials for study in optuna.get_all_study_summaries(url)] == [2, 2, 2]
-    run(sets, examples, trials=2, folds=2, seed=1, storage=url)
-    assert len(optuna.get_all_study_summaries(url)) == 6
 
 
 def recorded(path: Path, workspace: Workspace, examples: list[Example]) -> list[CandidateSet]:

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import polars as pl
 import pytest
 from bases import SPACE, Base, answered, failed, tree
 
@@ -121,25 +120,6 @@ def test_blocks_in_any_order_are_the_same_bytes(
         base.build(monkeypatch, answer, RELATIONS, engine=engine)
         built.append(tree(base.out))
     assert built[0] == built[1]
-
-
-def test_both_sides_of_a_pair_meet_in_a_shard_however_many_workers_there_are(
-    work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ring = dict(zip(NAMES, NAMES[1:] + NAMES[:1], strict=True))
-
-    def named(query: Query) -> CandidateSet:  # each names the next one, and no one back
-        return answered(query, (ring[query.subject], None, 0.9))
-
-    mutual = {"rule": "mutual", "inner": {"rule": "cutoff", "threshold": 0.6}}
-    facts = {}
-    for name, engine in (("here", None), ("elsewhere", Anywhere(2, 5))):
-        (tmp_path / name).mkdir()
-        base = Base(tmp_path / name, NAMES, shard=4)
-        base.select = {"rule": "cutoff", "threshold": 0.6, "relations": {"country-borders": mutual}}
-        base.build(monkeypatch, named, RELATIONS[:1], engine=engine)
-        facts[name] = pl.read_parquet(base.out / "facts" / "*" / "*.parquet")["subject"].to_list()
-    assert facts["here"] == facts["elsewhere"] == ["Togo", "Kenya"]  # whose next one is of another shard
 
 
 def test_what_workers_are_told(work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
