@@ -16,8 +16,7 @@ from lmkbc.select.composed import AbstentionThreshold
 from lmkbc.select.cutoffs import Cutoff, Relative, TopK
 from lmkbc.select.origin import Origin
 from lmkbc.select.registry import RULES, build
-from lmkbc.select.rule import PrefixRule, SweptRule
-from lmkbc.select.rule import Rule
+from lmkbc.select.rule import PrefixRule, Rule, SweptRule
 from lmkbc.select.selector import PerRelation, at_precision
 from lmkbc.tune import choice, learn
 from lmkbc.tune.confidence import PROMISED, Facts, held_out
