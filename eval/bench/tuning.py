@@ -1,8 +1,8 @@
 """Tuning on the recorded BERT candidates of 2023: speed of its core, and scores of tuned rules on unseen subjects.
 
 Speed: the exact sweep of all relations' cut-offs, and one parameter set (a cut-off per relation). Each is compared with
-one official evaluation of the same rows in memory. Quality: official macro-F1 out of fold, the same by exact sweeps
-alone (without Optuna), and in sample. One global cut-off chosen in sample is shown beside them.
+one official evaluation of the same rows in memory. Quality: official macro-F1 out of fold and in sample. One global
+cut-off chosen in sample is shown beside them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Passages that a prompt shows before the question: settings, local corpora, and how passages are found.
 
-A provider finds passages for queries. A run is closed-book if its text comes from the model itself ("recall"). The
-providers "titles" and "passages" read text from outside the model, which a closed-book recipe must not do.
+A provider finds passages for queries. The providers "titles" and "passages" read text from outside the model, which a
+closed-book recipe must not do. What a model writes about a subject itself is asked for by a step of the prompt.
 
 Retrieval follows LLM2KB (Nayak & Timmapathini 2023): passages of 300 words with an overlap of 50, and the inner product
 of vectors. Here a frozen sentence encoder replaces DPR, and all passages are compared, as many as fit in memory.
@@ -10,7 +10,7 @@ of vectors. Here a frozen sentence encoder replaces DPR, and all passages are co
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -20,13 +20,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from lmkbc.ask.prompts import fill, one_line
+from lmkbc.ask.prompts import fill
 from lmkbc.ask.style import check_slots
 from lmkbc.errors import InputError, refuse
 from lmkbc.files.arrays import ArrayStore
 from lmkbc.files.jsonl import read_jsonl
-from lmkbc.models.base import LanguageModel
-from lmkbc.models.plain_questions import paragraphs
 from lmkbc.names import folded_key
 from lmkbc.notes import Passage
 from lmkbc.relation import Relation
@@ -35,8 +33,6 @@ from lmkbc.types import Query, grouped
 
 BATCH = 4096
 Vectors = npt.NDArray[np.float32]
-PROMPT = "An encyclopedia entry about {subject} ({type}), with all that bears on this question: {question}\n\nEntry:"
-"""Prompt of the provider "recall"."""
 
 
 class _TextEncoder(Protocol):
@@ -62,7 +58,7 @@ class ContextSettings:
     titles: relation, by any name -> the title to look up, with the slot {subject}; the subject itself if not given.
     """
 
-    provider: Literal["none", "titles", "passages", "recall"] = "none"
+    provider: Literal["none", "titles", "passages"] = "none"
     path: Annotated[str, CORPUS] = ""
     passages: Annotated[int, CORPUS] = 1
     words: Annotated[int, CORPUS] = 300
@@ -90,15 +86,14 @@ class ContextSettings:
 class Provider(Protocol):
     """Finds passages, batch first."""
 
-    def find(self, queries: Sequence[Query]) -> Sequence[tuple[Passage, ...] | None]:
-        """Return the passages of each query, best first; () if there are none, None if the search failed."""
+    def find(self, queries: Sequence[Query]) -> Sequence[tuple[Passage, ...]]:
+        """Return the passages of each query, best first."""
         ...
 
 
 def gathered(finder: Provider, queries: Sequence[Query]) -> dict[Query, tuple[Passage, ...]]:
-    """Return the passages of the queries whose search did not fail."""
-    passages = zip(queries, finder.find(queries), strict=True)
-    return {query: known for query, known in passages if known is not None}
+    """Return the passages of each query."""
+    return dict(zip(queries, finder.find(queries), strict=True))
 
 
 def as_context(passages: Sequence[Passage]) -> str:
@@ -164,26 +159,6 @@ class Titles:
         """Return the title under which a query's texts are looked up."""
         template = self._relations[query.relation].entry(self._settings.titles, "{subject}")
         return fill(template, {"subject": query.subject})
-
-
-class Recall:
-    """Asks a model for a text about each subject."""
-
-    def __init__(self, relations: Mapping[str, Relation], model: LanguageModel) -> None:
-        self._relations, self._model = relations, model
-
-    def find(self, queries: Sequence[Query]) -> list[tuple[Passage, ...] | None]:
-        """Return a passage without a title per query; () if the model writes nothing, None if its call failed."""
-        texts = [recall_prompt(self._relations[query.relation], query.subject) for query in queries]
-        replies = paragraphs(self._model, texts)
-        return [None if text is None else (Passage("", text.strip()),) if text.strip() else () for text in replies]
-
-
-def recall_prompt(relation: Relation, subject: str) -> str:
-    """Return the question of "recall" about a subject."""
-    name = one_line(subject)
-    question = fill(relation.question, {"subject": name})
-    return fill(PROMPT, {"subject": name, "type": relation.subject_type.noun, "question": question})
 
 
 def search(known: Vectors, vectors: Vectors, k: int) -> Iterator[tuple[Vectors, npt.NDArray[np.int64]]]:
@@ -267,20 +242,12 @@ def located(settings: ContextSettings, files: Sequence[Path]) -> ContextSettings
 
 
 def provider(
-    settings: ContextSettings,
-    relations: Mapping[str, Relation],
-    model: Callable[[], LanguageModel],
-    cache: Path | None = None,
+    settings: ContextSettings, relations: Mapping[str, Relation], cache: Path | None = None
 ) -> Provider | None:
-    """Return the provider that the settings name; None for "none".
-
-    model: returns the model for "recall". cache: directory for indexes of passages.
-    """
+    """Return the provider that the settings name; None for "none". cache: directory for indexes of passages."""
     match settings.provider:
         case "none":
             return None
-        case "recall":
-            return Recall(relations, model())
         case "titles":
             return Titles(read_corpus(Path(settings.path)), settings, relations)
         case "passages":

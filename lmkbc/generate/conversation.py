@@ -295,9 +295,9 @@ class Conversation:
     def dialogue(self, query: Query) -> Dialogue[CandidateSet]:
         """Ask about a query: yield requests, receive their replies, and return the candidates.
 
-        A query whose subject has no name, or whose context is missing, is not asked and counts as missing.
+        A query whose subject has no name is not asked and counts as missing.
         """
-        if not query.subject.strip() or (self._context and query not in self._passages):
+        if not query.subject.strip():
             return self.candidates(query, [[None]])
         chain = _Chain(self._asking, self._relations[query.relation], query)
         course = yield from chain.course()
@@ -334,13 +334,10 @@ class Conversation:
         least = self._asking.plan(query).sampling.agreement * len(parts[0])
         return max([*shares, len(found.nothing)]) >= least - 1e-9
 
-    def plan(self, query: Query, context: str, longest: Mapping[str, int]) -> Iterator[PlannedRequest]:
-        """Yield the requests that may be sent about a query, in order, with slots for what only answers say.
-
-        longest: slot of the context -> most tokens of an answer in its place.
-        """
+    def plan(self, query: Query, context: str) -> Iterator[PlannedRequest]:
+        """Yield the requests that may be sent about a query, in order, with slots for what only answers say."""
         plan = self._asking.plan(query)
-        draws, style, slots, sizes = plan.sampling.samples, plan.style, dict[str, str](), dict(longest)
+        draws, style, slots, sizes = plan.sampling.samples, plan.style, dict[str, str](), dict[str, int]()
         branches, apart = 1, plan.redraws  # questions of a draw, and whether draws have prompts of their own
         for step in style.steps:
             sampling, size = step.sampling(plan.sampling), max(map(len, step.items), default=0)

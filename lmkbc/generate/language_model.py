@@ -13,7 +13,7 @@ from functools import cache
 from typing import Annotated, Any, Literal
 
 from lmkbc.answer.clean import Clean
-from lmkbc.ask.context import ContextSettings, Provider, located, provider, recall_prompt
+from lmkbc.ask.context import ContextSettings, Provider, located, provider
 from lmkbc.ask.plan import PromptBuilder, PromptSettings
 from lmkbc.errors import refuse
 from lmkbc.generate.access import is_given, open_model
@@ -25,20 +25,16 @@ from lmkbc.generate.spec import GeneratorQuestions, GeneratorSpec, Relations, ch
 from lmkbc.generate.verify import Check, FactCheck, FactWording, Verifying
 from lmkbc.models.base import (
     LOCAL_EXTRAS,
-    RECALL,
     WITHHELD,
     Dialogue,
     LanguageModel,
     Outcome,
     PlannedRequest,
     Reply,
-    Sampling,
     next_requests,
 )
 from lmkbc.models.identity import model_name, same_model
-from lmkbc.models.plain_questions import plain_request
 from lmkbc.models.reference import ModelReference
-from lmkbc.models.server.limits import GUESSED_ANSWER
 from lmkbc.notes import Notes
 from lmkbc.relation import OTHERS
 from lmkbc.run.run import ModelRun, Run
@@ -87,7 +83,7 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
             (
                 self.context.reads and self.closed_book,
                 f"the recipe is closed-book, but its context {self.context.provider!r} reads text from outside the "
-                "model: say closed_book = false, or use 'none' or 'recall'",
+                "model: say closed_book = false, or use 'none'",
             ),
             (
                 self.ranking is not None and self.chained,
@@ -133,20 +129,15 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
     ) -> Callable[[Query, str], Iterator[PlannedRequest]]:
         """Return a function that yields all requests that may be sent about a query, in order; the first one is sent.
 
-        Its second argument is the text that was found for the prompt, if it does not come from the model. train: other
-        examples than the run's train split.
+        Its second argument is the text that was found for the prompt. train: other examples than the run's train split.
         """
         examples = run.train if train is None else train
         asking = self.asking(run, examples)
         conversation = Conversation(asking, run.relations, "", None, Notes(), clean=self.clean)
         check = self.verify and FactWording(self.verify, run.relations, examples)
-        recalls = self.context.provider == "recall"
 
         def planned(query: Query, context: str) -> Iterator[PlannedRequest]:
-            if recalls:
-                text = recall_prompt(run.relations[query.relation], query.subject)
-                yield PlannedRequest(RECALL, plain_request(text, Sampling(temperature=0.0), ("\n\n",)))
-            yield from conversation.plan(query, "{context}" if recalls else context, {"context": GUESSED_ANSWER})
+            yield from conversation.plan(query, context)
             if check:
                 style, sampling = asking.plan(query).style, asking.plan(query).sampling
                 replies = sampling.samples * math.prod(step.branches for step in style.steps)
@@ -220,9 +211,8 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
         name, asking = self.name or model.name, self.asking(run)
         if self.ranking:
             return RankingGenerator(model, asking, run.edition, run.relations, run.labelled, self.ranking, name)
-        context = self.provider(run, lambda: model)
         conversation = Conversation(
-            asking, run.relations, name, context, notes, clean=self.clean, model=model_name(model.name)
+            asking, run.relations, name, self.provider(run), notes, clean=self.clean, model=model_name(model.name)
         )
         return AnswerGenerator(model, conversation, name, notes)
 
@@ -246,9 +236,9 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
         examples = run.train if train is None else train
         return PromptBuilder(run.edition, run.relations, examples, self, run.workspace.relations)
 
-    def provider(self, run: Run, model: Callable[[], LanguageModel]) -> Provider | None:
-        """Return the provider of passages; None if the table wants none. model: returns the model for "recall"."""
-        return provider(located(self.context, run.files), run.relations, model, run.cache)
+    def provider(self, run: Run) -> Provider | None:
+        """Return the provider of passages; None if the table wants none."""
+        return provider(located(self.context, run.files), run.relations, run.cache)
 
 
 class AnswerGenerator:
@@ -335,7 +325,7 @@ class _Tally:
             )
         if self._unanswered:
             first = self._unanswered[0]
-            why = lost or ("its context is missing" if first.subject.strip() else "no subject")
+            why = lost or "no subject"
             yield (
                 f"{len(self._unanswered)} queries lack answers ({why}), first ({first.subject!r}, "
                 f"{first.relation!r}); run again to go on from {place}"

@@ -222,10 +222,6 @@ JOINED = 8
 """Tokens by which a part of an answer may grow where it is filled in: at its ends, and by words such as "to"."""
 
 
-RECALL = "recall"
-"""Part of a conversation in which a model writes the context of the prompt."""
-
-
 class PlannedRequest(NamedTuple):
     """A request before the answers are known that decide whether, how often and about what it is sent.
 

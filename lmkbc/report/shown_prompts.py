@@ -10,7 +10,7 @@ import msgspec
 
 from lmkbc.files.jsonl import row_blocks
 from lmkbc.generate.spec import GENERATORS, sources_of, specs
-from lmkbc.models.base import RECALL, Prompt
+from lmkbc.models.base import Prompt
 from lmkbc.report.rows import LONGEST_REPLY, LONGEST_TEXT, cut
 from lmkbc.run.run import Run
 from lmkbc.run.saved import SavedRun
@@ -64,7 +64,6 @@ def asked_by(saved: SavedRun, run: Run) -> Callable[[Query], Shown]:
             cut(_text(one.request.prompt), LONGEST_REPLY): f"{one.name}: {of}"
             for of, requests in planned
             for one in requests
-            if one.name != RECALL
         }
         return tuple((of, text) for text, of in texts.items())[:MOST_PROMPTS]
 

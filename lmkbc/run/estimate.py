@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, cast
@@ -146,7 +146,7 @@ def plans(run: Run, recipe: Recipe, queries: Sequence[Query]) -> Iterator[Plan]:
         if not isinstance(spec, LanguageModelSpec):
             continue
         planned, asked = spec.planner(run), [query for query in queries if query.relation in spec.asked(run)]
-        reads = spec.provider(run, partial(spec.model_of, run, Notes())) if spec.context.reads else None
+        reads = spec.provider(run)
         passages = gathered(reads, asked) if reads else {}
         for query in asked:
             yield spec.called[0], query, list(planned(query, as_context(passages.get(query, ()))))

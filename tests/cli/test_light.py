@@ -60,14 +60,14 @@ def test_a_command_loads_only_what_it_needs(
 
 
 @pytest.mark.whole
-def test_a_local_model_that_answers_recalls_verifies_and_links_loads_no_server_s_library(tmp_path: Path) -> None:
+def test_a_local_model_that_answers_verifies_and_links_loads_no_server_s_library(tmp_path: Path) -> None:
     import tiny_causal
 
     tiny_causal.save(tmp_path / "model", "gpt2")
     (tmp_path / "table.json").write_text("{}")
     (tmp_path / "mine.toml").write_text(
         'description = "x"\n[[generate]]\ncomponent = "causal"\nprompt = { form = "completion" }\n'
-        'shots = { k = 1 }\nsampling = { max_tokens = 3 }\ncontext = { provider = "recall" }\nverify = { shots = 1 }\n'
+        "shots = { k = 1 }\nsampling = { max_tokens = 3 }\nverify = { shots = 1 }\n"
         '[link]\ndefault = ["model"]\nask = { component = "causal" }\n'
         '[select]\nrule = "verified"\ninner = { rule = "top-k", k = 1 }\n'
     )

@@ -196,15 +196,3 @@ def test_sources_of_one_model_load_it_once(tiny: Path) -> None:
     assert one._model.model is other._model.model
     (found,) = other.generate(queries()[:1])
     assert {source for c in found.candidates for source in c.sources} <= {*sources("b#0")}
-
-
-def test_a_model_tells_what_it_recalls_once(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    system, given = recipe(tiny, context={"provider": "recall"}, sampling={"max_tokens": 4}), queries()[:2]
-    ((_, asked),) = generators(run(), system)
-    assert isinstance(asked, AnswerGenerator)
-    list(asked.generate(given))
-    monkeypatch.setattr(CausalModel, "complete", None)  # a second run asks the store alone
-    ((_, again),) = generators(run(), system)
-    list(again.generate(given))
-    assert all(passage.text for passages in asked.notes.passages.values() for passage in passages)
-    assert set(asked.notes.passages) <= set(given)

@@ -142,20 +142,6 @@ def test_the_command_line_comes_before_the_recipe(tmp_path: Path) -> None:
     assert server.most_at_once == 2
 
 
-RECALL = {"component": "chat", "model": "m", "context": {"provider": "recall"}}
-
-
-def test_a_query_whose_recall_failed_is_missing_until_a_run_hears_it(tmp_path: Path) -> None:
-    query = Query("Utopia", "CountryBordersCountry")
-    recipe = recipe_of(RECALL | {"limits": {"attempts": 1, "first_wait": 0.01}})
-    with Loopback(lambda _: '["Spain"]', faults=["500"]) as server:
-        ((_, generator),) = generators(context(server.url, tmp_path), recipe)
-        assert [one.draws for one in generator.generate([query])] == [(State.MISSING,)]
-        assert "its context is missing" in bare(generator).notes.remarks[-1]
-        ((_, generator),) = generators(context(server.url, tmp_path), recipe)
-        assert [one.draws for one in generator.generate([query])] == [(State.ANSWERED,)]
-
-
 def test_facts_are_checked_but_for_relations_that_the_recipe_leaves_out(tmp_path: Path) -> None:
     def answer(body: dict[str, Any]) -> str:
         last = prompt_of(body).rstrip().split("\n")[-1]

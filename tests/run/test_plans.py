@@ -51,7 +51,7 @@ RECIPES: dict[str, dict[str, Any]] = {
         "prompt": {**NAMES, "steps": STEPS, "ask": "{works}: {account} {question}"},
         "verify": {"by": "text", "denial": "reply"},
     },
-    "recalled": {"sampling": FEW, "prompt": NAMES, "context": {"provider": "recall"}, "verify": {}},
+    "verified": {"sampling": FEW, "prompt": NAMES, "verify": {}},
 }
 
 

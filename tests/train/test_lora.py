@@ -198,7 +198,7 @@ def test_three_kinds_of_prompt_are_learnt(tiny: Path, tmp_path: Path, monkeypatc
     model = CausalModel(*load(str(tiny), offline=True))
 
     def learnt(mixed: bool) -> list[str]:
-        rows = of_split(run(), spec, model, lambda: pytest.fail("nothing is recalled"), mixed=mixed)
+        rows = of_split(run(), spec, model, mixed=mixed)
         return [model.tokenizer.decode(row.tokens) for row in rows]
 
     plain, mixed = learnt(False), learnt(True)

@@ -152,7 +152,7 @@ CANARY = "sk-canary-7f3a91c2"
 def test_the_key_is_written_nowhere(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """In a run that recalls, asks in two turns, verifies both ways, and meets a server that echoes the key."""
+    """In a run that asks in two turns, verifies both ways, and meets a server that echoes the key."""
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     caplog.set_level(logging.DEBUG)
 
@@ -163,8 +163,7 @@ def test_the_key_is_written_nowhere(
         "component": "chat",
         "model": "m",
         "shots": {"k": 0},
-        "context": {"provider": "recall"},
-        "prompt": {"follow_up": "{context} Sure?"},
+        "prompt": {"follow_up": "Sure?"},
         "limits": {"first_wait": 0.01},
         "sampling": {"logprobs": True},
         "verify": {"variants": ["statement", "reverse"], "samples": 2},
@@ -182,7 +181,7 @@ def test_the_key_is_written_nowhere(
     assert "cannot be reached" in lost
     assert CANARY not in shown + told + lost + caplog.text
     kept = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert {"candidates.jsonl.gz", "manifest.json", "retrieved.jsonl", "s.sqlite"} <= {path.name for path in kept}
+    assert {"candidates.jsonl.gz", "manifest.json", "s.sqlite"} <= {path.name for path in kept}
     for path in kept:
         raw = path.read_bytes()
         assert CANARY.encode() not in (gzip.decompress(raw) if path.suffix == ".gz" else raw), path
