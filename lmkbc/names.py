@@ -1,12 +1,28 @@
-"""Normal forms of names, and a search for names in a text."""
+"""Normal forms of names, memoised, and a search for names in a text."""
 
 from __future__ import annotations
 
 import re
 import string
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+
+class Memo(dict[str, str]):
+    """Cache of normalised texts. It is emptied when it holds `limit` texts."""
+
+    def __init__(self, normalise: Callable[[str], str], limit: int = 1 << 19) -> None:
+        super().__init__()
+        self._normalise = normalise
+        self._limit = limit
+
+    def __missing__(self, text: str) -> str:
+        if len(self) >= self._limit:
+            self.clear()
+        key = self[text] = self._normalise(text)
+        return key
+
 
 _END = ""
 """Key that marks the end of a name in a tree of words; no word is empty."""

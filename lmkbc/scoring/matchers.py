@@ -10,6 +10,7 @@ a gold of -38.83 accepts 5000, and a gold of 0 accepts nothing.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -18,9 +19,8 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from lmkbc.answer.dates import PartialDate, read_date
 from lmkbc.answer.units import converted, unit_at, unit_of
-from lmkbc.names import folded_key, plain_key
+from lmkbc.names import Memo, folded_key, plain_key
 from lmkbc.relation import Kind, Relation
-from lmkbc.types import grouped
 
 Matches = Sequence[Sequence[int]]
 """For each answer, the gold objects that it matches, without repetition."""
@@ -101,11 +101,13 @@ def _near(tolerance: float, value: float | None, gold: float | None) -> bool:
     return value is not None and gold is not None and gold != 0 and abs(value - gold) / gold <= tolerance
 
 
-_MEMOISED = 1 << 19
-"""Most texts whose normal form is kept."""
-_plain = lru_cache(_MEMOISED)(plain_key)
-_cleaned = lru_cache(_MEMOISED)(lambda text: plain_key(text) if text else _EMPTY)
-_folded = lru_cache(_MEMOISED)(folded_key)
+_PLAIN = Memo(plain_key)
+
+
+_CLEANED = Memo(lambda text: plain_key(text) if text else _EMPTY)
+
+
+_FOLDED = Memo(folded_key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +121,12 @@ class AliasScorer:
 
     def key(self, text: str) -> str:
         """Return the normal form of an answer."""
-        return _plain(text)
+        return _PLAIN[text]
 
     def matches(self, value: str, gold: Sequence[Sequence[str]], relation: str) -> tuple[int, ...]:
         """Return the indices of the gold objects that an answer matches."""
-        key = _plain(value)
-        return tuple(i for i, names in enumerate(gold) if key in map(_plain, names))
+        key = _PLAIN[value]
+        return tuple(i for i, names in enumerate(gold) if key in map(_PLAIN.__getitem__, names))
 
     def count(self, matches: Sequence[tuple[int, ...]]) -> int:
         """Return the number of gold objects found."""
@@ -133,10 +135,10 @@ class AliasScorer:
     def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
         """Return the counts of one row. predicted: list of strings. gold: list of alias lists."""
         try:
-            keys = set(map(_cleaned, predicted))
+            keys = set(map(_CLEANED.__getitem__, predicted))
         except TypeError:  # an unhashable value; only an empty one has a key
-            keys = {_cleaned(value or "") for value in predicted}
-        hits = sum(not keys.isdisjoint(map(_cleaned, names)) for names in gold)
+            keys = {_CLEANED[value or ""] for value in predicted}
+        hits = sum(not keys.isdisjoint(map(_CLEANED.__getitem__, names)) for names in gold)
         return hits, 0 if len(keys) <= 1 and keys <= _NOTHING else len(keys), len(gold)
 
 
@@ -219,7 +221,7 @@ class _OneToOne:
 
     def key(self, text: str) -> str:
         """Return the normal form of an answer."""
-        return _folded(text)
+        return _FOLDED[text]
 
     def count(self, matches: Sequence[tuple[int, ...]]) -> int:
         """Return the size of a maximum matching."""
@@ -242,8 +244,8 @@ class MatchingScorer(_OneToOne):
         if relation in self.numeric:
             given = number(value)
             return tuple(i for i, names in enumerate(gold) if names and _near(self.tolerance, given, number(names[0])))
-        key = _folded(value)
-        return tuple(i for i, names in enumerate(gold) if key in map(_folded, names))
+        key = _FOLDED[value]
+        return tuple(i for i, names in enumerate(gold) if key in map(_FOLDED.__getitem__, names))
 
     def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
         """Return the counts of one row. predicted: list of strings or lists. gold: list of alias lists or strings."""
@@ -254,11 +256,23 @@ class MatchingScorer(_OneToOne):
             hits = self._numeric_hits(answers.values(), [number(names[0]) if names else None for names in gold])
             return hits, len(answers), len(gold)
         try:
-            keys = frozenset(map(_folded, predicted))
+            keys = frozenset(map(_FOLDED.__getitem__, predicted))
         except (TypeError, AttributeError):  # a nested list, or no string at all
             keys = frozenset(_distinct_texts(predicted, self.key))
-        found = grouped((key, i) for i, names in enumerate(gold) for key in set(map(_folded, names)))
-        return self.count([tuple(found[key]) for key in keys & found.keys()]), len(keys), len(gold)
+        return self._string_hits(keys, gold), len(keys), len(gold)
+
+    def _string_hits(self, keys: frozenset[str], gold: Sequence[Sequence[str]]) -> int:
+        finders = (keys.intersection(map(_FOLDED.__getitem__, names)) for names in gold)
+        finding_any = list(filter(None, finders))
+        if len(finding_any) < 2 or sum(map(len, finding_any)) == len(frozenset().union(*finding_any)) == len(
+            finding_any
+        ):
+            return len(finding_any)
+        found = defaultdict[str, list[int]](list)
+        for i, finding in enumerate(finding_any):
+            for key in finding:
+                found[key].append(i)
+        return self.count([*map(tuple, found.values())])
 
     def _numeric_hits(self, answers: Iterable[str], gold: Sequence[float | None]) -> int:
         free = set(range(len(gold)))
@@ -324,7 +338,7 @@ class KindScorer(_OneToOne):
         relation = self.relations.get(name)
         if relation and (relation.has_values() or relation.kind in self.exact):
             return meaning(text, relation)
-        return _folded(text)
+        return _FOLDED[text]
 
     def _is_equal(self, text: str, true_text: str, relation: str) -> bool:
         given, true = self._compared(text, relation), self._compared(true_text, relation)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import gzip
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from zlib import crc32
 import msgspec
 import polars as pl
 
-from lmkbc.names import folded_key
+from lmkbc.names import Memo, folded_key
 
 OUT, IN, NOTHING, MISSING = range(4)
 """Kinds of rows: fact about the entity, fact with it as object, query with nothing, query without an answer."""
@@ -53,12 +52,12 @@ MOST_NAMES = 20
 """Most names of an entity that are listed."""
 START = 40
 """Characters that identify the beginning of a piece of names."""
-_folded = lru_cache(maxsize=1 << 16)(lambda name: folded_key(name) or name)
+_folded = Memo(lambda name: folded_key(name) or name, 1 << 16)
 
 
 def keys(ids: Iterable[str | None], names: Iterable[str]) -> list[str]:
     """Return the keys of entities."""
-    return [qid or _key(_folded(name)) for qid, name in zip(ids, names, strict=True)]
+    return [qid or _key(_folded[name]) for qid, name in zip(ids, names, strict=True)]
 
 
 def _key(folded: str) -> str:
@@ -131,7 +130,7 @@ def named(rows: pl.DataFrame) -> pl.DataFrame:
     """
     asked, fact = pl.col("kind") != IN, pl.col("kind") <= IN
     each = rows.group_by("key", "name").agg(asked=asked.any(), facts=fact.sum().cast(pl.Int64))
-    folds = pl.Series("fold", [_folded(name)[:LONGEST] for name in each["name"]], pl.String)
+    folds = pl.Series("fold", [_folded[name][:LONGEST] for name in each["name"]], pl.String)
     each = each.with_columns(folds).sort("key", "asked", "facts", "name", descending=[False, True, True, False])
     whole = pl.col("asked").any().over("key"), pl.col("facts").sum().over("key")
     return each.with_columns(*whole).select(*NAMES)
