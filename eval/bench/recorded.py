@@ -1,9 +1,9 @@
 """Scores of recorded answers of real models: reported by their authors, and here, untuned and tuned out of fold.
 
 Each row shows official macro-F1. First is the figure that the answers' authors report. Then "untuned": parsing,
-cleaning and linking with the recipe's one rule. Then rules tuned per relation: out of fold, and in sample. The gain of tuning is "out of fold" less "untuned". Then, on the same split, the
-class prior and an empty file. Queries that no model answered count as wrong. Last are the seconds of proposing and of
-tuning.
+cleaning and linking with the recipe's one rule. Then rules tuned per relation: out of fold, and in sample. The gain of
+tuning is "out of fold" less "untuned". Then, on the same split, the class prior and an empty file. Queries that no
+model answered count as wrong. Last are the seconds of proposing and of tuning.
 """
 
 from __future__ import annotations
