@@ -304,11 +304,11 @@ def _floors(space: Workspace, edition: Edition, data: _Data, report: Report) -> 
         for block in steps.over((example.query for example, _ in asked), count, FEW):
             for prediction in recipe.select.select_all(block.sets):
                 query, (_, gold) = prediction.query, next(truth)
-                tally.add(query.subject, query.relation, submission.answers(edition, prediction), gold)
+                tally.add(0, query.subject, query.relation, submission.answers(edition, prediction), gold)
         made["class prior"] = tally.table()
     empty = Tally(edition.metric)
     for example, gold in data.examples():
-        empty.add(example.query.subject, example.query.relation, (), gold)
+        empty.add(0, example.query.subject, example.query.relation, (), gold)
     made["all-empty file"] = empty.table()
     return made
 

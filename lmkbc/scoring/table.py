@@ -138,8 +138,8 @@ class Metric:
             raise KeyError(next(pair for pair in gold if pair not in predicted))
         tally = Tally(self, rows)
         answers = map(predicted.get, gold, repeat(()))
-        for (subject, relation), objects, answer in zip(gold, gold.values(), answers, strict=True):
-            tally.add(subject, relation, answer, objects)
+        for place, ((subject, relation), objects, answer) in enumerate(zip(gold, gold.values(), answers, strict=True)):
+            tally.add(place, subject, relation, answer, objects)
         return tally.table()
 
 
@@ -155,15 +155,18 @@ class Tally:
         self._metric, self._score = metric, metric.scorer.score
         self._known: dict[Counts, Counts] = {}
         self._outcomes: defaultdict[str, Counter[Counts]] = defaultdict(Counter)
-        self._rows: defaultdict[str, list[tuple[str, Counts]]] | None = defaultdict(list) if rows else None
+        self._rows: defaultdict[str, list[tuple[str, int, Counts]]] | None = defaultdict(list) if rows else None
 
-    def add(self, subject: str, relation: str, predicted: Any, gold: Any) -> None:
-        """Score one row of raw column values. Exceptions of the scorer for unreadable values are passed on."""
+    def add(self, place: int, subject: str, relation: str, predicted: Any, gold: Any) -> None:
+        """Score one row of raw column values. Exceptions of the scorer for unreadable values are passed on.
+
+        place: position of the row in the gold file; rows may come in any order.
+        """
         outcome = self._score(predicted, gold, relation)
         outcome = self._known.setdefault(outcome, outcome)  # rows of equal outcome share one tuple
         self._outcomes[relation][outcome] += 1
         if self._rows is not None:
-            self._rows[relation].append((subject, outcome))
+            self._rows[relation].append((subject, place, outcome))
 
     def table(self) -> Table:
         """Return the official result of all rows."""
@@ -179,7 +182,9 @@ class Tally:
         if self._rows is None:
             return Table(overall, relations)
         score = cache(partial(row_score, vacuous=vacuous))
-        rows = [((subject, name), score(*counts)) for name in relations for subject, counts in sorted(self._rows[name])]
+        rows = [
+            ((subject, name), score(*counts)) for name in relations for subject, _, counts in sorted(self._rows[name])
+        ]
         return Table(overall, relations, rows)
 
 
