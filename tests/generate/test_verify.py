@@ -230,7 +230,7 @@ def test_what_a_local_model_judged_is_kept(by: str, tmp_path: Path, monkeypatch:
     asked: list[str] = []
     for name in ("complete", "log_probabilities"):
         real = getattr(model, name)
-        monkeypatch.setattr(model, name, lambda texts, how, real=real: [asked.extend(texts), real(texts, how)][1])
+        monkeypatch.setattr(model, name, lambda texts, *how, real=real: [asked.extend(texts), real(texts, *how)][1])
     assert verified() == first
     assert all("xxx" in text for text in asked)  # what was not told is asked again
     verified("b")

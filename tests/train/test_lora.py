@@ -137,7 +137,7 @@ def test_no_held_out_subject_is_learnt_or_shown(tiny: Path) -> None:
 def written(tiny: Path, **more: Any) -> list[tuple[str, str]]:
     """Prompts and answers of the train split, as text."""
     model = CausalModel(*load(str(tiny)))
-    rows = of_split(run(), recipe(tiny, **more).generate[0], model, pytest.fail)
+    rows = of_split(run(), recipe(tiny, **more).generate[0], model)
     firsts = [row.golds.count(IGNORED) for row in rows]
     return [
         (model.tokenizer.decode(row.tokens[:first]), model.tokenizer.decode(row.golds[first:]))
