@@ -44,8 +44,8 @@ _OPENERS: dict[bytes, Callable[[Any], Any]] = {
     b"PK\x03\x04": zipfile.ZipFile,
     b"PK\x05\x06": zipfile.ZipFile,
 }
-_piped: dict[tuple[int, int], Any] = {}
-"""Device and inode of a pipe -> temporary file with its content, deleted when the program ends."""
+_piped: dict[tuple[Path, int, int], Any] = {}
+"""Path, device and inode of a pipe, since a later one may get the same inode -> temporary file with its content."""
 
 
 def opened(path: Path) -> IO[bytes]:
@@ -61,7 +61,7 @@ def opened(path: Path) -> IO[bytes]:
             inside = sorted(one.name for one in path.iterdir())[:_LISTED] if path.is_dir() else ()
             which = f" of it ({', '.join(inside)})" if inside else " or a pipe"
             raise InputError(f"{path} is {'a directory' if path.is_dir() else 'a device'}: give a file{which}")
-        place = found.st_dev, found.st_ino
+        place = path, found.st_dev, found.st_ino
         if place not in _piped:
             kept = NamedTemporaryFile(prefix="lmkbc-")  # noqa: SIM115 -- closed when the program ends
             with path.open("rb") as pipe:
