@@ -1,10 +1,10 @@
 """Recipes asked of one model about the labelled held-out split.
 
 F1 is shown by each recipe's own rule and with rules tuned out of fold. Tokens are those of prompts and answers per
-query, with those that shared beginnings of prompts saved. Answers are cut after --longest tokens,
-since small models go on without an end where a recipe allows tens of thousands. --train N holds out about N rows of
-train in place of the split, to choose by. "again" says whether a second run has the same candidates, all of them from
-the first one's kept answers.
+query, with those that shared beginnings of prompts saved. Answers are cut after --longest tokens, since small models go
+on without an end where a recipe allows tens of thousands. --train N holds out about N rows of train in place of the
+split, to choose by. "again" says whether a second run has the same candidates, all of them from the first one's kept
+answers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Facts that train states from the other side, such as "B borders A" in B's row, as evidence for A's query.
 
-A symmetric relation, or one with an inverse, states each fact twice. Only rows to
-learn from are read here, not the gold of queries.
+A symmetric relation, or one with an inverse, states each fact twice. Only rows to learn from are read here, not the
+gold of queries.
 """
 
 from __future__ import annotations
@@ -16,65 +16,62 @@ from lmkbc.relation import Relation
 from lmkbc.types import Candidate, CandidateSet, Example, Query, Source, grouped
 
 
-class AskedSides:
-    """Index of answered queries by the QID or name of their subject."""
+class _BySubject:
+    """Index of answered sets of one relation by the QID or name of their subject."""
 
     def __init__(self, sets: Iterable[CandidateSet]) -> None:
         self.sets = {found.query: found for found in sets if not found.failed}
-        self._by_id: dict[tuple[str, str], Query] = {}
-        self._by_name: dict[tuple[str, str], Query | None] = {}
+        self._by_id: dict[str, Query] = {}
+        self._by_name: dict[str, Query | None] = {}
         for query in self.sets:
             if query.subject_id:
-                self._by_id.setdefault((query.relation, query.subject_id), query)
-            name = query.relation, folded_key(query.subject)
+                self._by_id.setdefault(query.subject_id, query)
+            name = folded_key(query.subject)
             self._by_name[name] = None if name in self._by_name else query  # ambiguous: the name of two subjects
 
-    def find(self, relation: str, candidate: Candidate) -> Query | None:
+    def find(self, candidate: Candidate) -> Query | None:
         """Return the query about a candidate: by QID if both have one, else by folded name; None if there is none."""
-        if candidate.id and (query := self._by_id.get((relation, candidate.id))):
+        if candidate.id and (query := self._by_id.get(candidate.id)):
             return query
-        query = self._by_name.get((relation, folded_key(candidate.text)))
+        query = self._by_name.get(folded_key(candidate.text))
         return None if query is None or (candidate.id and query.subject_id) else query
 
 
-def both_sides(
-    sets: Sequence[CandidateSet], rows: Sequence[CandidateSet], inverse: str, agreement: _Agreement
-) -> Sequence[CandidateSet]:
-    """Return the sets of one relation, in which candidates that have a row of the other side are combined with it.
+def _updated_sets(
+    sets: Sequence[CandidateSet], rows: Sequence[CandidateSet], agreement: _Agreement
+) -> Iterator[CandidateSet]:
+    """Yield the sets of one relation, with the scores of candidates that have a row of the other side updated.
 
     A subject of a row that names this one, and is not named here, becomes a candidate with score 0, which is then
-    combined. inverse: relation of the rows.
+    updated.
     """
-    own, asked = AskedSides(sets), AskedSides(rows)
-    names: dict[Query, dict[Query, Candidate]] = {}  # subject -> the rows that name it, with the candidate
-    relations = {query.relation for query in own.sets}
-    for other, found in asked.sets.items():
-        for relation in relations:
-            for candidate in found.candidates:
-                if (query := own.find(relation, candidate)) is not None and query != other:
-                    names.setdefault(query, {}).setdefault(other, candidate)
-    return [_combined(found, asked, names.get(found.query, {}), inverse, agreement) for found in sets]
+    own, stated = _BySubject(sets), _BySubject(rows)
+    naming: dict[Query, dict[Query, Candidate]] = {}  # subject -> the rows that name it, with the candidate
+    for other, row in stated.sets.items():
+        for candidate in row.candidates:
+            if (query := own.find(candidate)) is not None and query != other:
+                naming.setdefault(query, {}).setdefault(other, candidate)
+    for found in sets:
+        yield found if found.failed else _updated_set(found, stated, naming.get(found.query, {}), agreement)
 
 
-def _combined(
-    found: CandidateSet, asked: AskedSides, naming: dict[Query, Candidate], inverse: str, agreement: _Agreement
+def _updated_set(
+    found: CandidateSet, stated: _BySubject, naming: Mapping[Query, Candidate], agreement: _Agreement
 ) -> CandidateSet:
-    """Return a set with both sides combined. naming: rows that name its subject, with the candidate."""
-    if found.failed:
-        return found
+    """Return a set with its scores updated. naming: rows that name its subject, with the candidate."""
     made: list[Candidate] = []
     met = set[Query]()
     for one in found.candidates:
-        other = asked.find(inverse, one)
+        other = stated.find(one)
         if other is None or other == found.query or other in met:
             made.append(one)
         else:
             met.add(other)
-            made.append(agreement.combined(one, naming.get(other)))
+            made.append(agreement.updated(one, naming.get(other)))
     for other, candidate in naming.items():
-        if other not in met and candidate.score > 0:
+        if other not in met:
             named = structs.replace(candidate, text=other.subject, id=other.subject_id or None)
-            made.append(agreement.combined(structs.replace(named, score=0.0, by_model=()), candidate))
+            made.append(agreement.updated(structs.replace(named, score=0.0, by_model=()), candidate))
     if not met and len(made) == len(found.candidates):
         return found
     made.sort(key=lambda one: (-one.score, -len(one.sources), one.text, one.id or ""))
@@ -115,7 +112,7 @@ class _Agreement:
             chance=1 / (wrong + PAIRS),
         )
 
-    def combined(self, one: Candidate, other: Candidate | None) -> Candidate:
+    def updated(self, one: Candidate, other: Candidate | None) -> Candidate:
         """Return a candidate with the probability that this side has its fact, by Bayes' rule.
 
         one: its score is the probability without the other side's row. other: how that row names it; None if it does
@@ -123,13 +120,13 @@ class _Agreement:
         """
         if_true, if_false = (self.there, self.chance) if other else (1 - self.there, 1 - self.chance)
 
-        def updated(score: float) -> float:
+        def probability(score: float) -> float:
             true = min(max(score / self.here, self.rate), 1 - self.rate)
             return self.here * true * if_true / (true * if_true + (1 - true) * if_false)
 
-        by_model = tuple((name, updated(score)) for name, score in one.by_model)
+        by_model = tuple((name, probability(score)) for name, score in one.by_model)
         sources = tuple(sorted({*one.sources, *(other.sources if other else ())}))
-        return structs.replace(one, score=updated(one.score), sources=sources, by_model=by_model)
+        return structs.replace(one, score=probability(one.score), sources=sources, by_model=by_model)
 
 
 class TrainSides:
@@ -143,7 +140,7 @@ class TrainSides:
         spelled = {relation.name: name for name, relation in relations.items()}
         rows = grouped((row.query.relation, _stated(row, split)) for split, own in labelled.items() for row in own)
         self._sides = {
-            name: (spelled[other], rows[spelled[other]], _Agreement.of(rows.get(name, []), rows[spelled[other]]))
+            name: (rows[spelled[other]], _Agreement.of(rows.get(name, []), rows[spelled[other]]))
             for name, relation in relations.items()
             if (other := relation.other_side()) in spelled and spelled[other] in rows
         }
@@ -153,18 +150,16 @@ class TrainSides:
         made = dict(enumerate(sets))
         for name, places in grouped((one.query.relation, place) for place, one in enumerate(sets)).items():
             if name in self._sides:
-                other, rows, agreement = self._sides[name]
-                read = both_sides([sets[place] for place in places], rows, other, agreement)
-                made.update(zip(places, read, strict=True))
+                made |= zip(places, _updated_sets([sets[place] for place in places], *self._sides[name]), strict=True)
         return [*made.values()]
 
 
 def _pairs(rows: Sequence[CandidateSet], others: Sequence[CandidateSet]) -> Iterator[tuple[Query, Query]]:
     """Yield the queries of a row and of the other side's row, for each object of a row that has one."""
-    asked = AskedSides(others)
-    for row in rows if others else ():
+    asked = _BySubject(others)
+    for row in rows:
         for candidate in row.candidates:
-            found = asked.find(others[0].query.relation, candidate)
+            found = asked.find(candidate)
             if found is not None and found != row.query:
                 yield row.query, found
 

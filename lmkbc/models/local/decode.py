@@ -126,7 +126,7 @@ class Asked:
     prompt: Tokens
     prefix: Tokens
     room: int
-    seed: int = 0
+    seed: int
     begun: str = ""
 
 

@@ -84,7 +84,7 @@ class VllmModel(CausalModel):
         ]
         answers = self._generated([encoded[place] for place in places], settings)
         for place, answer in zip(places, answers, strict=True):
-            asked = Asked(place, encoded[place], (), room[place], begun=begun[place])
+            asked = Asked(place, encoded[place], (), room[place], seeds[place], begun[place])
             yield asked, [self._read_draw(draw, how, begun[place]) for draw in answer.outputs]
 
     def _read(
