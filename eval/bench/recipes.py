@@ -37,7 +37,7 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--longest", type=int, default=400, help="most tokens of an answer")
     parser.add_argument("--train", type=int, help="rows of train to hold out, about so many")
     given = parsed(parser, argv, recipes=["few-shot"], edition="mini", limit=6, longest=4)
-    workspace, table = Workspace(data=given.data), Table("few-shot", given.model)
+    workspace, table = Workspace(data=given.data), Table("recipes", given.model)
     edition = workspace.edition(given.edition)
     train = workspace.examples(edition, "train")
     asked = few_of(train, given.train) if given.train else workspace.examples(edition, edition.held_out)
