@@ -19,9 +19,9 @@ from lmkbc.recipe import read_recipe
 from lmkbc.relation import Relation
 from lmkbc.run.run import Run
 from lmkbc.run.statements import Statements
-from lmkbc.select.other_side import AskedSides
+from lmkbc.select.other_side import SubjectIndex
 from lmkbc.tune.learn import official
-from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Prediction, Query
+from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Prediction, Query, grouped
 from lmkbc.workspace import Workspace
 
 
@@ -62,14 +62,16 @@ def main(argv: Sequence[str]) -> None:
 
 def unsaid(rows: Sequence[Example], asked: Sequence[Query], relations: Mapping[str, Relation]) -> Sequence[Example]:
     """Return rows without objects that are asked by the other side; a row that loses all its objects is left out."""
-    subjects, made = AskedSides([CandidateSet(query) for query in asked]), list[Example]()
+    by_relation = grouped((query.relation, CandidateSet(query)) for query in asked)
+    subjects = {name: SubjectIndex(sets) for name, sets in by_relation.items()}
+    made = list[Example]()
     spelled = {relation.name: name for name, relation in relations.items()}
     for row in rows:
-        other = spelled.get(relations[row.query.relation].other_side(), "")
+        others = subjects.get(spelled.get(relations[row.query.relation].other_side(), ""))
 
         def is_asked(gold: GoldObject) -> bool:
             names = gold.names or ("",)
-            return any(subjects.find(other, Candidate(name, id=gold.id)) for name in names)  # noqa: B023
+            return bool(others and any(others.find(Candidate(name, id=gold.id)) for name in names))  # noqa: B023
 
         left = tuple(gold for gold in row.objects if not is_asked(gold))
         if left or not row.objects:

@@ -16,7 +16,7 @@ from lmkbc.relation import Relation
 from lmkbc.types import Candidate, CandidateSet, Example, Query, Source, grouped
 
 
-class _BySubject:
+class SubjectIndex:
     """Index of answered sets of one relation by the QID or name of their subject."""
 
     def __init__(self, sets: Iterable[CandidateSet]) -> None:
@@ -45,7 +45,7 @@ def _updated_sets(
     A subject of a row that names this one, and is not named here, becomes a candidate with score 0, which is then
     updated.
     """
-    own, stated = _BySubject(sets), _BySubject(rows)
+    own, stated = SubjectIndex(sets), SubjectIndex(rows)
     naming: dict[Query, dict[Query, Candidate]] = {}  # subject -> the rows that name it, with the candidate
     for other, row in stated.sets.items():
         for candidate in row.candidates:
@@ -56,7 +56,7 @@ def _updated_sets(
 
 
 def _updated_set(
-    found: CandidateSet, stated: _BySubject, naming: Mapping[Query, Candidate], agreement: _Agreement
+    found: CandidateSet, stated: SubjectIndex, naming: Mapping[Query, Candidate], agreement: _Agreement
 ) -> CandidateSet:
     """Return a set with its scores updated. naming: rows that name its subject, with the candidate."""
     made: list[Candidate] = []
@@ -156,7 +156,7 @@ class TrainSides:
 
 def _pairs(rows: Sequence[CandidateSet], others: Sequence[CandidateSet]) -> Iterator[tuple[Query, Query]]:
     """Yield the queries of a row and of the other side's row, for each object of a row that has one."""
-    asked = _BySubject(others)
+    asked = SubjectIndex(others)
     for row in rows:
         for candidate in row.candidates:
             found = asked.find(candidate)
