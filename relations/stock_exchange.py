@@ -7,7 +7,7 @@ NAMES = {
     "London Stock Exchange": ("LSE",),
     "Toronto Stock Exchange": ("TSX",),
     "Nasdaq": ("NASDAQ Stock Market", "Nasdaq Stock Exchange", "Nasdaq Global Select Market"),
-    "Australian Securities Exchange": ("ASX", "Australian Stock Exchange"),
+    "Australian Stock Exchange": ("ASX", "Australian Securities Exchange"),
     "Taiwan Stock Exchange": ("TWSE",),
     "Hong Kong Stock Exchange": ("HKEX", "SEHK", "Stock Exchange of Hong Kong"),
     "Tel Aviv Stock Exchange": ("TASE",),

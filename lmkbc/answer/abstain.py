@@ -20,8 +20,13 @@ not yet, not married, never, not listed, not public, not publicly traded, unknow
 undisclosed, uncertain, unavailable, undetermined, inapplicable, missing, alive, still alive, currently alive, living,
 still living, unmarried, never married, unlisted, privately held, privately owned, independent, no data, no information,
 no record, non existent, non existing, non applicable, non available, empty list, empty set, no result, no results,
-none known, none recorded, none found, none of the above, i dont know, dont know, unsure
+none known, none recorded, none found, none of the above, i dont know, dont know, unsure,
+private, private company, privately held company, privately owned company, private firm, private business
 """
+
+
+_ZERO = frozenset(("zero", "0"))
+"""Numbers that say of names that there is none."""
 
 
 _NOTHING_WORDS = frozenset(" ".join(phrase.split()) for phrase in _NOTHING.split(","))
@@ -47,6 +52,7 @@ _DENIAL = _any_of(
     r"(?:still|currently) (?:alive|living)",
     r"(?:is|are) (?:alive|living|independent|unknown|unmarried|undisclosed|an independent)",
     r"privately (?:held|owned)",
+    r"(?:is|remains) (?:still |currently )?a private (?:company|corporation|firm|business|enterprise)",
     r"(?:does|do|did|has|have|had|is|are|was|were|can)(?: not|nt) (?:currently |publicly )?(?:a part|any|applicable|"
     r"available|been|border|borders|exist|have|hold|known|listed|part|play|public|received|recorded|share|speak|"
     r"subsidiary|trade|traded|won|written)",
@@ -89,6 +95,7 @@ _DONT_KNOW = re.compile(r"\b(?:dont|do not) know\b")
 
 _VERBS = (
     "is was are were has have had does did will would could should must might includes include refers died born "
+    "consists consisted comprises comprised plays played speaks spoke acquired "
     "located known based depends because which who that there here cannot we you it they he she"
 )
 
@@ -98,12 +105,14 @@ _SLOT = re.compile(r"\{\w+\}")
 _CLAUSE = re.compile(
     r"(?:he|she|it|they|i|we|there|this|that|these|those) (?:is|was|are|were|has|have|had|do|does|did) "
 )
+_DOES = re.compile(r"(?:He|She|It|They|I|We|There|This|That) (?:[a-z]+ly )?[a-z]+(?:ed|s) [a-z]")
+"""A pronoun and a verb, as in "She passed away"; the words of a title are capitalised."""
 
 
 _YES = frozenset(("yes", "true"))
 
 
-_FURTHER = (["other"], ["others"], ["various"], ["several"], ["many"])
+_FURTHER = (["other"], ["others"], ["various"], ["several"], ["many"], ["et", "al"], ["etc"])
 
 
 _SHELLS = frozenset(
@@ -123,6 +132,8 @@ def is_abstention(text: str, relation: Relation) -> bool:
     if text in _EMPTY_MARKS:
         return True
     key = folded_key(text)
+    if relation.kind == "entity" and key in _ZERO:
+        return True
     if key in _NOTHING_WORDS or key == "na":
         marked = any(letter.isalpha() and not letter.isascii() for letter in text)  # folding turns "Ñañ" into "nan"
         return not marked and text.strip(" .") not in ("Na", "Nan")  # the symbol of sodium, and a province
@@ -130,7 +141,8 @@ def is_abstention(text: str, relation: Relation) -> bool:
     if first in ("no", "without", "none", "non") and rest and not text.lower().startswith("non-"):
         following = text.replace("-", " ").split()[1:2]
         word = rest.split(" ", 1)[0]
-        return bool(following and following[0].islower()) or word in _relation_terms(relation) or key in _NOTHING_WORDS
+        if (following and following[0].islower()) or word in _relation_terms(relation) or key in _NOTHING_WORDS:
+            return True
     return not _is_title(text) and bool(_DENIAL.search(key))
 
 
@@ -162,7 +174,7 @@ def is_prose(text: str, subject: str, quoted: bool = False) -> bool:
     lowered = f"{text.lower()} ".replace('"', "")
     start = subject.lower()
     after = lowered[len(start) :] if start and lowered.startswith(start) else ""
-    if (after and _VERB.match(after)) or _CLAUSE.match(lowered):
+    if (after and _VERB.match(after)) or _CLAUSE.match(lowered) or _DOES.match(text):
         return True
     restates = len(words) > 6 and start and lowered.startswith("the ") and start in lowered
     return not quoted and (len(words) > 12 or bool(restates) or has_verb(text))
@@ -202,6 +214,8 @@ def relation_words(relation: Relation) -> frozenset[str]:
 def is_placeholder(name: str, relation: Relation) -> bool:
     """Return whether a name only states the type of the object: "State A", "Member 2", "other languages"."""
     words = folded_key(name).split()
+    if words in _FURTHER:
+        return True
     if words[:1] in _FURTHER:
         noun = _words(relation.object_type.noun)
         return all(word in noun or word.removesuffix("s") in noun for word in words[1:])
@@ -233,7 +247,12 @@ def phrase_terms(relation: Relation) -> frozenset[str]:
 def terms(relation: Relation) -> frozenset[str]:
     """Return all terms of a relation's declaration, and those for an answer."""
     texts = (relation.object_type.noun, relation.triple, relation.question, relation.definition, *relation.clozes)
-    return stems(*texts, "answer")
+    known = stems(*texts, "answer")
+    return known | stems(*(other for word, other in _ALSO.items() if _stem(word) in known))
+
+
+_ALSO = {"death": "passed killed assassinated executed drowned", "speaks": "spoke"}
+"""Words that declarations use -> what models write for them, too."""
 
 
 def has_term(text: str, known: frozenset[str]) -> bool:
@@ -256,4 +275,4 @@ def stems(*texts: str) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def _stem(word: str) -> str:
     """Return a word without the endings of plurals and of verbs."""
-    return re.sub(r"(?:ies|y|ed|es|s|ing|er|ers|e)$", "", word) if len(word) > 3 else word
+    return re.sub(r"(?:er)?(?:ies|y|ed|es|s|ing|e)$|er$", "", word) if len(word) > 3 else word

@@ -57,7 +57,22 @@ def narrowed(text: str) -> tuple[str | None, bool]:
         answer = next((fence for fence in reversed(fences) if shown(fence)), _FENCE.split(answer, maxsplit=1)[0])
     if "<" in answer and not shown(untagged(answer)) and not read_tags(answer):  # empty tags alone
         answer = ""
-    return shown(shown(answer).strip(" \t\r\n`")), on_line
+    return shown(shown(_without_remarks(answer)).strip(" \t\r\n`")), on_line
+
+
+_REMARK_LINE = re.compile(
+    r"^[ \t>*#_(\[-]*(?:(?:overall |my )?(?:confidence|certainty|probability|likelihood)(?: level| score| rating)?"
+    r"|sources?|references?|reasoning|explanation|rationale|justification|evidence|notes?|disclaimer|caveats?)"
+    r"[ \t*_]*(?:[:=]|\s[–-]\s)[^\n]*$\n?",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A line that says how sure an answer is, or why."""
+
+
+def _without_remarks(answer: str) -> str:
+    """Return an answer without lines such as "Confidence: 95%", if any other line is left."""
+    left = _REMARK_LINE.sub("", answer)
+    return left if shown(left) else answer
 
 
 def _delivered(text: str) -> str:
@@ -259,6 +274,8 @@ def _answer_fields(items: list[Word | Bracketed], relation: Relation) -> list[Wo
     keyed = [(folded_key(item.key or "").replace(" ", ""), item) for item in items]
     if calls := [item for key, item in keyed if key in _ARGUMENTS and len(items) > 1]:
         return calls
+    if all(re.fullmatch(r"[12]\d{3}s?", key) for key, _ in keyed):
+        return items
     names = _ANSWER_KEYS | {folded_key(name).replace(" ", "") for name in relation.spellings()}
     names |= _VALUE_KEYS.get(relation.kind, frozenset())
     others = [item for key, item in keyed if key not in _OTHER_KEYS]

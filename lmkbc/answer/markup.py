@@ -289,12 +289,18 @@ def read_table(text: str, keys: Callable[[str], bool]) -> TextTable | None:
         except csv.Error:  # an open quotation mark before a very long text
             continue
         widths = {*map(len, rows[:-1])}
-        if len(rows) > 1 and widths == {len(rows[0])} != {1} and len(rows[-1]) <= len(rows[0]):
-            if any(map(keys, rows[0])) and all(len(cell.split()) < 4 for cell in rows[0]):
+        whole = len(rows) > 1 and len(rows[-1]) == len(rows[0])
+        if widths == {len(rows[0])} != {1} and (whole or (len(rows) > 2 and len(rows[-1]) < len(rows[0]))):
+            if any(map(keys, rows[0])) and all(_is_short_head(cell) for cell in rows[0]):
                 return TextTable(tuple(rows[0]), rows[1:])
             if mark == "\t":
                 return TextTable((), rows)
     return None
+
+
+def _is_short_head(cell: str) -> bool:
+    """Return whether a cell can be a column's head between commas: "Capacity: 20" of "Capacity: 20,000" is none."""
+    return len(cell.split()) < 4 and not re.search(r":|\b\d", cell)
 
 
 def _cells(line: str) -> list[str]:

@@ -22,12 +22,28 @@ from lmkbc.answer.abstain import (
     is_prose,
     is_refusal,
     phrase_terms,
+    stems,
+    terms,
 )
 from lmkbc.answer.clean import read_values, trim, vocabulary
 from lmkbc.answer.elements import SHORT, column, elements, is_head, mended, narrowed
 from lmkbc.answer.literal import Bracketed, Word, has_empty_list, read_literals
 from lmkbc.answer.markup import read_fields, read_table
-from lmkbc.answer.plain_text import BULLET, LEAD, body, bulleted, item, parted, stated
+from lmkbc.answer.plain_text import (
+    AFRESH,
+    BULLET,
+    LEAD,
+    LONGEST_CLAUSE,
+    body,
+    bulleted,
+    emphasised,
+    items,
+    listed,
+    mentioned,
+    own_fields,
+    parted,
+    stated,
+)
 from lmkbc.names import LONGEST, folded_key, shown, without_trailer
 from lmkbc.relation import Relation
 from lmkbc.types import State
@@ -41,6 +57,11 @@ _NUMBERING = re.compile(r"(?:\(?\d{1,3}[.)]\s*)+")
 
 
 _HEDGE = re.compile(r"(?:probably|possibly|most likely|likely|perhaps|maybe|presumably)\s+", re.IGNORECASE)
+_ONLY = re.compile(r"\A(?:Only|Just) (?=\S+\Z)|\s+only(?=\W*\Z)")
+"""Of an answer that is one name with "only"."""
+
+
+_BRACKETS = re.compile(r"\s*\([^()\n]{0,200}\)")
 
 
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
@@ -54,10 +75,19 @@ _CORRECTED = re.compile(
 )
 
 
-_ESTIMATED = re.compile(r"\b(?:approximately|roughly|around|it's|is|was|has)(?: about)?\W+[\d~]", re.IGNORECASE)
+_ESTIMATED = re.compile(
+    r"\b(?:approximately|approx|roughly|around|nearly|estimated?|but|say|guess|it's|is|was|has)"
+    r"(?: (?:it|at|is|to|be|about|around|roughly|approximately))*\W+[\d~]",
+    re.IGNORECASE,
+)
 
 
 _SENTENCE = re.compile(r"(?<=[^\W\d_]{3}[.!?])\s|\n")
+_SENTENCE_SPLIT = re.compile(r"(?<=[^\W\d_]{3})[.!?]\s+")
+_NOTHING = re.compile(r"\W*(?:none|n/a|nothing|nobody)\W*?(?:[.;:]\s|\s[—–-]\s)", re.IGNORECASE)
+_WHOLE = re.compile(r"\b(?:no|any|none|never|privately)\b", re.IGNORECASE)
+_CLAUSES = re.compile(r"(?<=[^\W\d_]{3})[.;!]\s+|\n+")
+_ASIDE = re.compile(r"\s+[–—-]\s+(?=[a-z])|\s*→\s*")
 
 
 _SENTENCE_END = re.compile(r"""[.!?…]["'”’)*\]]*\s*$""")
@@ -96,7 +126,7 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
         return Parsed(State.ABSTAINED) if none else _as_written(answer, relation, subject, null)
     return (
         _from_literals(answer, relation, subject)
-        or (_from_values(answer, relation) if relation.has_values() else _from_words(answer, relation, subject, marked))
+        or (_from_values if relation.has_values() else _from_words)(_about(answer, subject), relation, subject, marked)
         or Parsed(_why_nothing(answer, relation))
     )
 
@@ -109,7 +139,8 @@ def _from_literals(text: str, relation: Relation, subject: str) -> Parsed | None
         if relation.has_values():
             words = [Word(cell, quoted=False) for cell in cells]
         else:
-            words = parted(cells[0], relation) if len(cells) == 1 else [item(cell, relation) for cell in cells]
+            alone = len(cells) == 1
+            words = parted(cells[0], relation) if alone else [word for cell in cells for word in items(cell, relation)]
         groups = [Bracketed("[", [*words], closed=True)]
     else:
         commas = "," in relation.shape.separators and relation.kind != "date"
@@ -154,7 +185,7 @@ def _judge(words: Iterable[Word], relation: Relation, subject: str) -> tuple[tup
             denied = True
         elif relation.has_values():
             objects |= dict.fromkeys(read_values(text, relation))
-        elif _is_named(text, word.quoted) and not is_prose(text, subject, word.quoted):
+        elif _is_named(text, word.quoted) and not is_prose(without_trailer(text), subject, word.quoted):
             objects[text] = None
     return tuple(objects), denied
 
@@ -166,37 +197,65 @@ def _is_named(text: str, quoted: bool) -> bool:
 
 def _tidy(word: Word, relation: Relation) -> str:
     text = word.text if relation.kind == "date" else trim(word.text)
-    if not word.quoted and (hedge := _HEDGE.match(text)):
-        text = trim(text[hedge.end() :])
+    if not word.quoted:
+        text = trim(text[hedge.end() :] if (hedge := _HEDGE.match(text)) else text)
     return text if relation.shape.closed or relation.has_values() else trim(without_trailer(text)) or text
 
 
-def _from_values(text: str, relation: Relation) -> Parsed | None:
-    """Return the values of the first line with a word of the relation, else of the first line that has any."""
-    found: list[tuple[bool, tuple[str, ...]]] = []
-    for line in text.split("\n", 20)[:20]:
-        if not found and is_abstention(without_trailer(trim(line[: 4 * LONGEST])), relation):
-            return Parsed(State.ABSTAINED)
-        if is_refusal(line[: 4 * LONGEST]) and not _ESTIMATED.search(line):
+def _about(text: str, subject: str) -> str:
+    """Return an answer without the subject as its label, as in "Peru: Chile, Bolivia" and "Peru → None"."""
+    label = re.match(rf"\W*{re.escape(subject)}[*_\s]*(?:→|=>|[:=])\s*(?=\S)", text) if subject else None
+    return text[label.end() :] if label else text
+
+
+_BARE = re.compile(r"\W*\d[\d.,]*\W*")
+_TOTAL = re.compile(r"\W*(?:grand |overall )?total\b", re.IGNORECASE)
+_NONE_OF = re.compile(r"\b(?:no|any)\s+(?:\w+\s+)?(\w+)")
+
+
+def _from_values(text: str, relation: Relation, subject: str, _: bool) -> Parsed | None:
+    """Return the values of a first line that is a number alone, else of the best line that has any.
+
+    A total is better than any other line, then a line with a word of the relation; of equally good ones, the first is
+    taken. Where what is counted is denied, as in "no children", the number is 0.
+    """
+    found: list[tuple[tuple[bool, bool], tuple[str, ...]]] = []
+    named = subject if any(letter.isdigit() for letter in subject) and not subject.isdigit() else ""
+    for line in (text.replace(named, "") if named else text).split("\n", 20)[:20]:
+        start = line[: 4 * LONGEST]
+        estimated, digit = _ESTIMATED.search(start), re.match(r"\W*\d", start)
+        if not estimated and is_refusal(start):
             continue
+        if not found and not estimated and not digit and is_abstention(without_trailer(trim(start)), relation):
+            none = _NONE_OF.search(start) if relation.unit and relation.shape.integer else None
+            zero = none and has_term(folded_key(none[1]), stems(relation.unit or ""))
+            return Parsed(State.ANSWERED, ("0",)) if zero else Parsed(State.ABSTAINED)
         bullet = BULLET.match(line) if relation.kind == "number" else None  # "c. 1985" is no point of a list
         if values := read_values(line[bullet.end() :] if bullet else line, relation):
-            found.append((has_term(folded_key(line[:LONGEST]), phrase_terms(relation)), tuple(values)))
+            if not found and _BARE.fullmatch(line):
+                return Parsed(State.ANSWERED, tuple(values))
+            good = bool(_TOTAL.match(line)), has_term(folded_key(line[:LONGEST]), phrase_terms(relation))
+            found.append((good, tuple(values)))
     return Parsed(State.ANSWERED, max(found, key=itemgetter(0))[1]) if found else None
 
 
 def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Parsed | None:
-    """Return objects of a bulleted list, else of the first paragraph that has any; after a mark, of the first line."""
-    text = body(text, relation)
-    text = next((part for part in reversed(_CORRECTED.split(text)) if shown(part)), text)
-    first = _SENTENCE.split(text[:SHORT], maxsplit=1)[0]
-    if len(first) < 10 and is_abstention(first, relation) and first.endswith("."):
+    """Return objects of a list that something follows, else of clauses that state the relation, else of bullets.
+
+    If none has any, those of the first paragraph that has any are taken; after a mark, of the first line. Last come the
+    bold words of a sentence, and its words of a closed list.
+    """
+    text = _ONLY.sub("", body(text, relation))
+    fields = own_fields(text, relation)
+    text = fields or next((part for part in reversed(_CORRECTED.split(text)) if shown(part)), text)
+    if _is_denied(text, relation):
         return Parsed(State.ABSTAINED)
-    if names := stated(text, relation, subject):
-        objects, _ = _judge(parted(names, relation), relation, subject)
-        if objects and not has_verb(names):
+    names = "" if fields else stated(text, relation, subject)
+    for words in ([] if fields else listed(text, relation), [] if has_verb(names) else parted(names, relation)):
+        objects, _ = _judge(words, relation, subject)
+        if objects:
             return Parsed(State.ANSWERED, objects)
-    if len(text) < SHORT and is_abstention(text, relation):
+    if len(text) < SHORT and is_abstention(text, relation) and not is_refusal(text):
         return Parsed(State.ABSTAINED)
     if bullets := bulleted(text, relation):
         paragraphs = [bullets]
@@ -206,19 +265,39 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
         each = [paragraph for paragraph in _PARAGRAPH.split(text) if not _is_sentence(paragraph)]
         if all(_NAME_LINE.fullmatch(paragraph) for paragraph in each):  # a name in each
             each = ["\n".join(each)]
-        paragraphs = [parted(paragraph, relation) for paragraph in each]
+        paragraphs = [parted(_list_of(paragraph), relation) for paragraph in each]
     for words in paragraphs:
         if words and is_abstention(_tidy(words[0], relation), relation) and not _is_listed(words[0], relation):
             return Parsed(State.ABSTAINED)
         objects, _ = _judge(words, relation, subject)
         if objects:
             return Parsed(State.ANSWERED, objects)
-    return None
+    objects, _ = _judge(emphasised(text, relation, subject) or mentioned(text, relation), relation, subject)
+    return Parsed(State.ANSWERED, objects) if objects and not is_refusal(text[:2000]) else None
+
+
+def _is_denied(text: str, relation: Relation) -> bool:
+    """Return whether a text begins with "None.", or its first clause denies the relation as a whole.
+
+    No later clause may begin afresh.
+    """
+    if _NOTHING.match(text):
+        return True
+    first, *rest = _CLAUSES.split(text[:LONGEST_CLAUSE])
+    whole = rest and _WHOLE.search(first) and is_abstention(first, relation)
+    denies = whole and has_term(folded_key(first), terms(relation)) and not is_refusal(first)
+    return bool(denies) and not any(map(AFRESH.match, rest))
+
+
+def _list_of(paragraph: str) -> str:
+    """Return the first sentence of a paragraph if it is a list and a sentence follows; else the paragraph."""
+    first, *rest = _SENTENCE_SPLIT.split(paragraph, maxsplit=1)
+    return first if rest and "," in first and not has_verb(first) and has_verb(rest[0]) else paragraph
 
 
 def _is_sentence(paragraph: str) -> bool:
     """Return whether plain text starts with a sentence; its commas do not separate objects."""
-    first = _SENTENCE.split(paragraph, maxsplit=1)[0]
+    first = _ASIDE.split(_BRACKETS.sub("", _SENTENCE.split(paragraph, maxsplit=1)[0]), maxsplit=1)[0]
     return len(first) <= 4 * LONGEST and (is_refusal(first) or (has_verb(first) and not LEAD.match(first)))
 
 

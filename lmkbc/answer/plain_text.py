@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lmkbc.answer.abstain import has_term, is_made_of, object_terms, terms
+from lmkbc.answer.abstain import has_term, is_made_of, object_terms, stems, terms
 from lmkbc.answer.clean import trim, vocabulary
 from lmkbc.answer.literal import Word
 from lmkbc.names import LONGEST, folded_key
@@ -24,20 +24,28 @@ _INLINE = re.compile(r"[,;]?\s+(?:and\s+)?\(?(?:\d{1,3}|[a-h]|[ivx]{1,4})[.)]\s+
 _FIRST = re.compile(r"\(?(?:1|a|i)[.)]\s+(?=\S)")
 _BOLD = re.compile(r"(?:\*\*|__)([^*_]{1,300})(?:\*\*|__)")
 _DASH = re.compile(r"\s+[-–—]\s+")
-_REMARK = re.compile(r"\s+[-–—]\s+(?=[\da-z~≈])|:\s+(?=[\da-z~≈(])")
-"""A dash or a colon with a remark behind it; before a capital, it may be part of a name."""
+_REMARK = re.compile(r"\s+[-–—]\s+(?=[\da-z~≈])|:\s+(?=[\da-z~≈(]|[A-Z\d.]{1,6}\W*$)")
+"""A dash or a colon with a remark behind it; before a capital, it may be part of a name, but for a company's symbol."""
+_BRACKET = re.compile(r"\s*\([^()]*\)\s*$")
+_BESIDE = re.compile(r",\s+(?:since |(?:in )?\(?[12]\d{3}\b|(?:to|in|on) the |[^,]*\b[a-z]+\W*$)")
+"""A comma with a remark behind it: a year, a direction, or words of which the last is no name."""
 _LABEL = re.compile(r"([^:()*\"\n]{1,60}?)[ \t]*:(?=\s|$)[ \t]*")
 LONGEST_LABEL = 6
 """Maximum number of words of a label."""
-_YEAR = re.compile(r"\s*(?:in )?[12]\d{3}(?:[–-]\d{2,4})?\s*[:–—-]\s+(?=\S)", re.IGNORECASE)
+_PERIOD = r"(?:in )?\(?[12]\d{3}s?(?:[–/-]\d{2,4})?\)?(?: \([^()\n]{1,40}\))?"
+_YEAR = re.compile(rf"\s*{_PERIOD}\s*[:–—-]\s+(?=\S)|\s*\([12]\d{{3}}\)\s+(?=\S)", re.IGNORECASE)
+_ALL_YEAR = re.compile(rf"{_PERIOD}", re.IGNORECASE)
 _LABELS = frozenset(
     "name names label answer answers object objects entity entities item items result results output option list "
-    "north south east west northeast northwest southeast southwest".split()
+    "north south east west northeast northwest southeast southwest current former main also other others "
+    "primary secondary additional".split()
 )
 """General labels; those of a relation are made of its own terms, or of words that are never its object."""
 _HEADING = re.compile(r"^[ \t]*#{1,6}[ \t]+(?!\d+[.)])\S[^\n]*$\n?", re.MULTILINE)
 _HEADED = re.compile(r"^[ \t]*#{1,6}[ \t]+(?=\d+[.)])", re.MULTILINE)
-_BOLD_LINE = re.compile(r"[ \t]*(?:\*\*|__)[^*_\n]{1,100}(?:(?:\*\*|__)[ \t]*[:–—-]|:(?:\*\*|__))")
+_BOLD_LINE = re.compile(
+    r"[ \t]*(?:\*\*|__)[^*_\n]{1,100}(?:(?:\*\*|__)[ \t]*(?:\([^()\n]{0,80}\)[ \t]*)?[:–—-]|:(?:\*\*|__))"
+)
 LEAD = re.compile(
     r"(?:sure|certainly|of course|here|below|answers?|output|result|response|objects?|a|"
     r"the [^:\n]{0,200}\b(?:are|is|answer|following|list)\b)[^:\n]{0,200}:(?=\s|$)",
@@ -45,7 +53,7 @@ LEAD = re.compile(
 )
 """Words that announce a list."""
 _AND = re.compile(r"(?:and|&|plus)\s+", re.IGNORECASE)
-_OTHER_MARKS = re.compile(r"\s+[|/•·]\s+")
+_OTHER_MARKS = re.compile(r"\s+[|/•·+]\s+")
 _OWN_SUFFIX = re.compile(r"(?:jr|sr|ii|iii|iv|inc|ltd|llc|plc|co|corp|s\.?a|d\.?c|ph\.?d|m\.?d)\.?", re.IGNORECASE)
 
 
@@ -56,60 +64,164 @@ def body(text: str, relation: Relation) -> str:
     return rest if rest.strip() and has_term(folded_key(head), object_terms(relation)) and " " not in head else text
 
 
+_FIELD = re.compile(r"[\s*_•-]*([A-Z][^:\n*(]{0,40})[*_ ]*:[*_ ]*(\S[^\n]*)")
+
+
+def own_fields(text: str, relation: Relation) -> str:
+    """Return what stands behind the labels, as in "Place of death: Kyoto", with the most words of the relation.
+
+    "" is returned for any other text, and the text itself if no label has such a word.
+    """
+    lines = [line for line in text.split("\n") if line.strip()]
+    fields = [_FIELD.fullmatch(line) for line in lines]
+    listed_name = vocabulary(relation.shape).canonical
+    if len(lines) < 2 or not all(one and not listed_name(one[1]) for one in fields):
+        return ""
+    known = stems(relation.object_type.noun, relation.triple, relation.question, *relation.clozes)
+    shared = [sum(has_term(word, known) for word in folded_key(one[1]).split()) for one in fields if one]
+    if not (most := max(shared)):
+        return text
+    return "\n".join(one[2] for one, count in zip(fields, shared, strict=True) if one and count == most)
+
+
+def emphasised(text: str, relation: Relation, subject: str) -> list[Word]:
+    """Return the bold texts in sentences that may be names; not the subject."""
+    known = vocabulary(relation.shape).canonical
+    found = [bold.strip(" :") for bold in _BOLD.findall(text)]
+    own = [name for name in found if (_is_a_name(name) or known(name)) and folded_key(name) != folded_key(subject)]
+    return [Word(name, quoted=False) for name in own]
+
+
+def mentioned(text: str, relation: Relation) -> list[Word]:
+    """Return the names of a closed list that stand in a sentence, in order; none for another relation."""
+    words, known = text[:LONGEST_CLAUSE].split(), vocabulary(relation.shape).canonical
+    if not relation.shape.closed or _DENIED.search(text):
+        return []
+    runs = (trim(" ".join(words[at : at + size])) for at in range(len(words)) for size in (3, 2, 1))
+    return [Word(run, quoted=False) for run in runs if len(run) > 3 and known(run)]
+
+
 def bulleted(text: str, relation: Relation) -> list[Word]:
     """Return the names in the bulleted lines of a text, or behind the numbers of a single line; none in other texts."""
     lines = [line for line in text.split("\n") if line.strip()]
     if len(lines) == 1 and (first := _FIRST.match(lines[0])):
         parts = _INLINE.split(lines[0][first.end() :])
         if len(parts) > 1:
-            return [item(part, relation) for part in parts]
+            return [word for part in parts for word in items(part, relation)]
     marked = [line for line in lines if BULLET.match(line) or _BOLD_LINE.match(line)]
     if not (len(marked) > 1 or (marked and (marked[0] == lines[0] or lines[0].rstrip().endswith(":")))):
         return []
     top = min(len(line) - len(line.lstrip()) for line in marked)
     found, heads, headed = list[Word](), list[Word](), False
     for line in marked:
-        word, is_top = item(line, relation), line[top : top + 1].strip() != ""
+        words, is_top = items(line, relation), line[top : top + 1].strip() != ""
         if is_top:
             headed = line.rstrip(" \t*_").endswith(":")  # "West:" heads a list of its own
         if headed and is_top:
-            heads.append(word)
+            heads += words
         elif is_top or headed:
-            found.append(word)
+            found += words
     return found or heads
 
 
-def item(line: str, relation: Relation) -> Word:
-    """Return the name in a line: the bold text if there is any, else the text before a dash, without a label."""
+def listed(text: str, relation: Relation) -> list[Word]:
+    """Return the names of a list that something else follows: of bullets, or of a first line; none without one."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    if len(lines) < 2:
+        return []
+    if sum(bool(BULLET.match(line) or _BOLD_LINE.match(line)) for line in lines) > 1:
+        found = bulleted(text, relation)
+        return found if all(_is_a_name(trim(word.text)) for word in found) else []
+    names = [word for word in parted(lines[0], relation) if trim(word.text)]
+    several = len(names) > 1 and text.lstrip().startswith(lines[0].strip()) and "\n\n" in text
+    return names if several and all(_is_a_name(trim(word.text)) for word in names) else []
+
+
+def items(line: str, relation: Relation) -> list[Word]:
+    """Return the names in a line: the bold text if there is any, else the text before a dash, without a label.
+
+    A line may have several names, as in "- 2018: Ann Lee, Bo Day and Cy Fox".
+    """
     text = line[: 4 * LONGEST]
     text = text[bullet.end() :] if (bullet := BULLET.match(text)) else text
     bold = _BOLD.match(text)
     if bold and not _is_label(bold[1].strip(" :"), relation):
-        return Word(bold[1].strip(" :"), quoted=False)
-    text = _BOLD.sub(r"\1", text, count=1) if bold else text
-    text = _unlabelled(text if bold else text.replace("**", ""), relation)
-    text = _DASH.split(text, maxsplit=1)[0]
-    return Word(_REMARK.split(text, maxsplit=1)[0], quoted=False)
+        return [Word(bold[1].strip(" :"), quoted=False)]
+    text = _BOLD.sub(r"\1", text, count=1) if bold else text.replace("**", "")
+    own = _unlabelled(text, relation)
+    names = _before(_REMARK, _before(_DASH, own))
+    several = _several(names, relation, labelled=own != text)
+    return [Word(name, quoted=False) for name in several or [_before(_BESIDE, names)]]
+
+
+def _several(text: str, relation: Relation, *, labelled: bool) -> list[str]:
+    """Return the names between commas and "and" in a line, if there are several and nothing else; else none.
+
+    labelled: whether a year or the like stands before them. Without it, two words and an "and" may be one name.
+    """
+    if (
+        "," not in relation.shape.separators
+        or not relation.shape.conjunction
+        or vocabulary(relation.shape).canonical(text)
+    ):
+        return []
+    parts = _joined(re.split(r",(?![^()]*\))", text))
+    names = [trim(name) for name in _conjuncts(parts, relation) if trim(name)]
+    if len(names) < 2 or not all(map(_is_a_name, names)):
+        return []
+    return names if labelled or len(parts) > 1 or all(" " in name for name in names) else []
+
+
+def _is_a_name(text: str) -> bool:
+    """Return whether all words of a text are capitalised, but for such as "of"; brackets aside."""
+    words = re.sub(r"\([^()]*\)", "", text).split()
+    return (
+        bool(words)
+        and _is_capitalised(words[0])
+        and _is_capitalised(words[-1])
+        and all(_is_capitalised(word) or word.casefold() in _CONNECTING for word in words)
+    )
+
+
+def _before(mark: re.Pattern[str], text: str) -> str:
+    """Return the text before the first such mark outside brackets; the whole text without one."""
+    for found in mark.finditer(text):
+        head = text[: found.start()]
+        if head.strip() and head.count("(") <= head.count(")"):
+            return head
+    return text
 
 
 def parted(text: str, relation: Relation) -> list[Word]:
     """Return the parts of plain text. If there are semicolons, only they separate parts, and commas belong to them."""
     text = _BOLD.sub(r"\1", text)
-    text = text[lead.end() :] if (lead := LEAD.match(text)) else _unlabelled(text, relation)
+    if lead := LEAD.match(text):
+        text = text[lead.end() :]
+    elif not _YEAR.match(text):  # each line has its own
+        text = _unlabelled(text, relation)
     separators = relation.shape.separators
     marks = ";" if ";" in separators and ";" in text else "".join(mark for mark in separators if len(mark) == 1)
     if not re.search(rf"[\n{re.escape(marks)}]", text):
         text = _OTHER_MARKS.sub("\n", text)
-    parts: list[str] = []
-    for part in re.findall(rf"(?:\([^()\n]{{0,200}}\)|[^\n{re.escape(marks)}])+", text):
-        if len(part) > 4 * LONGEST:  # too long for a name
-            continue
-        if parts and _OWN_SUFFIX.fullmatch(part.strip()):
-            parts[-1] = f"{parts[-1]},{part}"
+    found = re.findall(rf"(?:\([^()\n]{{0,200}}\)|[^\n{re.escape(marks)}])+", text)
+    parts = _joined([part for part in found if len(part) <= 4 * LONGEST])  # a longer one is no name
+    named = list[str]()
+    for part in parts:
+        own = _unlabelled(part, relation)
+        name, joined = _before(_REMARK, own), marks == ";" and " and " in part
+        named += ((own != part or joined) and _several(_before(_BRACKET, name), relation, labelled=True)) or [name]
+    return [Word(part, quoted=False) for part in _conjuncts(named, relation) if part.strip()]
+
+
+def _joined(parts: list[str]) -> list[str]:
+    """Return parts of a text between commas, with those such as "Jr." joined to the part before them."""
+    joined: list[str] = []
+    for part in parts:
+        if joined and _OWN_SUFFIX.fullmatch(part.strip()):
+            joined[-1] = f"{joined[-1]},{part}"
         else:
-            parts.append(part)
-    named = (_REMARK.split(_unlabelled(part, relation), maxsplit=1)[0] for part in parts)
-    return [Word(part, quoted=False) for part in _conjuncts([*named], relation) if part.strip()]
+            joined.append(part)
+    return joined
 
 
 def _unlabelled(text: str, relation: Relation) -> str:
@@ -121,9 +233,11 @@ def _unlabelled(text: str, relation: Relation) -> str:
 
 def _is_label(text: str, relation: Relation) -> bool:
     """Return whether a text names the kind of an object, or its place, but no object."""
+    if _ALL_YEAR.fullmatch(text):
+        return True
     words = folded_key(text).split()
     words = words[:-1] if len(words) > 1 and words[-1].isdigit() else words
-    if not 0 < len(words) <= LONGEST_LABEL:
+    if not 0 < len(words) <= LONGEST_LABEL or "(" in text:
         return False
     label, general = " ".join(words), _LABELS | relation.shape.stop
     return has_term(label, object_terms(relation)) or is_made_of(label, terms(relation)) or general.issuperset(words)
@@ -133,7 +247,7 @@ def _conjuncts(parts: list[str], relation: Relation) -> Iterator[str]:
     """Yield parts without an "and" at their start; the last part is split at its "and" if the relation allows it."""
     for index, part in enumerate(parts):
         name = part.strip()[leading.end() :] if (leading := _AND.match(part.strip())) else part.strip()
-        pieces = re.split(r"\s+(?:and|&)\s+", name, maxsplit=1)
+        pieces = re.split(r"\s+(?:and|&)\s+(?![^()]*\))", name, maxsplit=1)
         last = index == len(parts) - 1 and name == part.strip()
         if last and relation.shape.conjunction and not vocabulary(relation.shape).canonical(trim(name)):
             yield from pieces
@@ -146,25 +260,32 @@ LONGEST_CLAUSE = 600
 
 _CLAUSE = re.compile(r"(?<=[^\W\d_]{3}[.!?])\s|\n|;\s|,? but |, while ")
 _DENIED = re.compile(r"\b(?:not|no|none|never|neither|nor|nobody|without|cannot|\w+n['’]t)\b", re.IGNORECASE)
-_AFRESH = re.compile(
+AFRESH = re.compile(
     r"\W*(?:so|therefore|thus|hence|actually|wait|sorry|correction|in conclusion|in summary|overall"
     r"|the (?:final )?answer)\b",
     re.IGNORECASE,
 )
 """Words by which a clause replaces what was said before."""
+_SIDE = r"(?:far )?(?:north|south|east|west|centre|center)[\w-]*"
 _WHERE = re.compile(
-    r"\s+(?:to|in|on|along) (?:the|its) (?:far )?(?:north|south|east|west|centre|center)[\w-]*"
-    r"(?: \w+(?= (?:and|by)\b))?",
+    rf"\s+(?:to|in|on|along) (?:the|its) {_SIDE}(?:(?:,| and|, and) (?:the )?{_SIDE})*(?: \w+(?= (?:and|by)\b))?",
     re.IGNORECASE,
 )
+_WHICH = re.compile(r",\s+which\b.*")
+_IN_YEAR = re.compile(r"\s+in [12]\d{3}\b(?=[,;.]|\s+and\b|$)")
+_PLACED = re.compile(rf"\(((?:to|in|on|along) (?:the|its) {_SIDE})\)", re.IGNORECASE)
+_ASIDE = re.compile(r"(?<=[\w*]{2})\s+\([^()\n]{0,200}\)")
+"""A remark in brackets behind a word."""
+_PAIR = re.compile(r"[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,4} and [A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,4}$")
 _CONNECTING = frozenset("and or of the & de da di do du del la le el al bin ibn van von der den des y e et".split())
 """Words in lower case inside names and between them."""
 _BETWEEN = frozenset(
     "is are was were be been by with on in at to of for the a an only include includes including following as namely "
-    "both its just also it them him her january february march april may june july august september october november "
-    "december".split()
+    "both away its just also it them him her january february march april may june july august september october "
+    "november december".split()
 )
 """Words between what states the relation and the names."""
+_STATING = frozenset("consists consisted comprises comprised comprising contains contained".split())
 _VERBS = frozenset("is are was were include includes".split())
 
 
@@ -177,21 +298,26 @@ def stated(text: str, relation: Relation, subject: str) -> str:
     found: list[str] = []
     for clause in _CLAUSE.split(text):
         if len(clause) <= LONGEST_CLAUSE and (names := _names_of(clause.strip(" \t.!"), relation, subject)):
-            found = [*([] if _AFRESH.match(clause) else found), names]
+            found = [*([] if AFRESH.match(clause) else found), names]
     return "\n".join(found)
 
 
 def _names_of(clause: str, relation: Relation, subject: str) -> str:
+    clause = _WHICH.sub("", clause)
+    clause = _IN_YEAR.sub("", _ASIDE.sub("", _PLACED.sub(r"\1", clause)))
     plain = re.sub(rf"(?:\bof )?\b{re.escape(subject)}(?:['’]s)?(?!\w)", "", clause) if subject else clause
     restates = plain != clause and clause[:4] == "The "  # as in "The book of Some Subject is ..."
-    words = _WHERE.sub("", plain).split()
+    words = _unplaced(plain, relation).split()
     for start in range(len(words) - 1, 0, -1):
         before = start - 1
-        while before and (words[before].casefold().strip(":,") in _BETWEEN or words[before].strip(",").isdigit()):
+        while before and (_is_between(words[before]) or words[before].strip(",").isdigit()):
             before -= 1
         states = has_term(folded_key(words[before]), terms(relation))
-        states |= words[0] == "There" and words[start - 1].endswith(":")
+        states |= (words[0] == "There" and words[start - 1].endswith(":")) or words[before].casefold() in _STATING
         if not (states or (restates and words[start - 1] in _VERBS)) or not _is_capitalised(words[start]):
+            continue
+        after = words[min(start + 1, len(words) - 1)]
+        if words[start].casefold().strip(".,") in _BETWEEN and not _is_capitalised(after):  # a month
             continue
         if _is_capitalised(words[before]) and (before or words[start - 1] not in _VERBS):  # inside a name
             continue
@@ -204,6 +330,24 @@ def _names_of(clause: str, relation: Relation, subject: str) -> str:
             end -= 1
         return " ".join(words[start:end])
     return ""
+
+
+def _is_between(word: str) -> bool:
+    """Return whether a word may stand before names; "The" begins one."""
+    return word != "The" and word.casefold().strip(":,") in _BETWEEN
+
+
+def _unplaced(clause: str, relation: Relation) -> str:
+    """Return a clause without directions; of "Chile and Peru to the west", a comma replaces the "and"."""
+    known = vocabulary(relation.shape).canonical
+    made, start = "", 0
+    for place in _WHERE.finditer(clause):
+        names = clause[start : place.start()]
+        if relation.shape.conjunction:
+            names = _PAIR.sub(lambda pair: pair[0] if known(pair[0]) else pair[0].replace(" and ", ", "), names)
+        made += names
+        start = place.end()
+    return made + clause[start:]
 
 
 def _is_capitalised(word: str) -> bool:

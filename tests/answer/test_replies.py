@@ -1,6 +1,6 @@
 """Replies as chat models, servers and front ends write them, by kind: what a careful reader would take from each.
 
-A line of replies.jsonl is {"kind", "relation", "text", "finish"?, "expected"}; expected is a list of objects, [] for
+A line of replies.jsonl is {"kind", "relation", "subject"?, "text", "finish"?, "expected"}; expected is a list of objects, [] for
 "there is none", or "unreadable".
 """
 
@@ -31,7 +31,7 @@ def test_a_reply_is_read_as_a_careful_reader_reads_it(kind: str) -> None:
 
 
 def _read(row: Mapping[str, Any]) -> list[str] | str:
-    query, relation = Query("Some Subject", row["relation"]), SPACE.relations[row["relation"]]
+    query, relation = Query(row.get("subject", "Some Subject"), row["relation"]), SPACE.relations[row["relation"]]
     found = candidates(query, relation, PromptStyle(), [Reply(row["text"], row.get("finish", "stop"))], "m")
     if found.draws == (State.ABSTAINED,):
         return []
