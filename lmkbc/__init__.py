@@ -123,7 +123,8 @@ def __getattr__(name: str) -> Any:
     """Return a public name, imported from the module that defines it."""
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    hint = f"; call {__name__}.score, or the method of a run" if name == "evaluate" else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
 
 
 def __dir__() -> list[str]:

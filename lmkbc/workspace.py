@@ -145,7 +145,8 @@ class Workspace:
         return self.relations[name]
 
     def edition(self, name: str) -> Edition:
-        """Return an edition by name."""
+        """Return an edition by name; 2025 as a number is a name, too."""
+        name = str(name)
         check_known(name, self.editions, f"unknown edition {name!r}")
         return self.editions[name]
 

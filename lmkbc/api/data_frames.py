@@ -29,9 +29,14 @@ def shown(title: str, *parts: pl.DataFrame | str) -> str:
 def given(answers: Any, edition: Edition, name: str) -> Given:
     """Return `Answers` as rows. InputError for a row that lacks a field. name: name of the answers in messages."""
     if isinstance(answers, Mapping):
+        if wrong := next((key for key in answers if not (isinstance(key, tuple) and len(key) == 2)), None):
+            raise InputError(f"{name}: {wrong!r} is no key of answers: give (subject, relation)")
         found = {(str(subject), str(relation)): _listed(objects) for (subject, relation), objects in answers.items()}
         return Given.of(Path(name), edition.column, found)
-    rows = answers.to_dicts() if hasattr(answers, "to_dicts") else answers
+    if hasattr(answers, "to_dicts"):
+        rows = answers.to_dicts()
+    else:  # a data frame of pandas, or rows
+        rows = answers.to_dict("records") if hasattr(answers, "columns") else answers
     made = []
     for number, row in enumerate(rows):
         try:
@@ -44,5 +49,7 @@ def given(answers: Any, edition: Edition, name: str) -> Given:
 
 
 def _listed(objects: Any) -> Any:
-    """Return a collection as a list; anything else unchanged, since it is counted as malformed later."""
-    return list(objects) if isinstance(objects, Iterable) and not isinstance(objects, str | bytes) else objects
+    """Return a collection, or a single text, as a list; anything else unchanged: it is counted as malformed later."""
+    if isinstance(objects, str):
+        return [objects]
+    return list(objects) if isinstance(objects, Iterable) and not isinstance(objects, bytes) else objects

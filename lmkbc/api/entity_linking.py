@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from lmkbc.api.keywords import chosen_edition, keywords
 from lmkbc.errors import InputError, OptionError
-from lmkbc.files.places import placed
+from lmkbc.files.places import all_placed, placed
 from lmkbc.files.writable import check_file
 from lmkbc.link import explained
 from lmkbc.link.disambiguation import Link, Search
@@ -150,7 +150,7 @@ def build_index(
     progress: Report = silent,
 ) -> Built:
     """Build an alias index from train splits, tables and a dump. A killed build can be resumed."""
-    place, tables, dump_path = Path(path), [*map(Path, table or ())], placed(dump)
+    place, tables, dump_path = Path(path), [*all_placed(table)], placed(dump)
     check_file(place, dump_path, *tables)
     space = Workspace(workspace, data)
     return write_index(

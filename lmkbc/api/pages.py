@@ -12,7 +12,7 @@ from msgspec import Meta
 from lmkbc.api.keywords import keywords
 from lmkbc.api.scores import HasRun, open_run, scored_on
 from lmkbc.errors import OptionError
-from lmkbc.files.places import placed
+from lmkbc.files.places import all_placed, placed
 from lmkbc.progress import Report, silent
 from lmkbc.run.options import (
     DataDir,
@@ -104,7 +104,7 @@ def report(
     from lmkbc.report.page import check_page
     from lmkbc.report.run_page import ReportInput, write  # here, since it draws figures
 
-    opened, space, replies = open_run(run), Workspace(workspace, data), tuple(map(Path, files or ()))
+    opened, space, replies = open_run(run), Workspace(workspace, data), all_placed(files)
     place = Path(out) if out is not None else opened.path / REPORT if opened.path.is_dir() else Path(REPORT)
     evidence = Evidence.of(placed(index), placed(search_table))
     given = (placed(gold), evidence.index, evidence.search_table, *replies)

@@ -80,9 +80,10 @@ def _show(run: PredictedRun, seconds: float, *, can_search: bool) -> None:
     first = "" if "relations" in run.manifest else "the first "
     queries = f"{first}{tally.queries} of {counted(run.whole, 'query')}" if subset else counted(tally.queries, "query")
     selection, where = run.manifest["selection"], run.directory
+    empty = tally.empty + (tally.failed if tally.is_finished and not tally.unreadable else 0)  # as the file has them
     note(
         f"{where / (submission.PREDICTIONS if subset or tally.unreadable else submission.ARCHIVE)}: {queries}, "
-        f"{counted(tally.objects, 'object')}, {counted(tally.empty, 'empty answer')}; LM-KBC "
+        f"{counted(tally.objects, 'object')}, {counted(empty, 'empty answer')}; LM-KBC "
         f"{run.edition.name}, {run.split}; {selection['how']}; {seconds:.0f} s"
     )
     if tally.stated_by_labels:

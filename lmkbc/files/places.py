@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import platformdirs
@@ -28,6 +29,11 @@ def name_of(path: Path) -> str:
 def placed(path: Path | str | None) -> Path | None:
     """Return a path that may be given as text; None stays None."""
     return None if path is None else Path(path)
+
+
+def all_placed(paths: Sequence[Path | str] | Path | str | None) -> tuple[Path, ...]:
+    """Return paths that may be given as texts; a single one may be given alone."""
+    return (Path(paths),) if isinstance(paths, Path | str) else tuple(map(Path, paths or ()))
 
 
 def warn_unwritable(folder: Path, error: BaseException | None, consequence: str) -> None:

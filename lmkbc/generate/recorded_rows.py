@@ -46,6 +46,8 @@ class CandidateRow(msgspec.Struct, gc=False):
 class RecordedRow(msgspec.Struct, gc=False):
     """Line of a completions or a candidates file. A completion that is null is a failed call.
 
+    completions: one text for each draw. A file may give a single text without a list.
+
     source: the recipe's name for the model, if it differs.
     parts: number of prompts; each has the same number of draws.
     finish: why each completion ended.
@@ -61,7 +63,7 @@ class RecordedRow(msgspec.Struct, gc=False):
     Relation: str
     SubjectEntityID: str | None = None
     model: str | None = None
-    completions: list[str | None] | None = None
+    completions: list[str | None] | str | None = None
     candidates: list[CandidateRow] | None = None
     existence_probabilities: dict[str, float] | list[float] | None = None
     source: str | None = None
@@ -119,6 +121,8 @@ def each_row(path: Path, edition: Edition) -> Iterator[RecordedRow]:
     try:
         for rows, _ in row_blocks(path, msgspec.json.Decoder(RecordedRow)):
             for row in rows:
+                if isinstance(row.completions, str):
+                    row.completions = [row.completions]
                 _check(path, index, row, edition, known)
                 yield row
                 index += 1
@@ -137,7 +141,8 @@ def _check(path: Path, index: int, row: RecordedRow, edition: Edition, known: Co
             path,
             index,
             "completions",
-            "a row has either completions or candidates; predictions are no answers of a model",
+            "a row has either completions, as a list of texts, or candidates, under exactly this name; predictions are "
+            "no answers of a model",
         )
     told = len(row.completions or ())
     if row.parts < 1 or told % row.parts:

@@ -18,6 +18,7 @@ from typing import Annotated, Any, TypedDict, TypeVar, Unpack, get_args, get_ori
 from msgspec import Meta
 
 from lmkbc.errors import OptionError
+from lmkbc.files.places import all_placed
 from lmkbc.models.budget import checked_prices
 from lmkbc.models.reference import BACK_ENDS
 from lmkbc.models.store_place import Place, place_of
@@ -302,4 +303,4 @@ def _checked(name: str, hint: Any, about: Meta, value: Any) -> Any:
         return settle(value)
     if Path in get_args(hint):
         return Path(value)
-    return tuple(map(Path, value)) if Sequence[Path | str] in get_args(hint) else value
+    return all_placed(value) if Sequence[Path | str] in get_args(hint) else value

@@ -208,7 +208,7 @@ BAD: list[tuple[dict[str, Any] | str, str]] = [
     (row(relation="BandHasMembers", completions=[]), "line 2, field Relation: .*did you mean 'BandHasMember'"),
     (row(), "line 2, field completions: .*either"),
     (row(completions=["x"], candidates=[]), "line 2, field completions: .*either"),
-    (row(completions="x"), "line 2, field completions"),
+    (row(completions=5), "line 2, field completions"),
     (row(completions=[1]), r"line 2, field completions\[0\]"),
     (row(candidates=[{"object": "x", "score": "high"}]), r"line 2, field candidates\[0\]\.score"),
     (row(candidates=[{"score": 1.0}]), r"line 2, field candidates\[0\].*object"),
