@@ -122,6 +122,17 @@ def test_closed_lists_and_verdicts_are_counted(tiny: Path, tmp_path: Path) -> No
     assert judged["calls"] > 0
 
 
+def test_a_blank_draw_comes_again_and_is_not_asked_again(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no answer, and the same model would write it again."""
+    end = tiny_causal.tokenizer().eos_token_id
+    monkeypatch.setattr(decode_module, "_pick", lambda _, rows, __: [end for _ in rows])
+    first, again = used(tiny, tmp_path), used(tiny, tmp_path)
+    assert first["calls"] == again["from_store"] == len(QUERIES)
+    assert again["calls"] == 0
+
+
 def test_a_step_s_own_questions_are_counted_where_it_says(tmp_path: Path) -> None:
     model, notes, other = CausalModel(tiny_causal.model("llama"), tiny_causal.tokenizer()), Notes(), Notes()
     store = Store(tmp_path / "s.sqlite")

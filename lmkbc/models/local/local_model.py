@@ -188,7 +188,7 @@ class LocalModel:
                 yield key, [Response(prompt, list(map(replies.pop, its))).plain() for prompt, its in parts[key]]
 
     def _kept(self, calls: Sequence[Call]) -> KeptAnswers:
-        return KeptAnswers(self.store, calls, Reply, lambda reply: reply.is_answer)
+        return KeptAnswers(self.store, calls, Reply, lambda reply: not reply.failed)  # a blank one would come again
 
     def _answers(self, draws: Sequence[_Draw]) -> Iterator[tuple[int, Reply | None]]:
         """Yield the place of each draw with its reply, from the store if possible."""
