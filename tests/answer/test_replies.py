@@ -1,7 +1,7 @@
 """Replies as chat models, servers and front ends write them, by kind: what a careful reader would take from each.
 
-A line of replies.jsonl is {"kind", "relation", "subject"?, "text", "finish"?, "expected"}; expected is a list of objects, [] for
-"there is none", or "unreadable".
+A line of replies.jsonl is {"kind", "relation", "subject"?, "text", "finish"?, "expected"}; expected is a list of
+objects, [] for "there is none", or "unreadable".
 """
 
 import json
