@@ -20,7 +20,7 @@ from lmkbc.edition import Edition
 from lmkbc.recipe import read_recipe
 from lmkbc.run.pipeline import propose
 from lmkbc.run.run import Run
-from lmkbc.select.expected_f1 import expected_f1
+from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.ranking import Floats, Mask, Ranking
 from lmkbc.select.selector import PerRelation
 from lmkbc.tune.learn import official
@@ -89,11 +89,9 @@ class Answered(NamedTuple):
 
 
 def sure(sets: Sequence[CandidateSet]) -> Floats:
-    """Return the highest expected F1 that an answer to each query can have, (n,), of its twenty best candidates."""
+    """Return the highest expected F1 that an answer to each query can have, (n,)."""
     ranking = Ranking.of(sets)
-    values = expected_f1(np.clip(ranking.scores[:, :20], 0.0, 1.0))
-    values[:, 0] = np.where(ranking.nothing > 0, ranking.nothing, values[:, 0])
-    return np.asarray(values.max(axis=1))
+    return np.asarray(ExpectedF1().values(np.clip(ranking.scores, 0.0, 1.0), ranking.nothing).max(axis=1))
 
 
 def _scores(

@@ -25,10 +25,6 @@ private, private company, privately held company, privately owned company, priva
 """
 
 
-_ZERO = frozenset(("zero", "0"))
-"""Numbers that say of names that there is none."""
-
-
 _NOTHING_WORDS = frozenset(" ".join(phrase.split()) for phrase in _NOTHING.split(","))
 
 
@@ -132,7 +128,7 @@ def is_abstention(text: str, relation: Relation) -> bool:
     if text in _EMPTY_MARKS:
         return True
     key = folded_key(text)
-    if relation.kind == "entity" and key in _ZERO:
+    if relation.kind == "entity" and key in ("zero", "0"):
         return True
     if key in _NOTHING_WORDS or key == "na":
         marked = any(letter.isalpha() and not letter.isascii() for letter in text)  # folding turns "Ñañ" into "nan"

@@ -38,7 +38,7 @@ from lmkbc.answer.plain_text import (
     bulleted,
     emphasised,
     items,
-    listed,
+    leading_list,
     mentioned,
     own_fields,
     parted,
@@ -58,10 +58,10 @@ _NUMBERING = re.compile(r"(?:\(?\d{1,3}[.)]\s*)+")
 
 _HEDGE = re.compile(r"(?:probably|possibly|most likely|likely|perhaps|maybe|presumably)\s+", re.IGNORECASE)
 _ONLY = re.compile(r"\A(?:Only|Just) (?=\S+\Z)|\s+only(?=\W*\Z)")
-"""Of an answer that is one name with "only"."""
+"""Marks "only" and "just" beside an answer that is one name."""
 
 
-_BRACKETS = re.compile(r"\s*\([^()\n]{0,200}\)")
+_BRACKETED = re.compile(r"\s*\([^()\n]{0,200}\)")
 
 
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
@@ -83,11 +83,11 @@ _ESTIMATED = re.compile(
 
 
 _SENTENCE = re.compile(r"(?<=[^\W\d_]{3}[.!?])\s|\n")
-_SENTENCE_SPLIT = re.compile(r"(?<=[^\W\d_]{3})[.!?]\s+")
+_STOP = re.compile(r"(?<=[^\W\d_]{3})[.!?]\s+")
 _NOTHING = re.compile(r"\W*(?:none|n/a|nothing|nobody)\W*?(?:[.;:]\s|\s[—–-]\s)", re.IGNORECASE)
 _WHOLE = re.compile(r"\b(?:no|any|none|never|privately)\b", re.IGNORECASE)
 _CLAUSES = re.compile(r"(?<=[^\W\d_]{3})[.;!]\s+|\n+")
-_ASIDE = re.compile(r"\s+[–—-]\s+(?=[a-z])|\s*→\s*")
+_REMARK = re.compile(r"\s+[–—-]\s+(?=[a-z])|\s*→\s*")
 
 
 _SENTENCE_END = re.compile(r"""[.!?…]["'”’)*\]]*\s*$""")
@@ -126,7 +126,9 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
         return Parsed(State.ABSTAINED) if none else _as_written(answer, relation, subject, null)
     return (
         _from_literals(answer, relation, subject)
-        or (_from_values if relation.has_values() else _from_words)(_about(answer, subject), relation, subject, marked)
+        or (_from_values if relation.has_values() else _from_words)(
+            _without_subject(answer, subject), relation, subject, marked
+        )
         or Parsed(_why_nothing(answer, relation))
     )
 
@@ -139,8 +141,11 @@ def _from_literals(text: str, relation: Relation, subject: str) -> Parsed | None
         if relation.has_values():
             words = [Word(cell, quoted=False) for cell in cells]
         else:
-            alone = len(cells) == 1
-            words = parted(cells[0], relation) if alone else [word for cell in cells for word in items(cell, relation)]
+            words = (
+                parted(cells[0], relation)
+                if len(cells) == 1
+                else [word for cell in cells for word in items(cell, relation)]
+            )
         groups = [Bracketed("[", [*words], closed=True)]
     else:
         commas = "," in relation.shape.separators and relation.kind != "date"
@@ -202,7 +207,7 @@ def _tidy(word: Word, relation: Relation) -> str:
     return text if relation.shape.closed or relation.has_values() else trim(without_trailer(text)) or text
 
 
-def _about(text: str, subject: str) -> str:
+def _without_subject(text: str, subject: str) -> str:
     """Return an answer without the subject as its label, as in "Peru: Chile, Bolivia" and "Peru → None"."""
     label = re.match(rf"\W*{re.escape(subject)}[*_\s]*(?:→|=>|[:=])\s*(?=\S)", text) if subject else None
     return text[label.end() :] if label else text
@@ -251,7 +256,7 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
     if _is_denied(text, relation):
         return Parsed(State.ABSTAINED)
     names = "" if fields else stated(text, relation, subject)
-    for words in ([] if fields else listed(text, relation), [] if has_verb(names) else parted(names, relation)):
+    for words in ([] if fields else leading_list(text, relation), [] if has_verb(names) else parted(names, relation)):
         objects, _ = _judge(words, relation, subject)
         if objects:
             return Parsed(State.ANSWERED, objects)
@@ -291,13 +296,13 @@ def _is_denied(text: str, relation: Relation) -> bool:
 
 def _list_of(paragraph: str) -> str:
     """Return the first sentence of a paragraph if it is a list and a sentence follows; else the paragraph."""
-    first, *rest = _SENTENCE_SPLIT.split(paragraph, maxsplit=1)
+    first, *rest = _STOP.split(paragraph, maxsplit=1)
     return first if rest and "," in first and not has_verb(first) and has_verb(rest[0]) else paragraph
 
 
 def _is_sentence(paragraph: str) -> bool:
     """Return whether plain text starts with a sentence; its commas do not separate objects."""
-    first = _ASIDE.split(_BRACKETS.sub("", _SENTENCE.split(paragraph, maxsplit=1)[0]), maxsplit=1)[0]
+    first = _REMARK.split(_BRACKETED.sub("", _SENTENCE.split(paragraph, maxsplit=1)[0]), maxsplit=1)[0]
     return len(first) <= 4 * LONGEST and (is_refusal(first) or (has_verb(first) and not LEAD.match(first)))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from lmkbc.answer.abstain import has_term, is_made_of, object_terms, stems, terms
 from lmkbc.answer.clean import trim, vocabulary
 from lmkbc.answer.literal import Word
-from lmkbc.names import LONGEST, folded_key
+from lmkbc.names import LONGEST, folded_key, without_trailer
 from lmkbc.relation import Relation
 
 BULLET = re.compile(
@@ -26,7 +26,6 @@ _BOLD = re.compile(r"(?:\*\*|__)([^*_]{1,300})(?:\*\*|__)")
 _DASH = re.compile(r"\s+[-–—]\s+")
 _REMARK = re.compile(r"\s+[-–—]\s+(?=[\da-z~≈])|:\s+(?=[\da-z~≈(]|[A-Z\d.]{1,6}\W*$)")
 """A dash or a colon with a remark behind it; before a capital, it may be part of a name, but for a company's symbol."""
-_BRACKET = re.compile(r"\s*\([^()]*\)\s*$")
 _BESIDE = re.compile(r",\s+(?:since |(?:in )?\(?[12]\d{3}\b|(?:to|in|on) the |[^,]*\b[a-z]+\W*$)")
 """A comma with a remark behind it: a year, a direction, or words of which the last is no name."""
 _LABEL = re.compile(r"([^:()*\"\n]{1,60}?)[ \t]*:(?=\s|$)[ \t]*")
@@ -34,7 +33,7 @@ LONGEST_LABEL = 6
 """Maximum number of words of a label."""
 _PERIOD = r"(?:in )?\(?[12]\d{3}s?(?:[–/-]\d{2,4})?\)?(?: \([^()\n]{1,40}\))?"
 _YEAR = re.compile(rf"\s*{_PERIOD}\s*[:–—-]\s+(?=\S)|\s*\([12]\d{{3}}\)\s+(?=\S)", re.IGNORECASE)
-_ALL_YEAR = re.compile(rf"{_PERIOD}", re.IGNORECASE)
+_ALL_YEAR = re.compile(_PERIOD, re.IGNORECASE)
 _LABELS = frozenset(
     "name names label answer answers object objects entity entities item items result results output option list "
     "north south east west northeast northwest southeast southwest current former main also other others "
@@ -87,9 +86,11 @@ def own_fields(text: str, relation: Relation) -> str:
 def emphasised(text: str, relation: Relation, subject: str) -> list[Word]:
     """Return the bold texts in sentences that may be names; not the subject."""
     known = vocabulary(relation.shape).canonical
-    found = [bold.strip(" :") for bold in _BOLD.findall(text)]
-    own = [name for name in found if (_is_a_name(name) or known(name)) and folded_key(name) != folded_key(subject)]
-    return [Word(name, quoted=False) for name in own]
+    return [
+        Word(name, quoted=False)
+        for name in (bold.strip(" :") for bold in _BOLD.findall(text))
+        if (_is_a_name(name) or known(name)) and folded_key(name) != folded_key(subject)
+    ]
 
 
 def mentioned(text: str, relation: Relation) -> list[Word]:
@@ -124,7 +125,7 @@ def bulleted(text: str, relation: Relation) -> list[Word]:
     return found or heads
 
 
-def listed(text: str, relation: Relation) -> list[Word]:
+def leading_list(text: str, relation: Relation) -> list[Word]:
     """Return the names of a list that something else follows: of bullets, or of a first line; none without one."""
     lines = [line for line in text.split("\n") if line.strip()]
     if len(lines) < 2:
@@ -150,11 +151,11 @@ def items(line: str, relation: Relation) -> list[Word]:
     text = _BOLD.sub(r"\1", text, count=1) if bold else text.replace("**", "")
     own = _unlabelled(text, relation)
     names = _before(_REMARK, _before(_DASH, own))
-    several = _several(names, relation, labelled=own != text)
+    several = _names_in_line(names, relation, labelled=own != text)
     return [Word(name, quoted=False) for name in several or [_before(_BESIDE, names)]]
 
 
-def _several(text: str, relation: Relation, *, labelled: bool) -> list[str]:
+def _names_in_line(text: str, relation: Relation, *, labelled: bool) -> list[str]:
     """Return the names between commas and "and" in a line, if there are several and nothing else; else none.
 
     labelled: whether a year or the like stands before them. Without it, two words and an "and" may be one name.
@@ -209,7 +210,9 @@ def parted(text: str, relation: Relation) -> list[Word]:
     for part in parts:
         own = _unlabelled(part, relation)
         name, joined = _before(_REMARK, own), marks == ";" and " and " in part
-        named += ((own != part or joined) and _several(_before(_BRACKET, name), relation, labelled=True)) or [name]
+        named += (
+            (own != part or joined) and _names_in_line(without_trailer(name.strip()), relation, labelled=True)
+        ) or [name]
     return [Word(part, quoted=False) for part in _conjuncts(named, relation) if part.strip()]
 
 

@@ -74,14 +74,18 @@ class ExpectedF1(PrefixRule):
 
         p: probabilities in descending order. nothing: score of NIL, 0 if not proposed.
         """
-        values = expected_f1(p[:, : self.limit], self.missing)
-        rest = p[:, self.limit :]
-        values[:, 0] *= np.prod(1 - rest, axis=1)
-        values[:, 0] = np.where(nothing > 0, nothing, values[:, 0])
+        values, rest = self.values(p, nothing), p[:, self.limit :]
         best: Ints = np.argmax(values > values.max(axis=1, keepdims=True) - 1e-12, axis=1)
         for row in np.flatnonzero(rest.sum(axis=1) > LIKELY):
             best[row] = self._of_many(p[row], values[row, 0])
         return best
+
+    def values(self, p: Floats, nothing: Floats) -> Floats:
+        """Return the expected F1 of the first k candidates, k = 0 to `limit`: as `best`, but (n, m), (n,) -> (n, k)."""
+        values = expected_f1(p[:, : self.limit], self.missing)
+        values[:, 0] *= np.prod(1 - p[:, self.limit :], axis=1)
+        values[:, 0] = np.where(nothing > 0, nothing, values[:, 0])
+        return values
 
     def _of_many(self, p: Floats, nothing: float) -> int:
         true, kept = np.cumsum(p), np.arange(1, p.size + 1)

@@ -1,10 +1,13 @@
 """Calls as a notebook's user types them."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import lmkbc
+
+ASKED = ("Peru", "CountryBordersCountry")
 
 
 def test_an_edition_may_be_a_number(tmp_path: Path) -> None:
@@ -13,9 +16,8 @@ def test_an_edition_may_be_a_number(tmp_path: Path) -> None:
 
 
 def test_a_single_file_may_be_given_alone(tmp_path: Path) -> None:
-    given = str(tmp_path / "absent.jsonl")
     with pytest.raises(lmkbc.InputError, match=r"absent\.jsonl does not exist"):
-        lmkbc.predict(edition="mini", split="val", files=given, out=tmp_path / "run")  # type: ignore[arg-type]
+        lmkbc.predict(edition="mini", split="val", files=tmp_path / "absent.jsonl", out=tmp_path / "run")  # type: ignore[arg-type]
 
 
 def test_what_is_no_key_of_answers_is_named() -> None:
@@ -24,20 +26,19 @@ def test_what_is_no_key_of_answers_is_named() -> None:
 
 
 def test_a_single_text_is_one_object() -> None:
-    asked = ("Peru", "CountryBordersCountry")
-    assert lmkbc.score({asked: "Q298"}, {asked: ["Q298"]}, "mini").f1 == 1.0
+    assert lmkbc.score({ASKED: "Q298"}, {ASKED: ["Q298"]}, "mini").f1 == 1.0
 
 
 def test_rows_of_a_pandas_frame_are_rows() -> None:
-    class Frame:
-        columns = ("SubjectEntity", "Relation", "ObjectEntitiesID")
-
-        def to_dict(self, orient: str) -> list[dict[str, object]]:
-            assert orient == "records"
-            return [dict(zip(self.columns, ("Peru", "CountryBordersCountry", ["Q298"]), strict=True))]
-
-    gold = {("Peru", "CountryBordersCountry"): ["Q298"]}
-    assert lmkbc.score(Frame(), gold, "mini").f1 == 1.0  # type: ignore[arg-type]
+    row = {"SubjectEntity": ASKED[0], "Relation": ASKED[1], "ObjectEntitiesID": ["Q298"]}
+    assert (
+        lmkbc.score(
+            SimpleNamespace(columns=[*row], to_dict={"records": [row]}.get),  # type: ignore[arg-type]
+            {ASKED: ["Q298"]},
+            "mini",
+        ).f1
+        == 1.0
+    )
 
 
 def test_evaluate_leads_to_score() -> None:

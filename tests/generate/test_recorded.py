@@ -12,6 +12,7 @@ from space import SPACE
 
 from lmkbc.errors import InputError
 from lmkbc.generate.recorded import Recorded
+from lmkbc.generate.recorded_rows import each_row
 from lmkbc.run.run import RecordedFile
 from lmkbc.run.submission import candidate_lines
 from lmkbc.select.pool import Pool
@@ -198,6 +199,12 @@ def test_one_file_twice_is_refused(tmp_path: Path) -> None:
     assert list(names) == [f"{tmp_path.name}/a.jsonl", f"{tmp_path.name}/a.candidates.jsonl"]
     with pytest.raises(InputError, match="no recorded file"):
         Recorded([], EDITION, SPACE.relations)
+
+
+def test_a_text_in_place_of_a_list_is_one_completion(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    path.write_text(json.dumps(row(completions="Ann Lee")))
+    assert [read.completions for read in each_row(path, SPACE.edition("2023"))] == [["Ann Lee"]]
 
 
 GOOD = row(completions=["Ann Lee"])
