@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import math
 import ssl
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+log = logging.getLogger(__name__)
+
+TOLD = 3
+"""Failed attempts of one request after which its retries are told."""
 
 LONGEST_PAUSE = 60.0
 """Maximum number of seconds between two attempts, unless the server asks for more."""
@@ -147,6 +153,7 @@ class Pace:
         self._request = 60 / patience.requests_per_minute if patience.requests_per_minute else 0.0
         self._token = 60 / patience.tokens_per_minute if patience.tokens_per_minute else 0.0
         self._next_request = self._next_token = self._held = 0.0
+        self._told = False
 
     async def enter(self, tokens: int = 0) -> None:
         """Wait until a request of about `tokens` tokens may start."""
@@ -168,7 +175,7 @@ class Pace:
     async def retrying(self, request: Callable[[], Awaitable[Result]]) -> Result:
         """Return the result of a request, retried after transient failures; raise the last failure.
 
-        A wait that the server asks for holds back all requests.
+        A wait that the server asks for holds back all requests. That a request fails again and again is said once.
         """
         import tenacity
 
@@ -184,7 +191,13 @@ class Pace:
                 self.hold(asked)
             return asked + jitter(state)
 
+        def tell(state: tenacity.RetryCallState) -> None:
+            if state.attempt_number >= TOLD and not self._told and state.outcome:
+                self._told = True
+                log.info("no answer yet, trying up to %d times: %s", self._patience.attempts, state.outcome.exception())
+
         attempts = tenacity.AsyncRetrying(
+            before_sleep=tell,
             retry=tenacity.retry_if_exception(lambda error: isinstance(error, CallError) and error.transient),
             wait=wait,
             stop=tenacity.stop_after_attempt(self._patience.attempts)

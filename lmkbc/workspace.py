@@ -211,16 +211,18 @@ class Workspace:
         except InputError:
             return False
 
-    def split_of(self, pairs: Collection[tuple[str, str]], first: Edition) -> tuple[Edition, str] | None:
+    def split_of(self, pairs: Collection[tuple[str, str]], first: Edition | None = None) -> tuple[Edition, str] | None:
         """Return the split here that asks most of some pairs of subject and relation; None if none asks half of them.
 
-        first: edition whose splits come first.
+        Of several, one of the edition `first` comes before others, and a small one before larger ones.
         """
-        splits = [(one, name) for one in (first, *self.editions.values()) for name in one.splits]
-        here = [(one, name) for one, name in splits if self.has_data(one, name)]
-        asked = [len({(query.subject, query.relation) for query in self.queries(*split)} & {*pairs}) for split in here]
-        most = max(asked, default=0)
-        return here[asked.index(most)] if 2 * most > len(pairs) else None
+        splits = [(one, name) for one in self.editions.values() for name in one.splits if self.has_data(one, name)]
+        asked = list[tuple[int, bool, int]]()
+        for split in splits:
+            there = {(query.subject, query.relation) for query in self.queries(*split)}
+            asked.append((len(there & {*pairs}), split[0] == first, -len(there)))
+        most = max(asked, default=(0, False, 0))
+        return splits[asked.index(most)] if 2 * most[0] > len(pairs) else None
 
     def queries(self, edition: Edition, split: str) -> list[Query]:
         """Return the queries of a split."""

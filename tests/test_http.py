@@ -70,6 +70,18 @@ def test_what_passes_is_asked_again(failures: list[Exception], attempts: int) ->
     assert len(asked) == attempts
 
 
+def test_who_waits_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def request() -> str:
+        raise CallError("no route")
+
+    caplog.set_level("INFO", logger="lmkbc")
+    pace = Pace(RequestLimits(attempts=4, total_wait=5, first_wait=0.001))
+    for _ in range(2):
+        with pytest.raises(CallError):
+            asyncio.run(pace.retrying(request))
+    assert caplog.messages == ["no answer yet, trying up to 4 times: no route"]
+
+
 class Asked:
     """Answers with the item once it is let; counts who is in flight."""
 

@@ -227,4 +227,5 @@ def test_a_split_is_known_by_its_queries(data_dir: Path) -> None:
         pairs = {(query.subject, query.relation) for query in space.queries(edition, split)[:40]}
         for first in ("mini", "2023", name):
             assert space.split_of(pairs, space.edition(first)) == (edition, split)
+        assert space.split_of(pairs) == (edition, split)
     assert space.split_of({("nobody", "RiverBasinsCountry")}, edition) is None

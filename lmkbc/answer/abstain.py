@@ -52,9 +52,10 @@ _DENIAL = _any_of(
     r"(?:does|do|did|has|have|had|is|are|was|were|can)(?: not|nt) (?:currently |publicly )?(?:a part|any|applicable|"
     r"available|been|border|borders|exist|have|hold|known|listed|part|play|public|received|recorded|share|speak|"
     r"subsidiary|trade|traded|won|written)",
-    r"(?:has|have|had|there (?:is|are|was|were)) no",
+    r"(?:has|have|had|with|there (?:is|are|was|were)) no",
     r"no (?:known|official|recorded|public|confirmed|information|data|records?|evidence|answer)",
-    r"(?:dont|do not|doesnt|does not|not) (?:know|sure)",
+    r"(?:dont|do not|doesnt|does not|not) (?:know|sure)|not aware of any",
+    r"not a subsidiary|(?:has|have)nt (?:yet )?(?:died|passed away|married|won)|answer is (?:none|nothing|nobody)",
     r"(?:cannot|can not|could not) be determined",
     r"^(?:none|unknown|n a|not applicable) (?:as|at|since|because|due|to|for|given|based|according|until|in)",
 )
@@ -183,7 +184,7 @@ def has_verb(text: str) -> bool:
 
 def _is_title(text: str) -> bool:
     """Return whether a text is capitalised like the title of a work: three words or more, the long ones capitalised."""
-    words = text.split()
+    words = [word.strip(".,;:!?") for word in text.split()]
     long = [word for word in words if len(word) > 3 and word.isalpha()]
     return len(words) >= 3 and len(long) >= 2 and not any(word[0].islower() for word in long)
 

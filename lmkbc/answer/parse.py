@@ -44,6 +44,7 @@ from lmkbc.answer.plain_text import (
     parted,
     stated,
 )
+from lmkbc.answer.predicates import predicates
 from lmkbc.names import LONGEST, folded_key, shown, without_trailer
 from lmkbc.relation import Relation
 from lmkbc.types import State
@@ -57,6 +58,8 @@ _NUMBERING = re.compile(r"(?:\(?\d{1,3}[.)]\s*)+")
 
 
 _HEDGE = re.compile(r"(?:probably|possibly|most likely|likely|perhaps|maybe|presumably)\s+", re.IGNORECASE)
+_ARTICLE = re.compile(r"\A(?:[Tt]he|[Aa]n?|[Ss]ome) (?=[a-z]\S*(?: [a-z]\S*)?\Z)|\A[Ss]ome (?=[A-Z]\w+\Z)")
+"""An article before a name in lower case."""
 _ONLY = re.compile(r"\A(?:Only|Just) (?=\S+\Z)|\s+only(?=\W*\Z)")
 """Marks "only" and "just" beside an answer that is one name."""
 
@@ -71,7 +74,7 @@ _NAME_LINE = re.compile(r"[ \t]*[^\W\d_][^\s:?,;]*(?:[ \t]+[^\W\d_][^\s:?,;]*){0
 
 
 _CORRECTED = re.compile(
-    r"(?:\.\.\.?|…|[—–])\s*(?:no,? )?(?:wait|scratch that|correction|sorry)\b[,:]?\s*(?:no\b)?[:,]?\s", re.I
+    r"(?:\.\.\.?|…|[—–])\s*(?:no,? )?(?:wait|scratch that|correction|sorry|actually)\b[,:]?\s*(?:no\b)?[:,]?\s", re.I
 )
 
 
@@ -204,6 +207,7 @@ def _tidy(word: Word, relation: Relation) -> str:
     text = word.text if relation.kind == "date" else trim(word.text)
     if not word.quoted:
         text = trim(text[hedge.end() :] if (hedge := _HEDGE.match(text)) else text)
+        text = _ARTICLE.sub("", text)
     return text if relation.shape.closed or relation.has_values() else trim(without_trailer(text)) or text
 
 
@@ -277,7 +281,8 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
         objects, _ = _judge(words, relation, subject)
         if objects:
             return Parsed(State.ANSWERED, objects)
-    objects, _ = _judge(emphasised(text, relation, subject) or mentioned(text, relation), relation, subject)
+    last = emphasised(text, relation, subject) or mentioned(text, relation) or predicates(text, relation, subject)
+    objects, _ = _judge(last, relation, subject)
     return Parsed(State.ANSWERED, objects) if objects and not is_refusal(text[:2000]) else None
 
 
@@ -315,8 +320,8 @@ def _why_nothing(text: str, relation: Relation) -> State:
     """Return the state of a text without objects. Only its first and last sentences may say that there is none."""
     if is_refusal(text[:2000]):
         return State.UNPARSED
-    sentences = [sentence for sentence in re.split(r"(?<=[.!?])\s+", text) if sentence.strip()]
-    whole = bool(_SENTENCE_END.search(text[-50:]))
+    sentences = [sentence for sentence in re.split(r"(?<=[.!?])\s+", text) if any(map(str.isalnum, sentence))]
+    whole = bool(_SENTENCE_END.search(text[-50:].rstrip("".join(map(chr, range(0x1F300, 0x1FB00))) + " ")))
     ends = sentences[:1] + sentences[-1:] if whole or len(text) < SHORT else []
     if any(len(sentence) <= 2 * LONGEST and is_abstention(sentence, relation) for sentence in ends):
         return State.ABSTAINED

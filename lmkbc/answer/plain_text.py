@@ -46,7 +46,7 @@ _BOLD_LINE = re.compile(
     r"[ \t]*(?:\*\*|__)[^*_\n]{1,100}(?:(?:\*\*|__)[ \t]*(?:\([^()\n]{0,80}\)[ \t]*)?[:–—-]|:(?:\*\*|__))"
 )
 LEAD = re.compile(
-    r"(?:sure|certainly|of course|here|below|answers?|output|result|response|objects?|a|"
+    r"(?:sure|certainly|of course|here|below|let me|answers?|output|result|response|objects?|a|"
     r"the [^:\n]{0,200}\b(?:are|is|answer|following|list)\b)[^:\n]{0,200}:(?=\s|$)",
     re.IGNORECASE,
 )
@@ -96,7 +96,7 @@ def emphasised(text: str, relation: Relation, subject: str) -> list[Word]:
 def mentioned(text: str, relation: Relation) -> list[Word]:
     """Return the names of a closed list that stand in a sentence, in order; none for another relation."""
     words, known = text[:LONGEST_CLAUSE].split(), vocabulary(relation.shape).canonical
-    if not relation.shape.closed or _DENIED.search(text):
+    if not relation.shape.closed or DENIED.search(text):
         return []
     runs = (trim(" ".join(words[at : at + size])) for at in range(len(words)) for size in (3, 2, 1))
     return [Word(run, quoted=False) for run in runs if len(run) > 3 and known(run)]
@@ -206,13 +206,12 @@ def parted(text: str, relation: Relation) -> list[Word]:
         text = _OTHER_MARKS.sub("\n", text)
     found = re.findall(rf"(?:\([^()\n]{{0,200}}\)|[^\n{re.escape(marks)}])+", text)
     parts = _joined([part for part in found if len(part) <= 4 * LONGEST])  # a longer one is no name
-    named = list[str]()
-    for part in parts:
-        own = _unlabelled(part, relation)
+    named, owns = list[str](), [_unlabelled(part, relation) for part in parts]
+    labelled = marks == ";" and owns != parts
+    for part, own in zip(parts, owns, strict=True):
         name, joined = _before(_REMARK, own), marks == ";" and " and " in part
-        named += (
-            (own != part or joined) and _names_in_line(without_trailer(name.strip()), relation, labelled=True)
-        ) or [name]
+        several = own != part or joined or labelled
+        named += (several and _names_in_line(without_trailer(name.strip()), relation, labelled=True)) or [name]
     return [Word(part, quoted=False) for part in _conjuncts(named, relation) if part.strip()]
 
 
@@ -261,8 +260,8 @@ def _conjuncts(parts: list[str], relation: Relation) -> Iterator[str]:
 LONGEST_CLAUSE = 600
 """Maximum number of characters of a clause."""
 
-_CLAUSE = re.compile(r"(?<=[^\W\d_]{3}[.!?])\s|\n|;\s|,? but |, while ")
-_DENIED = re.compile(r"\b(?:not|no|none|never|neither|nor|nobody|without|cannot|\w+n['’]t)\b", re.IGNORECASE)
+_CLAUSE = re.compile(r"(?<=[^\W\d_]{3}[.!?])\s|(?<=\)[.!?])\s|\n|;\s|,? but |, while ")
+DENIED = re.compile(r"\b(?:not|no|none|never|neither|nor|nobody|without|cannot|\w+n['’]t)\b", re.IGNORECASE)
 AFRESH = re.compile(
     r"\W*(?:so|therefore|thus|hence|actually|wait|sorry|correction|in conclusion|in summary|overall"
     r"|the (?:final )?answer)\b",
@@ -275,6 +274,8 @@ _WHERE = re.compile(
     re.IGNORECASE,
 )
 _WHICH = re.compile(r",\s+which\b.*")
+_OF_WHAT = re.compile(r"\s+(?:of|from) (?:an? )?[a-z-]+(?: [a-z-]+){0,3}(?= (?:in|at) )")
+"""What somebody died of, before the place."""
 _IN_YEAR = re.compile(r"\s+in [12]\d{3}\b(?=[,;.]|\s+and\b|$)")
 _PLACED = re.compile(rf"\(((?:to|in|on|along) (?:the|its) {_SIDE})\)", re.IGNORECASE)
 _ASIDE = re.compile(r"(?<=[\w*]{2})\s+\([^()\n]{0,200}\)")
@@ -284,7 +285,8 @@ _CONNECTING = frozenset("and or of the & de da di do du del la le el al bin ibn 
 """Words in lower case inside names and between them."""
 _BETWEEN = frozenset(
     "is are was were be been by with on in at to of for the a an only include includes including following as namely "
-    "both away its just also it them him her january february march april may june july august september october "
+    "both away its just also it them him her entirely mainly mostly partly primarily within "
+    "january february march april may june july august september october "
     "november december".split()
 )
 """Words between what states the relation and the names."""
@@ -299,6 +301,8 @@ def stated(text: str, relation: Relation, subject: str) -> str:
     "are" and "with". A clause with a denial before the names does not count; a later "so" or "wait" begins afresh.
     """
     found: list[str] = []
+    if ";" in text and any(_unlabelled(clause, relation) != clause for clause in text.split("; ")[1:]):
+        return ""  # lists, of which some have labels
     for clause in _CLAUSE.split(text):
         if len(clause) <= LONGEST_CLAUSE and (names := _names_of(clause.strip(" \t.!"), relation, subject)):
             found = [*([] if AFRESH.match(clause) else found), names]
@@ -306,7 +310,7 @@ def stated(text: str, relation: Relation, subject: str) -> str:
 
 
 def _names_of(clause: str, relation: Relation, subject: str) -> str:
-    clause = _WHICH.sub("", clause)
+    clause = _OF_WHAT.sub("", _WHICH.sub("", clause))
     clause = _IN_YEAR.sub("", _ASIDE.sub("", _PLACED.sub(r"\1", clause)))
     plain = re.sub(rf"(?:\bof )?\b{re.escape(subject)}(?:['’]s)?(?!\w)", "", clause) if subject else clause
     restates = plain != clause and clause[:4] == "The "  # as in "The book of Some Subject is ..."
@@ -324,7 +328,7 @@ def _names_of(clause: str, relation: Relation, subject: str) -> str:
             continue
         if _is_capitalised(words[before]) and (before or words[start - 1] not in _VERBS):  # inside a name
             continue
-        if _DENIED.search(" ".join(words[:start])):
+        if DENIED.search(" ".join(words[:start])):
             return ""
         end = start
         while end < len(words) and (_is_capitalised(words[end]) or words[end].casefold().strip(",") in _CONNECTING):

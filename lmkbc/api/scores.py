@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import islice
@@ -25,6 +26,8 @@ from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
     import polars as pl
+
+log = logging.getLogger(__name__)
 
 SAMPLE = 200
 """Rows that are read to find the edition of a file."""
@@ -210,8 +213,14 @@ def open_run(run: Path | str | HasRun) -> SavedRun:
 
 
 def run_edition(space: Workspace, runs: Sequence[SavedRun], named: str | None) -> Edition:
-    """Return the named edition, else that of the runs, else the default one."""
-    return edition_of(space, runs, named) or chosen_edition(space, None)
+    """Return the named edition, else that of the runs, else the one whose queries they answer, else the default one."""
+    if known := edition_of(space, runs, named):
+        return known
+    found = space.split_of({pair for run in runs for pair in _pairs(_first_rows(run.predictions))})
+    if found is None:
+        return chosen_edition(space, None)
+    log.info("Edition %s: its %s has these queries. --edition names another.", found[0].name, found[1])
+    return found[0]
 
 
 def scored_on(
@@ -262,13 +271,18 @@ def other_split(space: Workspace, path: Path | Given, edition: Edition, split: s
     split: "" if the gold was given, so that the file may be of any split.
     """
     rows = _first_rows(path) if split and isinstance(path, Path) else []
-    found = space.split_of({(row["SubjectEntity"], row["Relation"]) for row in rows}, edition)
+    found = space.split_of(_pairs(rows), edition)
     if found is None or found == (edition, edition.split_named(split)):
         return None
     return InputError(
         f"{path} answers {found[1]} of edition {found[0].name}, not {split} of {edition.name}: name "
         f"edition {found[0].name} and split {found[1]}, or give another file"
     )
+
+
+def _pairs(rows: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
+    """Return the subjects and relations of rows."""
+    return {(row["SubjectEntity"], row["Relation"]) for row in rows}
 
 
 def _first_rows(path: Path) -> list[dict[str, Any]]:

@@ -226,15 +226,19 @@ def not_utf8(path: Path, number: int, line: bytes) -> InputError:
     return InputError(f"{path}, line {number}: not UTF-8 text{reads}; save the file as UTF-8")
 
 
-def _rows(path: Path, edition: Edition) -> Iterator[tuple[QueryRow, Query]]:
-    """Yield the rows of a split with their queries. InputError for a wrong row, and for a query that is asked twice."""
+def _rows(path: Path, edition: Edition, *, labelled: bool = False) -> Iterator[tuple[QueryRow, Query]]:
+    """Yield the rows of a split with their queries. InputError for a wrong row, and for a query that is asked twice.
+
+    labelled: whether a row without a list of objects is wrong: it would be taken for one whose answer is empty.
+    """
     names, seen = {name: name for name in edition.relations}, set[Query]()
     for rows, _ in row_blocks(path, _ROW):
         for row in rows:
             relation = names.get(row.Relation, "")  # the edition's own string, since a split may have millions of rows
             query = Query(row.SubjectEntity, relation, row.SubjectEntityID)
             repeated = query in seen and (query.subject, relation) not in edition.repeats
-            if repeated or not relation or not row.SubjectEntity.strip():
+            bare = labelled and row.ObjectEntities is None and row.ObjectEntitiesID is None
+            if repeated or bare or not relation or not row.SubjectEntity.strip():
                 raise _bad_query(path, row, repeated, edition)
             seen.add(query)
             yield row, query
@@ -257,6 +261,8 @@ def _bad_query(path: Path, bad: QueryRow, repeated: bool, edition: Edition) -> I
     where = f"{path}, line {same[0]}"
     if not bad.SubjectEntity.strip():
         return InputError(f"{where}, field SubjectEntity: empty; name the subject")
+    if bad.Relation in edition.relations:
+        return InputError(f"{where}: no field {edition.column}; give the objects as a list, [] if there is none")
     hint = did_you_mean(bad.Relation, edition.relations)
     return InputError(f"{where}, field Relation: {bad.Relation!r} is no relation of edition {edition.name}; {hint}")
 
@@ -270,7 +276,7 @@ def read_queries(path: Path, edition: Edition) -> list[Query]:
 def read_examples(path: Path, edition: Edition) -> list[Example]:
     """Return the queries of a labelled split with their objects, in file order."""
     with no_collection():
-        return examples_of([row for row, _ in _rows(path, edition)])
+        return examples_of([row for row, _ in _rows(path, edition, labelled=True)])
 
 
 def examples_of(rows: Sequence[QueryRow]) -> list[Example]:

@@ -74,6 +74,16 @@ def test_a_wrong_file_is_told_by_file_line_and_field(tmp_path: Path, content: by
     assert "\n" not in str(error.value)
 
 
+def test_a_labelled_row_without_objects_is_no_empty_answer(tmp_path: Path) -> None:
+    unlabelled = json.dumps({"SubjectEntity": "Elbe", "Relation": GOOD["Relation"]})
+    path = write(tmp_path / "a.jsonl", line() + "\n" + unlabelled)
+    assert len(read_queries(path, EDITION)) == 2
+    with pytest.raises(
+        InputError, match=r"line 2: no field ObjectEntitiesID; give the objects as a list, \[\] if there"
+    ):
+        read_examples(path, EDITION)
+
+
 def test_a_directory_or_nothing_in_place_of_a_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is a directory"):
         read_queries(tmp_path, EDITION)
