@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar, get_args
 
 from lmkbc.errors import refuse
@@ -71,6 +71,18 @@ class Shape:
     integer: bool = False
     may_be_subject: bool = False
     link_suffixes: tuple[str, ...] = ()
+
+    def spelled_as(self, names: Iterable[str]) -> Shape:
+        """Return the shape with canonical names of open-ended relations as `names` spell them, such as gold.
+
+        Of a canonical name that is not among them, the first variant that is takes the place.
+        """
+        used, better = set(names), dict[str, str]()
+        for variant, name in self.variants.items():
+            if variant in used and name not in used:
+                better.setdefault(name, variant)
+        variants = {spelling: better.get(name, name) for spelling, name in self.variants.items()} | better
+        return replace(self, variants=variants) if better else self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

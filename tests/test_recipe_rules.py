@@ -8,6 +8,7 @@ import pytest
 from opened import recipe_file
 
 from lmkbc.recipe import Recipe, read_recipe
+from lmkbc.relation import Shape
 from lmkbc.run.options import Selection, settled
 from lmkbc.run.pipeline import propose
 from lmkbc.run.run import Run
@@ -71,6 +72,29 @@ def test_a_recipe_may_have_spellings_of_its_own(tmp_path: Path) -> None:
     ):
         (found,) = propose(run, recipe(tmp_path, clean=clean), [query]).sets
         assert [candidate.text for candidate in found.candidates] == names
+
+
+def test_a_listed_name_is_spelled_as_train_spells_it(tmp_path: Path) -> None:
+    shape = Shape(
+        variants={"USA": "United States of America", "United States": "United States of America", "UK": "Britain"}
+    )
+    assert shape.spelled_as(["United States of America", "United States"]) == shape
+    assert shape.spelled_as(["United States", "Chad"]).variants == {
+        "USA": "United States",
+        "United States": "United States",
+        "United States of America": "United States",
+        "UK": "Britain",
+    }
+    query = Query("Ghana", "countryLandBordersCountry")
+    (data := tmp_path / "lmkbc2025").mkdir()
+    row = {"SubjectEntity": "Mali", "Relation": query.relation, "ObjectEntities": ["Côte d'Ivoire"]}
+    answers = tmp_path / "answers.jsonl"
+    for path, answer in ((data / "train.jsonl", {}), (answers, {"completions": ["Ivory Coast, Togo, USA"]})):
+        path.write_text(json.dumps({**row, "SubjectEntity": query.subject, **answer} if answer else row) + "\n")
+    space = Workspace(data=tmp_path)
+    run = Run(workspace=space, edition=space.edition("2025"), files=(answers,))
+    (found,) = propose(run, recipe(tmp_path), [query]).sets
+    assert [one.text for one in found.candidates] == ["Côte d'Ivoire", "Togo", "United States of America"]
 
 
 @pytest.mark.parametrize(

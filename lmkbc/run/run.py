@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -102,12 +103,19 @@ class Run(ModelRun):
 
     @cached_property
     def relations(self) -> dict[str, Relation]:
-        """Return the edition's relations, by their names in the edition."""
+        """Return the edition's relations, by their names in the edition, their objects spelled as train spells them."""
         relations = {name: self.workspace.relation(name) for name in self.edition.relations}
-        if self.spellings is None:
-            return relations
+        names = defaultdict[str, set[str]](set)
+        if self.spellings is None and self.workspace.has_data(self.edition):
+            for example in self.train:
+                names[example.query.relation] |= {name for gold in example.objects for name in gold.names}
         return {
-            name: replace(relation, shape=replace(relation.shape, variants=self.spellings))
+            name: replace(
+                relation,
+                shape=relation.shape.spelled_as(names[name])
+                if self.spellings is None
+                else replace(relation.shape, variants=self.spellings),
+            )
             for name, relation in relations.items()
         }
 
