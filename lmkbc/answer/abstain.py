@@ -44,10 +44,10 @@ _DENIAL = _any_of(
     r"not (?:applicable|available|publicly|known|listed|traded|married|currently married|won)",
     r"not (?:specified|disclosed|recorded)",
     r"not (?:yet )?(?:dead|died|deceased|passed away)",
-    r"never (?:been )?(?:married|won|awarded|received)",
+    r"never (?:been )?(?:legally |formally )?(?:married|won|awarded|received|employed)",
     r"(?:still|currently) (?:alive|living)",
     r"(?:is|are) (?:alive|living|independent|unknown|unmarried|undisclosed|an independent)",
-    r"privately (?:held|owned)",
+    r"privately (?:held|owned)|no longer (?:publicly )?(?:traded|listed)|remain(?:s|ed) (?:single|unmarried)",
     r"(?:is|remains) (?:still |currently )?a private (?:company|corporation|firm|business|enterprise)",
     r"(?:does|do|did|has|have|had|is|are|was|were|can)(?: not|nt) (?:currently |publicly )?(?:a part|any|applicable|"
     r"available|been|border|borders|exist|have|hold|known|listed|part|play|public|received|recorded|share|speak|"
@@ -271,5 +271,6 @@ def stems(*texts: str) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def _stem(word: str) -> str:
-    """Return a word without the endings of plurals and of verbs."""
+    """Return a word without the endings of plurals and of verbs, in American spelling."""
+    word = word.replace("isation", "ization")
     return re.sub(r"(?:er)?(?:ies|y|ed|es|s|ing|e)$|er$", "", word) if len(word) > 3 else word

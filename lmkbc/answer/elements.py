@@ -190,7 +190,7 @@ def elements(group: Bracketed, relation: Relation, subject: str, units: bool = F
     if any(item.key is not None for item in items):
         if _is_denied(items, relation):
             return
-        items = _named_by_keys(items, relation) or _answer_fields(items, relation)
+        items = _named_by_keys(items, relation) or _answer_fields(items, relation, subject)
     elif items and isinstance(items[0], Word):
         items = _behind_subject(group, relation, subject)
     for item in items:
@@ -265,8 +265,8 @@ def _named_by_keys(items: Sequence[Word | Bracketed], relation: Relation) -> lis
     ]
 
 
-def _answer_fields(items: list[Word | Bracketed], relation: Relation) -> list[Word | Bracketed]:
-    """Return the values of a JSON object that hold the answer.
+def _answer_fields(items: list[Word | Bracketed], relation: Relation, subject: str = "") -> list[Word | Bracketed]:
+    """Return the values of a JSON object that hold the answer, and are not the subject's own name.
 
     These are the values of known answer keys; if there are none, of all keys except those known for other content. Of
     the latter, lists come before other values, and keys with a word of the object type before others.
@@ -278,6 +278,9 @@ def _answer_fields(items: list[Word | Bracketed], relation: Relation) -> list[Wo
         return items
     names = _ANSWER_KEYS | {folded_key(name).replace(" ", "") for name in relation.spellings()}
     names |= _VALUE_KEYS.get(relation.kind, frozenset())
+    if subject and len(keyed) > 1:  # as in {"name": "Peru", "neighbours": ["Chile"]}
+        known = folded_key(subject)
+        keyed = [pair for pair in keyed if not isinstance(pair[1], Word) or folded_key(pair[1].text) != known] or keyed
     others = [item for key, item in keyed if key not in _OTHER_KEYS]
     others = [item for item in others if isinstance(item, Bracketed)] or others
     kinds, never = object_terms(relation), relation.shape.stop

@@ -57,19 +57,26 @@ _URL = re.compile(r"""https?://(?:[^\s<>"'()\[\]]|\([^\s()]*\))+(?<![.,;:*`])"""
 _NUMBERING = re.compile(r"(?:\(?\d{1,3}[.)]\s*)+")
 
 
-_HEDGE = re.compile(r"(?:probably|possibly|most likely|likely|perhaps|maybe|presumably)\s+", re.IGNORECASE)
+_HEDGE = re.compile(
+    r"(?:probably|possibly|most likely|likely|perhaps|maybe|presumably|primarily|mainly|mostly|(?:but )?also(?= [a-z])"
+    r"|(?:an? |the )?(?:(?:small|tiny|large)(?:er)? )?parts? of)\s+",
+    re.IGNORECASE,
+)
 _ARTICLE = re.compile(r"\A(?:[Tt]he|[Aa]n?|[Ss]ome) (?=[a-z]\S*(?: [a-z]\S*)?\Z)|\A[Ss]ome (?=[A-Z]\w+\Z)")
 """An article before a name in lower case."""
 _ONLY = re.compile(r"\A(?:Only|Just) (?=\S+\Z)|\s+only(?=\W*\Z)")
 """Marks "only" and "just" beside an answer that is one name."""
 
 
+_THOUGH = re.compile(r",\s+(?:(?:though|although) I|but I (?:can|am|do|may))\b[^\n]*")
+"""A clause that takes something back, as in ", though I am not sure"."""
 _BRACKETED = re.compile(r"\s*\([^()\n]{0,200}\)")
 
 
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
 
 
+_DIGIT = re.compile(r"\d")
 _NAME_LINE = re.compile(r"[ \t]*[^\W\d_][^\s:?,;]*(?:[ \t]+[^\W\d_][^\s:?,;]*){0,5}[ \t]*")
 
 
@@ -189,6 +196,8 @@ def _judge(words: Iterable[Word], relation: Relation, subject: str) -> tuple[tup
             objects |= dict.fromkeys(read_values(text, relation))
         elif vocabulary(relation.shape).canonical(text):
             objects[text] = None
+        elif listed := mentioned(text, relation) if not word.quoted or _DIGIT.search(text) else []:
+            objects |= dict.fromkeys(one.text for one in listed)
         elif is_abstention(text, relation) or (word.quoted and not shown(word.text)):
             denied = True
         elif relation.has_values():
@@ -207,16 +216,23 @@ def _tidy(word: Word, relation: Relation) -> str:
     text = word.text if relation.kind == "date" else trim(word.text)
     if not word.quoted:
         text = trim(text[hedge.end() :] if (hedge := _HEDGE.match(text)) else text)
-        text = _ARTICLE.sub("", text)
+        text = _ARTICLE.sub("", text.removesuffix(" and").removesuffix(" or"))
     return text if relation.shape.closed or relation.has_values() else trim(without_trailer(text)) or text
 
 
 def _without_subject(text: str, subject: str) -> str:
     """Return an answer without the subject as its label, as in "Peru: Chile, Bolivia" and "Peru → None"."""
-    label = re.match(rf"\W*{re.escape(subject)}[*_\s]*(?:→|=>|[:=])\s*(?=\S)", text) if subject else None
+    mark = r"(?:[*_\s]*[:=][*_]*|[\w. ]{0,40}[*_\s]*(?:→|=>))\s*(?=\S)"
+    label = re.match(rf"\W*{re.escape(subject)}{mark}", text) if subject else None
     return text[label.end() :] if label else text
 
 
+_SENTENCES = re.compile(r"\n|(?<=[^\W\d_]{3}[.!?])\s+(?=[A-Z])|(?<=\d{3}[.!?])\s+(?=[A-Z][a-z])")
+_LINE = re.compile("\n")
+_CORRECTION = re.compile(r"\W*(?:wait|correction|sorry|actually|let me correct)\b", re.IGNORECASE)
+_ASIDE = re.compile(r"\s[—–-]\s(?=[^\W\d_])")
+_RESTATED = re.compile(r"(?<=\w),? (?:i\.e\.|or,? more precisely,?|to be precise,?) |(?<=[a-z]) = (?=\d)")
+"""What precedes the better form of a number."""
 _BARE = re.compile(r"\W*\d[\d.,]*\W*")
 _TOTAL = re.compile(r"\W*(?:grand |overall )?total\b", re.IGNORECASE)
 _NONE_OF = re.compile(r"\b(?:no|any)\s+(?:\w+\s+)?(\w+)")
@@ -230,7 +246,11 @@ def _from_values(text: str, relation: Relation, subject: str, _: bool) -> Parsed
     """
     found: list[tuple[tuple[bool, bool], tuple[str, ...]]] = []
     named = subject if any(letter.isdigit() for letter in subject) and not subject.isdigit() else ""
-    for line in (text.replace(named, "") if named else text).split("\n", 20)[:20]:
+    short = len(text) <= LONGEST_CLAUSE  # a longer one is reasoning, which says "wait" again and again
+    parts = (_SENTENCES if short else _LINE).split(text.replace(named, "") if named else text, maxsplit=20)
+    for line in parts[:20]:
+        if short and _CORRECTION.match(line):
+            found.clear()
         start = line[: 4 * LONGEST]
         estimated, digit = _ESTIMATED.search(start), re.match(r"\W*\d", start)
         if not estimated and is_refusal(start):
@@ -240,7 +260,8 @@ def _from_values(text: str, relation: Relation, subject: str, _: bool) -> Parsed
             zero = none and has_term(folded_key(none[1]), stems(relation.unit or ""))
             return Parsed(State.ANSWERED, ("0",)) if zero else Parsed(State.ABSTAINED)
         bullet = BULLET.match(line) if relation.kind == "number" else None  # "c. 1985" is no point of a list
-        if values := read_values(line[bullet.end() :] if bullet else line, relation):
+        better = _RESTATED.split(line[bullet.end() :] if bullet else line)[-1]
+        if values := read_values(_ASIDE.split(better)[0], relation) or read_values(better, relation):
             if not found and _BARE.fullmatch(line):
                 return Parsed(State.ANSWERED, tuple(values))
             good = bool(_TOTAL.match(line)), has_term(folded_key(line[:LONGEST]), phrase_terms(relation))
@@ -254,15 +275,16 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
     If none has any, those of the first paragraph that has any are taken; after a mark, of the first line. Last come the
     bold words of a sentence, and its words of a closed list.
     """
-    text = _ONLY.sub("", body(text, relation))
+    text = _ONLY.sub("", _THOUGH.sub("", body(text, relation)))
     fields = own_fields(text, relation)
     text = fields or next((part for part in reversed(_CORRECTED.split(text)) if shown(part)), text)
     if _is_denied(text, relation):
         return Parsed(State.ABSTAINED)
     names = "" if fields else stated(text, relation, subject)
+    listed = vocabulary(relation.shape).canonical
     for words in ([] if fields else leading_list(text, relation), [] if has_verb(names) else parted(names, relation)):
         objects, _ = _judge(words, relation, subject)
-        if objects:
+        if objects and (not relation.shape.closed or any(map(listed, objects))):
             return Parsed(State.ANSWERED, objects)
     if len(text) < SHORT and is_abstention(text, relation) and not is_refusal(text):
         return Parsed(State.ABSTAINED)
@@ -281,9 +303,12 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
         objects, _ = _judge(words, relation, subject)
         if objects:
             return Parsed(State.ANSWERED, objects)
-    last = emphasised(text, relation, subject) or mentioned(text, relation) or predicates(text, relation, subject)
-    objects, _ = _judge(last, relation, subject)
-    return Parsed(State.ANSWERED, objects) if objects and not is_refusal(text[:2000]) else None
+    if is_refusal(text[:2000]):
+        return None
+    last = emphasised(text, relation, subject), mentioned(text, relation), predicates(text, relation, subject)
+    found = [objects for words in last if (objects := _judge(words, relation, subject)[0])]
+    best = next((objects for objects in found if any(map(listed, objects))), found[0] if found else ())
+    return Parsed(State.ANSWERED, best) if best else None
 
 
 def _is_denied(text: str, relation: Relation) -> bool:

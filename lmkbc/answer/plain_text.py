@@ -23,12 +23,15 @@ BULLET = re.compile(
 _INLINE = re.compile(r"[,;]?\s+(?:and\s+)?\(?(?:\d{1,3}|[a-h]|[ivx]{1,4})[.)]\s+(?=\S)")
 _FIRST = re.compile(r"\(?(?:1|a|i)[.)]\s+(?=\S)")
 _BOLD = re.compile(r"(?:\*\*|__)([^*_]{1,300})(?:\*\*|__)")
+_BOLDS = re.compile(r"(?:(?:\*\*|__)[^*_]{1,300}(?:\*\*|__)(?:, and |, | and | & )?){2,9}")
 _DASH = re.compile(r"\s+[-–—]\s+")
 _REMARK = re.compile(r"\s+[-–—]\s+(?=[\da-z~≈])|:\s+(?=[\da-z~≈(]|[A-Z\d.]{1,6}\W*$)")
 """A dash or a colon with a remark behind it; before a capital, it may be part of a name, but for a company's symbol."""
 _BESIDE = re.compile(r",\s+(?:since |(?:in )?\(?[12]\d{3}\b|(?:to|in|on) the |[^,]*\b[a-z]+\W*$)")
 """A comma with a remark behind it: a year, a direction, or words of which the last is no name."""
 _LABEL = re.compile(r"([^:()*\"\n]{1,60}?)[ \t]*:(?=\s|$)[ \t]*")
+_IN_WORDS = re.compile(r"(?:The|Some|Other|Main|Also|[A-Z][a-z]+ and) [a-z]+(?: [a-z]+)?|[A-Z][a-z]+er [a-z]+s?")
+"""A label such as "The classic lineup" or "Smaller parts", which is no name since its last words are in lower case."""
 LONGEST_LABEL = 6
 """Maximum number of words of a label."""
 _PERIOD = r"(?:in )?\(?[12]\d{3}s?(?:[–/-]\d{2,4})?\)?(?: \([^()\n]{1,40}\))?"
@@ -47,7 +50,8 @@ _BOLD_LINE = re.compile(
 )
 LEAD = re.compile(
     r"(?:sure|certainly|of course|here|below|let me|answers?|output|result|response|objects?|a|"
-    r"the [^:\n]{0,200}\b(?:are|is|answer|following|list)\b)[^:\n]{0,200}:(?=\s|$)",
+    r"the [^:\n]{0,200}\b(?:are|is|answer|following|list)\b|[^:\n]{1,100} (?:is|was|were|are|has|had) )"
+    r"[^:\n]{0,200}:(?=\s|$)",
     re.IGNORECASE,
 )
 """Words that announce a list."""
@@ -84,13 +88,10 @@ def own_fields(text: str, relation: Relation) -> str:
 
 
 def emphasised(text: str, relation: Relation, subject: str) -> list[Word]:
-    """Return the bold texts in sentences that may be names; not the subject."""
-    known = vocabulary(relation.shape).canonical
-    return [
-        Word(name, quoted=False)
-        for name in (bold.strip(" :") for bold in _BOLD.findall(text))
-        if (_is_a_name(name) or known(name)) and folded_key(name) != folded_key(subject)
-    ]
+    """Return the bold texts in sentences that may be names; neither the subject nor labels."""
+    known, names = vocabulary(relation.shape).canonical, (bold.strip(" :") for bold in _BOLD.findall(text))
+    others = (name for name in names if folded_key(name) != folded_key(subject) and not _is_label(name, relation))
+    return [Word(name, quoted=False) for name in others if _is_a_name(name) or known(name)]
 
 
 def mentioned(text: str, relation: Relation) -> list[Word]:
@@ -147,7 +148,8 @@ def items(line: str, relation: Relation) -> list[Word]:
     text = text[bullet.end() :] if (bullet := BULLET.match(text)) else text
     bold = _BOLD.match(text)
     if bold and not _is_label(bold[1].strip(" :"), relation):
-        return [Word(bold[1].strip(" :"), quoted=False)]
+        bolds = _BOLDS.match(text) or bold
+        return [Word(name.strip(" :"), quoted=False) for name in _BOLD.findall(bolds[0])]
     text = _BOLD.sub(r"\1", text, count=1) if bold else text.replace("**", "")
     own = _unlabelled(text, relation)
     names = _before(_REMARK, _before(_DASH, own))
@@ -212,7 +214,7 @@ def parted(text: str, relation: Relation) -> list[Word]:
         name, joined = _before(_REMARK, own), marks == ";" and " and " in part
         several = own != part or joined or labelled
         named += (several and _names_in_line(without_trailer(name.strip()), relation, labelled=True)) or [name]
-    return [Word(part, quoted=False) for part in _conjuncts(named, relation) if part.strip()]
+    return [Word(part, quoted=False) for part in _conjuncts(named, relation) if part.strip() not in ("", "and", "or")]
 
 
 def _joined(parts: list[str]) -> list[str]:
@@ -235,7 +237,7 @@ def _unlabelled(text: str, relation: Relation) -> str:
 
 def _is_label(text: str, relation: Relation) -> bool:
     """Return whether a text names the kind of an object, or its place, but no object."""
-    if _ALL_YEAR.fullmatch(text):
+    if _ALL_YEAR.fullmatch(text) or _IN_WORDS.fullmatch(text):
         return True
     words = folded_key(text).split()
     words = words[:-1] if len(words) > 1 and words[-1].isdigit() else words
@@ -270,7 +272,8 @@ AFRESH = re.compile(
 """Words by which a clause replaces what was said before."""
 _SIDE = r"(?:far )?(?:north|south|east|west|centre|center)[\w-]*"
 _WHERE = re.compile(
-    rf"\s+(?:to|in|on|along) (?:the|its) {_SIDE}(?:(?:,| and|, and) (?:the )?{_SIDE})*(?: \w+(?= (?:and|by)\b))?",
+    rf"\s+(?:to|in|on|along) (?:the|its) {_SIDE}(?:(?:,| and|, and) (?:the )?{_SIDE})*(?: \w+(?= (?:and|by)\b))?"
+    r"(?! (?-i:[A-Z]))",
     re.IGNORECASE,
 )
 _WHICH = re.compile(r",\s+which\b.*")
@@ -300,26 +303,28 @@ def stated(text: str, relation: Relation, subject: str) -> str:
     They stand behind a word of the relation, such as "borders", "countries" or "died", with only such words between as
     "are" and "with". A clause with a denial before the names does not count; a later "so" or "wait" begins afresh.
     """
-    found: list[str] = []
+    found, afresh = list[str](), False
     if ";" in text and any(_unlabelled(clause, relation) != clause for clause in text.split("; ")[1:]):
         return ""  # lists, of which some have labels
     for clause in _CLAUSE.split(text):
+        afresh = AFRESH.match(clause) is not None or (afresh and len(text) <= LONGEST_CLAUSE)
         if len(clause) <= LONGEST_CLAUSE and (names := _names_of(clause.strip(" \t.!"), relation, subject)):
-            found = [*([] if AFRESH.match(clause) else found), names]
+            several = _names_in_line(names, relation, labelled=False)
+            found, afresh = [*([] if afresh else found), ", ".join(several) or names], False
     return "\n".join(found)
 
 
 def _names_of(clause: str, relation: Relation, subject: str) -> str:
     clause = _OF_WHAT.sub("", _WHICH.sub("", clause))
     clause = _IN_YEAR.sub("", _ASIDE.sub("", _PLACED.sub(r"\1", clause)))
-    plain = re.sub(rf"(?:\bof )?\b{re.escape(subject)}(?:['’]s)?(?!\w)", "", clause) if subject else clause
+    plain = re.sub(rf"(?:\bof )?\b{re.escape(subject)}(?:['’]s)?(?!\w| [A-Z])", "", clause) if subject else clause
     restates = plain != clause and clause[:4] == "The "  # as in "The book of Some Subject is ..."
     words = _unplaced(plain, relation).split()
     for start in range(len(words) - 1, 0, -1):
         before = start - 1
         while before and (_is_between(words[before]) or words[before].strip(",").isdigit()):
             before -= 1
-        states = has_term(folded_key(words[before]), terms(relation))
+        states = has_term(folded_key(words[before]), terms(relation)) and not _is_elsewhere(words, before, relation)
         states |= (words[0] == "There" and words[start - 1].endswith(":")) or words[before].casefold() in _STATING
         if not (states or (restates and words[start - 1] in _VERBS)) or not _is_capitalised(words[start]):
             continue
@@ -337,6 +342,14 @@ def _names_of(clause: str, relation: Relation, subject: str) -> str:
             end -= 1
         return " ".join(words[start:end])
     return ""
+
+
+def _is_elsewhere(words: list[str], place: int, relation: Relation) -> bool:
+    """Return whether a word says where the subject is, as in "a country in South Asia", which the clozes do not."""
+    where = f"{words[place]} in "
+    kinds = stems(relation.subject_type.noun)
+    told = words[place + 1] == "in" and has_term(folded_key(words[place]), kinds)
+    return told and not any(where in cloze for cloze in relation.clozes)
 
 
 def _is_between(word: str) -> bool:

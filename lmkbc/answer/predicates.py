@@ -9,21 +9,28 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from lmkbc.answer.abstain import has_term, has_verb, terms
+from lmkbc.answer.abstain import has_term, has_verb, stems, terms
 from lmkbc.answer.literal import Word
-from lmkbc.answer.plain_text import DENIED, LEAD, LONGEST_CLAUSE, parted
+from lmkbc.answer.plain_text import DENIED, LONGEST_CLAUSE, parted
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 
 _SENTENCE = re.compile(r"(?<=[^\W\d_]{3}[.!?])\s+|\n+|;\s+")
-_FRAME = re.compile(r"\{subject\} ([^{}]+) \{(?:mask|object)\}")
+_FRAME = re.compile(r"\{subject\} (?!has \{)([^{}]+) \{(?:mask|object)\}")
 _EITHER = re.compile(r"\b(\w+) or (\w+)\b")
 _ARTICLE = re.compile(r"\A(?:the|an?|some) ")
 _BEING = frozenset(("is", "was"))
-_ADVERB = r"(?:(?:also|mainly|primarily|currently|still|mostly|only|entirely|both) )?"
-_INCLUDE = re.compile(r"\s(?:are|were|includes?|included)(?: (?:the|an?|both))? (?=[a-z])")
+_ADVERB = (
+    r"(?:(?:(?:best |also |widely )?known as|(?:is |was )?(?:also )?able to|also|most likely|mainly|primarily|currently"
+    r"|still|mostly|only|entirely|both) )?"
+)
+_INCLUDE = re.compile(r"(\S+)\s(?:is|was|are|were|includes?|included)(?: (?:the|an?|both))? (?=[a-z])")
 _ARE_THE = re.compile(r"\s(?:is|are|was|were) (?:the|its|all|his|her)\s(.*)")
-_BEHIND = re.compile(r"(?:,? (?:who|which|that|best known|known|by profession|among|from|born|in|since)\b| [—–-] ).*")
+_HERE = re.compile(r"(?:sure\W+)?(?:here|these|those|this|there|they|it|the following)\b", re.IGNORECASE)
+_BEHIND = re.compile(
+    r"(?:,? (?:who|which|that|where|best known|known|by profession|among|from|born|in|since|for|before)\b"
+    r"|, an? | [—–-] ).*"
+)
 _NATION = re.compile(r"(?:[A-Z][\w-]+ )+(?=[a-z])")
 """Capitalised words before a kind of person or thing, as in "Italian novelist"."""
 LONGEST_NAME = 4
@@ -31,31 +38,34 @@ LONGEST_NAME = 4
 
 
 def predicates(text: str, relation: Relation, subject: str) -> list[Word]:
-    """Return the objects of the first sentence that is made as one of the relation's; none if there is no such one.
+    """Return the objects of sentences that are made as one of the relation's, up to the first that denies something.
 
-    It begins with the subject, a part of its name or a pronoun and goes on as the statement or a cloze does, or speaks
-    of the relation's own terms, as in "Her professions include poet and memoirist." A text of many sentences has none.
+    Behind the subject, a part of its name or a pronoun, they go on as the statement or a cloze does. Others speak of the
+    objects: "Her professions include poet and memoirist." A text of many sentences has none.
     """
+    found = list[Word]()
     for sentence in _SENTENCE.split(text.replace("**", "")) if len(text) <= LONGEST_CLAUSE else ():
         if DENIED.search(sentence):
-            return []
+            break
         for told in _told(sentence.strip(" .!:"), relation, subject):
             words = [_bare(word.text) for word in parted(_BEHIND.sub("", told), relation)]
             if words and all(_may_be_object(word, subject) for word in words):
-                return [Word(word, quoted=False) for word in words]
-    return []
+                found += [Word(word, quoted=False) for word in words]
+                break
+    return found
 
 
 def _told(sentence: str, relation: Relation, subject: str) -> list[str]:
     """Return what a sentence may say that the objects are: behind a frame or such as "include", or before "are the"."""
     named = "|".join(map(re.escape, {subject, *subject.split()[-1:]} - {""}))
-    begins = re.match(rf"(?:(?:the )?\w* ?(?:{named})|he|she|it|they)\s+", sentence, re.IGNORECASE)
-    rest = sentence[begins.end() :] if begins else ""
-    frames = _frames(relation.statement, *relation.clozes) if rest else []
-    found = [rest[frame.end() :] for one in frames if (frame := one.match(rest))]
-    if (included := _INCLUDE.search(sentence)) and has_term(folded_key(sentence[: included.start()]), terms(relation)):
+    begins = re.finditer(rf"(?:\b(?:{named})|\b(?:he|she|it|they|who))\s+", sentence, re.IGNORECASE)
+    rests = [sentence[one.end() :] for one in begins]
+    frames = _frames(relation.statement, *relation.clozes) if rests else []
+    found = [rest[frame.end() :] for rest in rests for one in frames if (frame := one.match(rest))]
+    included = _INCLUDE.search(sentence)
+    if included and has_term(folded_key(included[1]), stems(relation.object_type.noun.split()[-1])):
         found.append(sentence[included.end() :])
-    are = None if LEAD.match(f"{sentence}:") else _ARE_THE.search(sentence)
+    are = None if _HERE.match(sentence) else _ARE_THE.search(sentence)
     if are and has_term(folded_key(are[1]), terms(relation)):
         found.append(sentence[: are.start()])
     return found
@@ -76,7 +86,7 @@ def _pattern(frame: str) -> str:
         if word in ("the", "a", "an"):
             words.append(r"(?:(?:the|an?) )?")
         elif word in _BEING:
-            words.append(r"(?:is|was|are|were) ")
+            words.append(rf"(?:is|was|are|were) {_ADVERB}")
         else:
             words.append(rf"{re.escape(word[:-1] if len(word) > 3 else word)}\w{{0,3}} {_ADVERB}")
     return "".join(words)

@@ -6,13 +6,14 @@ import os
 import re
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -112,7 +113,7 @@ class _Tree(TyperGroup):
                 return super().invoke(ctx)
         except KeyboardInterrupt:
             kept = KEPT.get(ctx.invoked_subcommand)
-            raise LmkbcError(f"{INTERRUPTED}; {kept}" if kept else INTERRUPTED) from None
+            raise _InterruptedError(f"{INTERRUPTED}; {kept}" if kept else INTERRUPTED) from None
         except OptionError as error:
             raise InputError(error.typed) from None
         except ModuleNotFoundError as error:
@@ -212,22 +213,40 @@ def _first(
     """Do nothing: the sub-command follows."""
 
 
+class _InterruptedError(LmkbcError):
+    """The user, or a scheduler, ended the run."""
+
+
 def main() -> None:
     """Run the command line. Exit 0 for success, 1 for a failed run, 2 for wrong input."""
     try:
-        _open_streams()
-        try:
-            with error_status(), shown_logs(), _terminations():
-                build()(prog_name="lmkbc")
-        except OSError as error:  # a full disk, a directory that vanished
-            where = f" {error.filename}" if error.filename else " the output"
-            reason = error.strerror or error
-            note(f"error: the machine refused{where}: {reason}; mend that, and run the command again")
-            _forget_output()
-            sys.exit(1)
-    except KeyboardInterrupt:  # during the imports of the program
+        _run()
+    except KeyboardInterrupt:  # during the imports of the program, or a second one
         sys.stderr.write(f"error: {INTERRUPTED}\n")
+        _leave(1)
+    except SystemExit as ended:
+        if isinstance(ended.__context__, _InterruptedError) and threading.active_count() > 1:
+            _leave(_InterruptedError.exit_code)
+        raise
+
+
+def _run() -> None:
+    _open_streams()
+    try:
+        with error_status(), shown_logs(), _terminations():
+            build()(prog_name="lmkbc")
+    except OSError as error:  # a full disk, a directory that vanished
+        where = f" {error.filename}" if error.filename else " the output"
+        reason = error.strerror or error
+        note(f"error: the machine refused{where}: {reason}; mend that, and run the command again")
+        _forget_output()
         sys.exit(1)
+
+
+def _leave(status: int) -> NoReturn:
+    """Exit at once: a thread that computes on while Python ends its modules would abort the process."""
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def _open_streams() -> None:

@@ -166,6 +166,24 @@ def test_a_run_that_waits_for_a_server_is_terminated_at_once(tmp_path: Path, she
     assert (run.returncode, told.splitlines()[-1]) == (1, f"error: {cli.INTERRUPTED}; {cli.ANSWERS}")
 
 
+def test_an_interrupted_run_does_not_wait_for_its_model() -> None:
+    """A thread that computes on while Python ends would abort the process."""
+    code = """
+import threading, time
+from typer.core import TyperGroup
+from lmkbc import cli
+
+def interrupted(*_):
+    threading.Thread(target=time.sleep, args=(99,)).start()
+    raise KeyboardInterrupt
+
+TyperGroup.invoke = interrupted
+cli.main()
+"""
+    done = subprocess.run([sys.executable, "-c", code, "runs"], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (1, f"error: {cli.INTERRUPTED}\n")
+
+
 def ended(*arguments: str, out: int) -> tuple[int, str]:
     done = subprocess.run(
         [sys.executable, "-m", "lmkbc", *arguments],
