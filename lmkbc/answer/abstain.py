@@ -47,7 +47,7 @@ _DENIAL = _any_of(
     r"never (?:been )?(?:legally |formally )?(?:married|won|awarded|received|employed)",
     r"(?:still|currently) (?:alive|living)",
     r"(?:is|are) (?:alive|living|independent|unknown|unmarried|undisclosed|an independent)",
-    r"privately (?:held|owned)|no longer (?:publicly )?(?:traded|listed)|remain(?:s|ed) (?:single|unmarried)",
+    r"privately (?:held|owned)|no longer (?:publicly )?(?:traded|trades|listed)|remain(?:s|ed) (?:single|unmarried)",
     r"(?:is|remains) (?:still |currently )?a private (?:company|corporation|firm|business|enterprise)",
     r"(?:does|do|did|has|have|had|is|are|was|were|can)(?: not|nt) (?:currently |publicly )?(?:a part|any|applicable|"
     r"available|been|border|borders|exist|have|hold|known|listed|part|play|public|received|recorded|share|speak|"
@@ -55,6 +55,8 @@ _DENIAL = _any_of(
     r"(?:has|have|had|with|there (?:is|are|was|were)) no",
     r"no (?:known|official|recorded|public|confirmed|information|data|records?|evidence|answer)",
     r"(?:dont|do not|doesnt|does not|not) (?:know|sure)|not aware of any",
+    r"(?:not|arent|isnt) (?:a \w+ )?(?:im )?(?:familiar with|publicly documented|something i can)",
+    r"i dont recogni[sz]e|no publicly available|could not (?:find|identify) a|couldnt (?:find|identify) a",
     r"not a subsidiary|(?:has|have)nt (?:yet )?(?:died|passed away|married|won)|answer is (?:none|nothing|nobody)",
     r"(?:cannot|can not|could not) be determined",
     r"^(?:none|unknown|n a|not applicable) (?:as|at|since|because|due|to|for|given|based|according|until|in)",
@@ -248,7 +250,13 @@ def terms(relation: Relation) -> frozenset[str]:
     return known | stems(*(other for word, other in _ALSO.items() if _stem(word) in known))
 
 
-_ALSO = {"death": "passed killed assassinated executed drowned", "speaks": "spoke"}
+_ALSO = {
+    "death": "passed killed assassinated executed drowned",
+    "speaks": "spoke",
+    "spouse": "husband wife",
+    "married": "husband wife",
+    "borders": "neighbours",
+}
 """Words that declarations use -> what models write for them, too."""
 
 
@@ -272,5 +280,5 @@ def stems(*texts: str) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def _stem(word: str) -> str:
     """Return a word without the endings of plurals and of verbs, in American spelling."""
-    word = word.replace("isation", "ization")
+    word = word.replace("isation", "ization").replace("our", "or")
     return re.sub(r"(?:er)?(?:ies|y|ed|es|s|ing|e)$|er$", "", word) if len(word) > 3 else word

@@ -59,7 +59,7 @@ _NUMBERING = re.compile(r"(?:\(?\d{1,3}[.)]\s*)+")
 
 _HEDGE = re.compile(
     r"(?:probably|possibly|most likely|likely|perhaps|maybe|presumably|primarily|mainly|mostly|(?:but )?also(?= [a-z])"
-    r"|(?:an? |the )?(?:(?:small|tiny|large)(?:er)? )?parts? of)\s+",
+    r"|(?:with |and )?(?:an? |the )?(?:(?:small|tiny|large)(?:er)? )?(?:parts?|portions?) (?:of|in)|as well as)\s+",
     re.IGNORECASE,
 )
 _ARTICLE = re.compile(r"\A(?:[Tt]he|[Aa]n?|[Ss]ome) (?=[a-z]\S*(?: [a-z]\S*)?\Z)|\A[Ss]ome (?=[A-Z]\w+\Z)")
@@ -95,7 +95,7 @@ _ESTIMATED = re.compile(
 _SENTENCE = re.compile(r"(?<=[^\W\d_]{3}[.!?])\s|\n")
 _STOP = re.compile(r"(?<=[^\W\d_]{3})[.!?]\s+")
 _NOTHING = re.compile(r"\W*(?:none|n/a|nothing|nobody)\W*?(?:[.;:]\s|\s[—–-]\s)", re.IGNORECASE)
-_WHOLE = re.compile(r"\b(?:no|any|none|never|privately)\b", re.IGNORECASE)
+_WHOLE = re.compile(r"\b(?:no|any|none|never|privately|publicly)\b", re.IGNORECASE)
 _CLAUSES = re.compile(r"(?<=[^\W\d_]{3})[.;!]\s+|\n+")
 _REMARK = re.compile(r"\s+[–—-]\s+(?=[a-z])|\s*→\s*")
 
@@ -216,8 +216,10 @@ def _tidy(word: Word, relation: Relation) -> str:
     text = word.text if relation.kind == "date" else trim(word.text)
     if not word.quoted:
         text = trim(text[hedge.end() :] if (hedge := _HEDGE.match(text)) else text)
-        text = _ARTICLE.sub("", text.removesuffix(" and").removesuffix(" or"))
-    return text if relation.shape.closed or relation.has_values() else trim(without_trailer(text)) or text
+        text = text.removesuffix(" and").removesuffix(" or")
+    if not (relation.shape.closed or relation.has_values()):
+        text = trim(without_trailer(text)) or text
+    return text if word.quoted else _ARTICLE.sub("", text)
 
 
 def _without_subject(text: str, subject: str) -> str:
@@ -230,12 +232,19 @@ def _without_subject(text: str, subject: str) -> str:
 _SENTENCES = re.compile(r"\n|(?<=[^\W\d_]{3}[.!?])\s+(?=[A-Z])|(?<=\d{3}[.!?])\s+(?=[A-Z][a-z])")
 _LINE = re.compile("\n")
 _CORRECTION = re.compile(r"\W*(?:wait|correction|sorry|actually|let me correct)\b", re.IGNORECASE)
+_ONCE = re.compile(
+    r"\b(?:original(?:ly)?|initial(?:ly)?|former(?:ly)?|previous(?:ly)?|when it opened|early|once)\b", re.IGNORECASE
+)
+"""Words of a sentence about the past."""
+_OF_WHICH = re.compile(
+    r",? of which\b.*|\b(?:increas|expand|rais|grew|grown|reduc|rose|enlarg)\w*\b[^.\d]* from \D{0,9}[\d.,]+ (?=to \d)"
+)
 _ASIDE = re.compile(r"\s[—–-]\s(?=[^\W\d_])")
 _RESTATED = re.compile(r"(?<=\w),? (?:i\.e\.|or,? more precisely,?|to be precise,?) |(?<=[a-z]) = (?=\d)")
 """What precedes the better form of a number."""
 _BARE = re.compile(r"\W*\d[\d.,]*\W*")
 _TOTAL = re.compile(r"\W*(?:grand |overall )?total\b", re.IGNORECASE)
-_NONE_OF = re.compile(r"\b(?:no|any)\s+(?:\w+\s+)?(\w+)")
+_NONE_OF = re.compile(r"\b(?:no|any)\s+(\w+(?:\s+\w+)?)")
 
 
 def _from_values(text: str, relation: Relation, subject: str, _: bool) -> Parsed | None:
@@ -244,7 +253,7 @@ def _from_values(text: str, relation: Relation, subject: str, _: bool) -> Parsed
     A total is better than any other line, then a line with a word of the relation; of equally good ones, the first is
     taken. Where what is counted is denied, as in "no children", the number is 0.
     """
-    found: list[tuple[tuple[bool, bool], tuple[str, ...]]] = []
+    found: list[tuple[tuple[bool, bool, bool], tuple[str, ...]]] = []
     named = subject if any(letter.isdigit() for letter in subject) and not subject.isdigit() else ""
     short = len(text) <= LONGEST_CLAUSE  # a longer one is reasoning, which says "wait" again and again
     parts = (_SENTENCES if short else _LINE).split(text.replace(named, "") if named else text, maxsplit=20)
@@ -256,15 +265,16 @@ def _from_values(text: str, relation: Relation, subject: str, _: bool) -> Parsed
         if not estimated and is_refusal(start):
             continue
         if not found and not estimated and not digit and is_abstention(without_trailer(trim(start)), relation):
-            none = _NONE_OF.search(start) if relation.unit and relation.shape.integer else None
+            none = _NONE_OF.search(text[: 4 * LONGEST]) if relation.unit and relation.shape.integer else None
             zero = none and has_term(folded_key(none[1]), stems(relation.unit or ""))
             return Parsed(State.ANSWERED, ("0",)) if zero else Parsed(State.ABSTAINED)
         bullet = BULLET.match(line) if relation.kind == "number" else None  # "c. 1985" is no point of a list
-        better = _RESTATED.split(line[bullet.end() :] if bullet else line)[-1]
+        better = _RESTATED.split(_OF_WHICH.sub("", line[bullet.end() :] if bullet else line))[-1]
         if values := read_values(_ASIDE.split(better)[0], relation) or read_values(better, relation):
-            if not found and _BARE.fullmatch(line):
+            if not found and (_BARE.fullmatch(line) or len(line.split()) == 1):
                 return Parsed(State.ANSWERED, tuple(values))
-            good = bool(_TOTAL.match(line)), has_term(folded_key(line[:LONGEST]), phrase_terms(relation))
+            now = not _ONCE.search(line)
+            good = bool(_TOTAL.match(line)), now, has_term(folded_key(line[:LONGEST]), phrase_terms(relation))
             found.append((good, tuple(values)))
     return Parsed(State.ANSWERED, max(found, key=itemgetter(0))[1]) if found else None
 
@@ -285,7 +295,8 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
     for words in ([] if fields else leading_list(text, relation), [] if has_verb(names) else parted(names, relation)):
         objects, _ = _judge(words, relation, subject)
         if objects and (not relation.shape.closed or any(map(listed, objects))):
-            return Parsed(State.ANSWERED, objects)
+            bold, _ = _judge(emphasised(text, relation, subject), relation, subject)
+            return Parsed(State.ANSWERED, bold if set(objects) < set(bold) else objects)
     if len(text) < SHORT and is_abstention(text, relation) and not is_refusal(text):
         return Parsed(State.ABSTAINED)
     if bullets := bulleted(text, relation):

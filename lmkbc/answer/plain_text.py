@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lmkbc.answer.abstain import has_term, is_made_of, object_terms, stems, terms
+from lmkbc.answer.abstain import has_term, has_verb, is_made_of, object_terms, stems, terms
 from lmkbc.answer.clean import trim, vocabulary
 from lmkbc.answer.literal import Word
 from lmkbc.names import LONGEST, folded_key, without_trailer
@@ -27,10 +27,15 @@ _BOLDS = re.compile(r"(?:(?:\*\*|__)[^*_]{1,300}(?:\*\*|__)(?:, and |, | and | &
 _DASH = re.compile(r"\s+[-–—]\s+")
 _REMARK = re.compile(r"\s+[-–—]\s+(?=[\da-z~≈])|:\s+(?=[\da-z~≈(]|[A-Z\d.]{1,6}\W*$)")
 """A dash or a colon with a remark behind it; before a capital, it may be part of a name, but for a company's symbol."""
-_BESIDE = re.compile(r",\s+(?:since |(?:in )?\(?[12]\d{3}\b|(?:to|in|on) the |[^,]*\b[a-z]+\W*$)")
+_BESIDE = re.compile(r",\s+(?:since |for |(?:in )?\(?[12]\d{3}\b|(?:to|in|on) the |[^,]*\b[a-z]+\W*$)")
 """A comma with a remark behind it: a year, a direction, or words of which the last is no name."""
+_WORKS = re.compile(r",\s+\*[^*\n]+\*")
+"""A work in italics behind its author."""
+_FOR = re.compile(r",\s+(?:for|who|which)\s")
 _LABEL = re.compile(r"([^:()*\"\n]{1,60}?)[ \t]*:(?=\s|$)[ \t]*")
-_IN_WORDS = re.compile(r"(?:The|Some|Other|Main|Also|[A-Z][a-z]+ and) [a-z]+(?: [a-z]+)?|[A-Z][a-z]+er [a-z]+s?")
+_IN_WORDS = re.compile(
+    r"[A-Z][a-z]+(?:/[a-z]+)+|(?:The|Some|Other|Main|Also|[A-Z][a-z]+ and) [a-z]+(?: [a-z]+)?|[A-Z][a-z]+er [a-z]+s?"
+)
 """A label such as "The classic lineup" or "Smaller parts", which is no name since its last words are in lower case."""
 LONGEST_LABEL = 6
 """Maximum number of words of a label."""
@@ -68,6 +73,12 @@ def body(text: str, relation: Relation) -> str:
 
 
 _FIELD = re.compile(r"[\s*_•-]*([A-Z][^:\n*(]{0,40})[*_ ]*:[*_ ]*(\S[^\n]*)")
+_GROUPS = frozenset(
+    "native mother tongue fluent fluently proficient basic conversational some also other others or and plays played "
+    "primary primarily secondary main mainly minor current currently previous previously former formerly past early "
+    "later additional smaller knew knows spoke studied".split()
+)
+"""Words of labels that stand for groups of objects."""
 
 
 def own_fields(text: str, relation: Relation) -> str:
@@ -81,6 +92,9 @@ def own_fields(text: str, relation: Relation) -> str:
     if len(lines) < 2 or not all(one and not listed_name(one[1]) for one in fields):
         return ""
     known = stems(relation.object_type.noun, relation.triple, relation.question, *relation.clozes)
+    groups = [[word for word in folded_key(one[1]).split() if not has_term(word, known)] for one in fields if one]
+    if all(_GROUPS.issuperset(words) for words in groups):
+        return "\n".join(one[2] for one in fields if one)
     shared = [sum(has_term(word, known) for word in folded_key(one[1]).split()) for one in fields if one]
     if not (most := max(shared)):
         return text
@@ -91,7 +105,10 @@ def emphasised(text: str, relation: Relation, subject: str) -> list[Word]:
     """Return the bold texts in sentences that may be names; neither the subject nor labels."""
     known, names = vocabulary(relation.shape).canonical, (bold.strip(" :") for bold in _BOLD.findall(text))
     others = (name for name in names if folded_key(name) != folded_key(subject) and not _is_label(name, relation))
-    return [Word(name, quoted=False) for name in others if _is_a_name(name) or known(name)]
+    found = [name for name in others if len(name.split()) <= LONGEST_LABEL]
+    taken = [name for name in found if _is_a_name(name) or known(name)]
+    plain = not any(name[:1].isupper() for name in found)
+    return [Word(name, quoted=False) for name in (found if taken and plain else taken)]
 
 
 def mentioned(text: str, relation: Relation) -> list[Word]:
@@ -99,8 +116,13 @@ def mentioned(text: str, relation: Relation) -> list[Word]:
     words, known = text[:LONGEST_CLAUSE].split(), vocabulary(relation.shape).canonical
     if not relation.shape.closed or DENIED.search(text):
         return []
-    runs = (trim(" ".join(words[at : at + size])) for at in range(len(words)) for size in (3, 2, 1))
-    return [Word(run, quoted=False) for run in runs if len(run) > 3 and known(run)]
+    found, place = list[Word](), 0
+    while place < len(words):
+        runs = ((trim(" ".join(words[place : place + size])), size) for size in (3, 2, 1))
+        name, size = next(((run, size) for run, size in runs if len(run) > 3 and known(run)), ("", 1))
+        found += [Word(name, quoted=False)] if name else []
+        place += size
+    return found
 
 
 def bulleted(text: str, relation: Relation) -> list[Word]:
@@ -134,9 +156,17 @@ def leading_list(text: str, relation: Relation) -> list[Word]:
     if sum(bool(BULLET.match(line) or _BOLD_LINE.match(line)) for line in lines) > 1:
         found = bulleted(text, relation)
         return found if all(_is_a_name(trim(word.text)) for word in found) else []
+    if (bolds := _BOLDS.match(lines[0]) or _BOLD.match(lines[0])) and _is_headed(lines, text):
+        found = [Word(name.strip(" :"), quoted=False) for name in _BOLD.findall(bolds[0])]
+        return [word for word in found if not _is_label(word.text, relation)]
     names = [word for word in parted(lines[0], relation) if trim(word.text)]
     several = len(names) > 1 and text.lstrip().startswith(lines[0].strip()) and "\n\n" in text
     return names if several and all(_is_a_name(trim(word.text)) for word in names) else []
+
+
+def _is_headed(lines: list[str], text: str) -> bool:
+    """Return whether sentences follow a first line that is none, after a blank line."""
+    return not has_verb(lines[0]) and "\n\n" in text and not any(map(_BOLD.match, lines[1:]))
 
 
 def items(line: str, relation: Relation) -> list[Word]:
@@ -152,8 +182,8 @@ def items(line: str, relation: Relation) -> list[Word]:
         return [Word(name.strip(" :"), quoted=False) for name in _BOLD.findall(bolds[0])]
     text = _BOLD.sub(r"\1", text, count=1) if bold else text.replace("**", "")
     own = _unlabelled(text, relation)
-    names = _before(_REMARK, _before(_DASH, own))
-    several = _names_in_line(names, relation, labelled=own != text)
+    names = _before(_REMARK, _before(_DASH, _WORKS.sub("", own)))
+    several = _names_in_line(_before(_FOR, names), relation, labelled=own != text)
     return [Word(name, quoted=False) for name in several or [_before(_BESIDE, names)]]
 
 
@@ -169,7 +199,7 @@ def _names_in_line(text: str, relation: Relation, *, labelled: bool) -> list[str
     ):
         return []
     parts = _joined(re.split(r",(?![^()]*\))", text))
-    names = [trim(name) for name in _conjuncts(parts, relation) if trim(name)]
+    names = [re.sub(r"\Athe (?=[A-Z]\S* \S)", "", trim(name)) for name in _conjuncts(parts, relation) if trim(name)]
     if len(names) < 2 or not all(map(_is_a_name, names)):
         return []
     return names if labelled or len(parts) > 1 or all(" " in name for name in names) else []
@@ -182,7 +212,7 @@ def _is_a_name(text: str) -> bool:
         bool(words)
         and _is_capitalised(words[0])
         and _is_capitalised(words[-1])
-        and all(_is_capitalised(word) or word.casefold() in _CONNECTING for word in words)
+        and all(_is_capitalised(word) or word.casefold() in _CONNECTING or word == "for" for word in words)
     )
 
 
@@ -197,7 +227,7 @@ def _before(mark: re.Pattern[str], text: str) -> str:
 
 def parted(text: str, relation: Relation) -> list[Word]:
     """Return the parts of plain text. If there are semicolons, only they separate parts, and commas belong to them."""
-    text = _BOLD.sub(r"\1", text)
+    text = _BOLD.sub(r"\1", re.sub(r"(?<=\*\*)!", "", text))
     if lead := LEAD.match(text):
         text = text[lead.end() :]
     elif not _YEAR.match(text):  # each line has its own
@@ -206,6 +236,9 @@ def parted(text: str, relation: Relation) -> list[Word]:
     marks = ";" if ";" in separators and ";" in text else "".join(mark for mark in separators if len(mark) == 1)
     if not re.search(rf"[\n{re.escape(marks)}]", text):
         text = _OTHER_MARKS.sub("\n", text)
+    pieces = re.split(r",\s+(?:and\s+)?", text) if "," not in marks and ", and " in text else []
+    if len(pieces) > 2 and all(_is_a_name(trim(piece)) for piece in pieces):
+        marks += ","
     found = re.findall(rf"(?:\([^()\n]{{0,200}}\)|[^\n{re.escape(marks)}])+", text)
     parts = _joined([part for part in found if len(part) <= 4 * LONGEST])  # a longer one is no name
     named, owns = list[str](), [_unlabelled(part, relation) for part in parts]
@@ -280,6 +313,7 @@ _WHICH = re.compile(r",\s+which\b.*")
 _OF_WHAT = re.compile(r"\s+(?:of|from) (?:an? )?[a-z-]+(?: [a-z-]+){0,3}(?= (?:in|at) )")
 """What somebody died of, before the place."""
 _IN_YEAR = re.compile(r"\s+in [12]\d{3}\b(?=[,;.]|\s+and\b|$)")
+_ALSO_THERE = re.compile(r",? and (?=[A-Z])")
 _PLACED = re.compile(rf"\(((?:to|in|on|along) (?:the|its) {_SIDE})\)", re.IGNORECASE)
 _ASIDE = re.compile(r"(?<=[\w*]{2})\s+\([^()\n]{0,200}\)")
 """A remark in brackets behind a word."""
@@ -294,6 +328,10 @@ _BETWEEN = frozenset(
 )
 """Words between what states the relation and the names."""
 _STATING = frozenset("consists consisted comprises comprised comprising contains contained".split())
+_OF_NATION = re.compile(r"[A-Z]\w+(?:an|ish|ese|ch|sh|ek|ic)(?: (?!and\b|or\b|of\b)[a-z-]+){1,3} (?=[A-Z*])")
+"""A nation and a kind before a name, as in "French luxury group Kering"."""
+_ELIDED = re.compile(r"[a-z]{1,2}['’][A-Z]")
+"""An article or preposition before a name, as in "d'Ivoire"."""
 _VERBS = frozenset("is are was were include includes".split())
 
 
@@ -306,12 +344,16 @@ def stated(text: str, relation: Relation, subject: str) -> str:
     found, afresh = list[str](), False
     if ";" in text and any(_unlabelled(clause, relation) != clause for clause in text.split("; ")[1:]):
         return ""  # lists, of which some have labels
-    for clause in _CLAUSE.split(text):
+    clauses = _CLAUSE.split(text)
+    for clause in clauses:
         afresh = AFRESH.match(clause) is not None or (afresh and len(text) <= LONGEST_CLAUSE)
         if len(clause) <= LONGEST_CLAUSE and (names := _names_of(clause.strip(" \t.!"), relation, subject)):
             several = _names_in_line(names, relation, labelled=False)
             found, afresh = [*([] if afresh else found), ", ".join(several) or names], False
-    return "\n".join(found)
+    first = without_trailer(clauses[0].strip(" *.!"))
+    begins = len(text) <= LONGEST_CLAUSE and clauses[0].endswith((".", ".**")) and len(clauses) > 1
+    before = found and relation.shape.conjunction and begins and _is_capitalised(clauses[1]) and _is_a_name(first)
+    return "\n".join([first, *found] if before else found)
 
 
 def _names_of(clause: str, relation: Relation, subject: str) -> str:
@@ -335,12 +377,16 @@ def _names_of(clause: str, relation: Relation, subject: str) -> str:
             continue
         if DENIED.search(" ".join(words[:start])):
             return ""
-        end = start
+        nation = _OF_NATION.match(" ".join(words[start:]))
+        first = start + len(nation[0].split()) if nation else start
+        end = first
         while end < len(words) and (_is_capitalised(words[end]) or words[end].casefold().strip(",") in _CONNECTING):
             end += 1
         while words[end - 1].casefold() in _CONNECTING:
             end -= 1
-        return " ".join(words[start:end])
+        if words[end - 1].endswith(("'s", "’s")) and end < len(words):  # "George's estate"
+            continue
+        return " ".join(words[first:end])
     return ""
 
 
@@ -365,10 +411,13 @@ def _unplaced(clause: str, relation: Relation) -> str:
         names = clause[start : place.start()]
         if relation.shape.conjunction:
             names = _PAIR.sub(lambda pair: pair[0] if known(pair[0]) else pair[0].replace(" and ", ", "), names)
-        made += names
         start = place.end()
+        if also := relation.shape.conjunction and _ALSO_THERE.match(clause, start):
+            names, start = f"{names}, ", also.end()
+        made += names
     return made + clause[start:]
 
 
 def _is_capitalised(word: str) -> bool:
-    return word.lstrip("\"'“‘*_([")[:1].isupper()
+    word = word.lstrip("\"'“‘*_([")
+    return word[:1].isupper() or _ELIDED.match(word) is not None

@@ -24,14 +24,14 @@ _ADVERB = (
     r"(?:(?:(?:best |also |widely )?known as|(?:is |was )?(?:also )?able to|also|most likely|mainly|primarily|currently"
     r"|still|mostly|only|entirely|both) )?"
 )
-_INCLUDE = re.compile(r"(\S+)\s(?:is|was|are|were|includes?|included)(?: (?:the|an?|both))? (?=[a-z])")
+_INCLUDE = re.compile(r"(\w+),?\s(?:is|was|are|were|includes?|included|including)(?: (?:the|an?|both))? (?=[a-z])")
 _ARE_THE = re.compile(r"\s(?:is|are|was|were) (?:the|its|all|his|her)\s(.*)")
 _HERE = re.compile(r"(?:sure\W+)?(?:here|these|those|this|there|they|it|the following)\b", re.IGNORECASE)
 _BEHIND = re.compile(
-    r"(?:,? (?:who|which|that|where|best known|known|by profession|among|from|born|in|since|for|before)\b"
+    r"(?:,? (?:who|which|that|where|but|at|best known|known|by profession|among|from|born|in|since|for|before)\b"
     r"|, an? | [—–-] ).*"
 )
-_NATION = re.compile(r"(?:[A-Z][\w-]+ )+(?=[a-z])")
+_NATION = re.compile(r"(?:[A-Z][\w-]+ |former |retired )+(?=[a-z])")
 """Capitalised words before a kind of person or thing, as in "Italian novelist"."""
 LONGEST_NAME = 4
 """Maximum number of words of an object in lower case."""
@@ -40,8 +40,8 @@ LONGEST_NAME = 4
 def predicates(text: str, relation: Relation, subject: str) -> list[Word]:
     """Return the objects of sentences that are made as one of the relation's, up to the first that denies something.
 
-    Behind the subject, a part of its name or a pronoun, they go on as the statement or a cloze does. Others speak of the
-    objects: "Her professions include poet and memoirist." A text of many sentences has none.
+    Behind the subject, a part of its name or a pronoun, they go on as the statement or a cloze does. Others speak of
+    the objects: "Her professions include poet and memoirist." A text of many sentences has none.
     """
     found = list[Word]()
     for sentence in _SENTENCE.split(text.replace("**", "")) if len(text) <= LONGEST_CLAUSE else ():

@@ -118,9 +118,17 @@ sys.modules |= dict.fromkeys([*LOCAL, "matplotlib"])
     ("words", "lacking"),
     [
         (("predict", "--edition", "mini", "--split", "val", "--from", "said.jsonl", "--failed-as-empty"), "pictures"),
-        (("predict", "--edition", "mini", "--split", "val", "--system", "naive-bayes", "--limit", "2"), "pictures"),
+        pytest.param(
+            ("predict", "--edition", "mini", "--split", "val", "--system", "naive-bayes", "--limit", "2"),
+            "pictures",
+            marks=pytest.mark.whole,
+        ),
         (("tune", "--edition", "mini", "--split", "val", "--system", "prior", "--trials", "0", "--no-write"), ""),
-        (("build", "--subjects", "s.csv", "--edition", "mini", "--system", "prior", "--out", "kb"), ""),
+        pytest.param(
+            ("build", "--subjects", "s.csv", "--edition", "mini", "--system", "prior", "--out", "kb"),
+            "",
+            marks=pytest.mark.whole,
+        ),
         (("predict", "--edition", "mini", "--split", "val", "--limit", "2"), "local"),
     ],
 )
