@@ -58,8 +58,10 @@ _NUMBERING = re.compile(r"(?:\(?\d{1,3}[.)]\s*)+")
 
 
 _HEDGE = re.compile(
-    r"(?:probably|possibly|most likely|likely|perhaps|maybe|presumably|primarily|mainly|mostly|(?:but )?also(?= [a-z])"
-    r"|(?:with |and )?(?:an? |the )?(?:(?:small|tiny|large)(?:er)? )?(?:parts?|portions?) (?:of|in)|as well as)\s+",
+    r"(?:probably|possibly|most likely|likely|perhaps|maybe|presumably|primarily|mainly|mostly|previously|formerly"
+    r"|(?-i:(?:but )?also(?= [a-z])|(?:first|then) to(?= [A-Z])|as well as"
+    r"|(?:with |and )?(?:an? |the )?(?:very )?(?:(?:small|tiny|large)(?:er)? )?(?:parts?|portions?)"
+    r"(?: of (?:the|its) \w+)? (?:of|in)))\s+",
     re.IGNORECASE,
 )
 _ARTICLE = re.compile(r"\A(?:[Tt]he|[Aa]n?|[Ss]ome) (?=[a-z]\S*(?: [a-z]\S*)?\Z)|\A[Ss]ome (?=[A-Z]\w+\Z)")
@@ -167,7 +169,7 @@ def _from_literals(text: str, relation: Relation, subject: str) -> Parsed | None
         return Parsed(State.ANSWERED, objects)
     if denied or any(has_empty_list(group) for group in groups):
         return Parsed(State.ABSTAINED)
-    if whole != text or not groups:
+    if whole != text or not groups or (text[:1] != "(" and all(group.bracket == "(" for group in groups)):
         return None
     cut = not groups[-1].closed and not any(word.whole for word in words)
     return Parsed(State.TRUNCATED if cut else _why_nothing(text, relation))
@@ -196,7 +198,7 @@ def _judge(words: Iterable[Word], relation: Relation, subject: str) -> tuple[tup
             objects |= dict.fromkeys(read_values(text, relation))
         elif vocabulary(relation.shape).canonical(text):
             objects[text] = None
-        elif listed := mentioned(text, relation) if not word.quoted or _DIGIT.search(text) else []:
+        elif listed := _listed_in(text, relation) if not word.quoted or _DIGIT.search(text) else []:
             objects |= dict.fromkeys(one.text for one in listed)
         elif is_abstention(text, relation) or (word.quoted and not shown(word.text)):
             denied = True
@@ -205,6 +207,11 @@ def _judge(words: Iterable[Word], relation: Relation, subject: str) -> tuple[tup
         elif _is_named(text, word.quoted) and not is_prose(without_trailer(text), subject, word.quoted):
             objects[text] = None
     return tuple(objects), denied
+
+
+def _listed_in(text: str, relation: Relation) -> list[Word]:
+    """Return the names of a closed list in a text, those in a remark in brackets only if there is no other."""
+    return mentioned(without_trailer(text), relation) or mentioned(text, relation)
 
 
 def _is_named(text: str, quoted: bool) -> bool:
@@ -240,7 +247,10 @@ _OF_WHICH = re.compile(
     r",? of which\b.*|\b(?:increas|expand|rais|grew|grown|reduc|rose|enlarg)\w*\b[^.\d]* from \D{0,9}[\d.,]+ (?=to \d)"
 )
 _ASIDE = re.compile(r"\s[—–-]\s(?=[^\W\d_])")
-_RESTATED = re.compile(r"(?<=\w),? (?:i\.e\.|or,? more precisely,?|to be precise,?) |(?<=[a-z]) = (?=\d)")
+_RESTATED = re.compile(
+    r" (?:for|making|with) a (?:grand )?total of |(?<=[a-z]) = (?=\d)"
+    r"|(?<=\w),? (?:i\.e\.|or,? more precisely,?|to be precise,?) "
+)
 """What precedes the better form of a number."""
 _BARE = re.compile(r"\W*\d[\d.,]*\W*")
 _TOTAL = re.compile(r"\W*(?:grand |overall )?total\b", re.IGNORECASE)
@@ -254,7 +264,7 @@ def _from_values(text: str, relation: Relation, subject: str, _: bool) -> Parsed
     taken. Where what is counted is denied, as in "no children", the number is 0.
     """
     found: list[tuple[tuple[bool, bool, bool], tuple[str, ...]]] = []
-    named = subject if any(letter.isdigit() for letter in subject) and not subject.isdigit() else ""
+    named = "" if subject.isdigit() else subject  # which may have a number, as "One Piece"
     short = len(text) <= LONGEST_CLAUSE  # a longer one is reasoning, which says "wait" again and again
     parts = (_SENTENCES if short else _LINE).split(text.replace(named, "") if named else text, maxsplit=20)
     for line in parts[:20]:
@@ -292,11 +302,14 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
         return Parsed(State.ABSTAINED)
     names = "" if fields else stated(text, relation, subject)
     listed = vocabulary(relation.shape).canonical
-    for words in ([] if fields else leading_list(text, relation), [] if has_verb(names) else parted(names, relation)):
+    bold = emphasised(text, relation, subject) if "\n" not in text and not names else []
+    bold = bold if len(bold) > 1 and all(word.text[:1].islower() for word in bold) else []
+    told = [] if has_verb(names) else parted(names, relation)
+    for words in ([] if fields else leading_list(text, relation), told, bold):
         objects, _ = _judge(words, relation, subject)
         if objects and (not relation.shape.closed or any(map(listed, objects))):
-            bold, _ = _judge(emphasised(text, relation, subject), relation, subject)
-            return Parsed(State.ANSWERED, bold if set(objects) < set(bold) else objects)
+            bolds, _ = _judge(emphasised(text, relation, subject), relation, subject)
+            return Parsed(State.ANSWERED, bolds if set(objects) < set(bolds) else objects)
     if len(text) < SHORT and is_abstention(text, relation) and not is_refusal(text):
         return Parsed(State.ABSTAINED)
     if bullets := bulleted(text, relation):

@@ -37,6 +37,8 @@ _IN_WORDS = re.compile(
     r"[A-Z][a-z]+(?:/[a-z]+)+|(?:The|Some|Other|Main|Also|[A-Z][a-z]+ and) [a-z]+(?: [a-z]+)?|[A-Z][a-z]+er [a-z]+s?"
 )
 """A label such as "The classic lineup" or "Smaller parts", which is no name since its last words are in lower case."""
+_SYMBOL = re.compile(r"[A-Z]{1,5}(?:[.:]\s?[A-Z\d]{1,6})?")
+"""A company's symbol; the name of an exchange that looks like one is listed."""
 LONGEST_LABEL = 6
 """Maximum number of words of a label."""
 _PERIOD = r"(?:in )?\(?[12]\d{3}s?(?:[–/-]\d{2,4})?\)?(?: \([^()\n]{1,40}\))?"
@@ -103,12 +105,19 @@ def own_fields(text: str, relation: Relation) -> str:
 
 def emphasised(text: str, relation: Relation, subject: str) -> list[Word]:
     """Return the bold texts in sentences that may be names; neither the subject nor labels."""
-    known, names = vocabulary(relation.shape).canonical, (bold.strip(" :") for bold in _BOLD.findall(text))
-    others = (name for name in names if folded_key(name) != folded_key(subject) and not _is_label(name, relation))
-    found = [name for name in others if len(name.split()) <= LONGEST_LABEL]
+    known, others = vocabulary(relation.shape).canonical, list[str]()
+    for bold in _BOLD.finditer(text):
+        name = bold[1].strip(" :")
+        label = (bold[1][-1:] == ":" or text[bold.end() :][:1] == ":") and _is_label(name, relation)
+        others += (
+            []
+            if label or folded_key(name) == folded_key(subject) or (_SYMBOL.fullmatch(name) and not known(name))
+            else [name]
+        )
+    found = [name for name in others if len(name.split()) <= LONGEST_LABEL or known(name)]
     taken = [name for name in found if _is_a_name(name) or known(name)]
     plain = not any(name[:1].isupper() for name in found)
-    return [Word(name, quoted=False) for name in (found if taken and plain else taken)]
+    return [Word(name, quoted=False) for name in (found if plain and (taken or len(found) > 1) else taken)]
 
 
 def mentioned(text: str, relation: Relation) -> list[Word]:
@@ -182,6 +191,8 @@ def items(line: str, relation: Relation) -> list[Word]:
         return [Word(name.strip(" :"), quoted=False) for name in _BOLD.findall(bolds[0])]
     text = _BOLD.sub(r"\1", text, count=1) if bold else text.replace("**", "")
     own = _unlabelled(text, relation)
+    if own != text and "," in relation.shape.separators and re.fullmatch(r"[a-z][\w -]*(?:, [\w -]+)+", own):
+        return parted(own, relation)
     names = _before(_REMARK, _before(_DASH, _WORKS.sub("", own)))
     several = _names_in_line(_before(_FOR, names), relation, labelled=own != text)
     return [Word(name, quoted=False) for name in several or [_before(_BESIDE, names)]]
