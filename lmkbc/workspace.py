@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import islice
@@ -212,17 +213,19 @@ class Workspace:
             return False
 
     def split_of(self, pairs: Collection[tuple[str, str]], first: Edition | None = None) -> tuple[Edition, str] | None:
-        """Return the split here that asks most of some pairs of subject and relation; None if none asks half of them.
+        """Return the split here that asks most of some pairs of subject and relation, if it asks more than half.
 
-        Of several, one of the edition `first` comes before others, and a small one before larger ones.
+        Of several, one of the edition `first` comes before others, and a small one before larger ones. A split that
+        cannot be read asks none.
         """
-        splits = [(one, name) for one in self.editions.values() for name in one.splits if self.has_data(one, name)]
-        asked = list[tuple[int, bool, int]]()
-        for split in splits:
-            there = {(query.subject, query.relation) for query in self.queries(*split)}
-            asked.append((len(there & {*pairs}), split[0] == first, -len(there)))
+        relations, asked = {relation for _, relation in pairs}, dict[tuple[int, bool, int], tuple[Edition, str]]()
+        for one in self.editions.values():
+            for name in one.splits if not relations.isdisjoint(one.relations) else ():
+                with suppress(InputError):
+                    there = {(query.subject, query.relation) for query in self.queries(one, name)}
+                    asked.setdefault((len(there & {*pairs}), one == first, -len(there)), (one, name))
         most = max(asked, default=(0, False, 0))
-        return splits[asked.index(most)] if 2 * most[0] > len(pairs) else None
+        return asked[most] if 2 * most[0] > len(pairs) else None
 
     def queries(self, edition: Edition, split: str) -> list[Query]:
         """Return the queries of a split."""

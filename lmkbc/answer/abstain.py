@@ -44,15 +44,15 @@ _DENIAL = _any_of(
     r"not (?:applicable|available|publicly|known|listed|traded|married|currently married|won)",
     r"not (?:specified|disclosed|recorded)",
     r"not (?:yet )?(?:dead|died|deceased|passed away)",
-    r"never (?:been )?(?:legally |formally )?(?:married|won|awarded|received|employed)",
+    r"never (?:been )?(?:legally |formally )?(?:married|won|awarded|received)",
     r"(?:still|currently) (?:alive|living)",
     r"(?:is|are) (?:alive|living|independent|unknown|unmarried|undisclosed|an independent)",
-    r"privately (?:held|owned)|no longer (?:publicly )?(?:traded|trades|listed)|remain(?:s|ed) (?:single|unmarried)",
+    r"privately (?:held|owned)|no longer (?:publicly traded|trades on any)|remain(?:s|ed) (?:single|unmarried)",
     r"(?:is|remains) (?:still |currently )?a private (?:company|corporation|firm|business|enterprise)",
     r"(?:does|do|did|has|have|had|is|are|was|were|can)(?: not|nt) (?:currently |publicly )?(?:a part|any|applicable|"
     r"available|been|border|borders|exist|have|hold|known|listed|part|play|public|received|recorded|share|speak|"
     r"subsidiary|trade|traded|won|written)",
-    r"(?:has|have|had|with|there (?:is|are|was|were)) no",
+    r"(?:has|have|had|there (?:is|are|was|were)) no|with no (?:land )?(?:borders?|parent|children|spouse)",
     r"no (?:known|official|recorded|public|confirmed|information|data|records?|evidence|answer)",
     r"(?:dont|do not|doesnt|does not|not) (?:know|sure)|not aware of any",
     r"(?:not|arent|isnt) (?:a \w+ )?(?:im )?(?:familiar with|publicly documented|something i can)",
@@ -280,5 +280,5 @@ def stems(*texts: str) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def _stem(word: str) -> str:
     """Return a word without the endings of plurals and of verbs, in American spelling."""
-    word = word.replace("isation", "ization").replace("our", "or")
+    word = word.replace("isation", "ization").replace("bour", "bor")
     return re.sub(r"(?:er)?(?:ies|y|ed|es|s|ing|e)$|er$", "", word) if len(word) > 3 else word

@@ -45,8 +45,6 @@ _PICTURE = re.compile(
     "[\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff\u2600-\u2604\u2607-\u26ff\u2700-\u2712\u2715-\u27bf\u2b00-\u2bff]"
     "[\ufe0f\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*[ \t]*"
 )
-_PICTURED = re.compile(rf"^{_PICTURE.pattern}(?=\w)", re.MULTILINE)
-"""A picture in the place of a bullet."""
 _NOT_TICKED = re.compile(r"^[ \t]*(?:[-*•][ \t]+)?(?:\[ \]|[❌✗✘☐🚫❎✖×]\ufe0f?)[^\n]*(?:\n|\Z)", re.MULTILINE)
 _TICKED = re.compile(r"^[ \t]*((?:[-*•][ \t]+)?)(?:\[[xX✓✔]\]|[✅✓✔☑]\ufe0f?)", re.MULTILINE)
 _STRUCK = re.compile(r"~~[^~\n]{1,300}~~")
@@ -129,8 +127,6 @@ def without_signs(text: str) -> str:
     for pattern, kept in _LINKS:
         text = pattern.sub(kept, text)
     text = _REFERENCE.sub(_kept_power, text)
-    if len(_PICTURED.findall(text)) > 1:
-        text = _PICTURED.sub("- ", text)
     return _PICTURE.sub("", text) if re.search(r"\w", _PICTURE.sub("", text)) else text
 
 

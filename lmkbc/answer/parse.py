@@ -32,6 +32,7 @@ from lmkbc.answer.markup import read_fields, read_table
 from lmkbc.answer.plain_text import (
     AFRESH,
     BULLET,
+    DENIED,
     LEAD,
     LONGEST_CLAUSE,
     body,
@@ -64,7 +65,7 @@ _HEDGE = re.compile(
     r"(?: of (?:the|its) \w+)? (?:of|in)))\s+",
     re.IGNORECASE,
 )
-_ARTICLE = re.compile(r"\A(?:[Tt]he|[Aa]n?|[Ss]ome) (?=[a-z]\S*(?: [a-z]\S*)?\Z)|\A[Ss]ome (?=[A-Z]\w+\Z)")
+_ARTICLE = re.compile(r"\A(?:[Tt]he|[Aa]n?|[Ss]ome) (?=[a-z]{3}\S*(?: [a-z]\S*)?\Z)|\A[Ss]ome (?=[A-Z]\w+\Z)")
 """An article before a name in lower case."""
 _ONLY = re.compile(r"\A(?:Only|Just) (?=\S+\Z)|\s+only(?=\W*\Z)")
 """Marks "only" and "just" beside an answer that is one name."""
@@ -78,12 +79,14 @@ _BRACKETED = re.compile(r"\s*\([^()\n]{0,200}\)")
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
 
 
-_DIGIT = re.compile(r"\d")
+_COUNTED = re.compile(r"\d|\batoms?\b|^[A-Z][a-z]?[₀-₉]*\s*[:–-]\s|^[^\W_]+[₀-₉]\S* ")
+"""Words of an element that is counted, or stands behind its symbol or the formula."""
 _NAME_LINE = re.compile(r"[ \t]*[^\W\d_][^\s:?,;]*(?:[ \t]+[^\W\d_][^\s:?,;]*){0,5}[ \t]*")
 
 
 _CORRECTED = re.compile(
-    r"(?:\.\.\.?|…|[—–])\s*(?:no,? )?(?:wait|scratch that|correction|sorry|actually)\b[,:]?\s*(?:no\b)?[:,]?\s", re.I
+    r"(?:\.\.\.?|…|[—–])\s*(?:no,? )?(?:wait|scratch that|correction|sorry|actually,? no)\b[,:]?\s*(?:no\b)?[:,]?\s",
+    re.I,
 )
 
 
@@ -97,7 +100,7 @@ _ESTIMATED = re.compile(
 _SENTENCE = re.compile(r"(?<=[^\W\d_]{3}[.!?])\s|\n")
 _STOP = re.compile(r"(?<=[^\W\d_]{3})[.!?]\s+")
 _NOTHING = re.compile(r"\W*(?:none|n/a|nothing|nobody)\W*?(?:[.;:]\s|\s[—–-]\s)", re.IGNORECASE)
-_WHOLE = re.compile(r"\b(?:no|any|none|never|privately|publicly)\b", re.IGNORECASE)
+_WHOLE = re.compile(r"\b(?:no|any|none|never|privately)\b", re.IGNORECASE)
 _CLAUSES = re.compile(r"(?<=[^\W\d_]{3})[.;!]\s+|\n+")
 _REMARK = re.compile(r"\s+[–—-]\s+(?=[a-z])|\s*→\s*")
 
@@ -198,7 +201,9 @@ def _judge(words: Iterable[Word], relation: Relation, subject: str) -> tuple[tup
             objects |= dict.fromkeys(read_values(text, relation))
         elif vocabulary(relation.shape).canonical(text):
             objects[text] = None
-        elif listed := _listed_in(text, relation) if not word.quoted or _DIGIT.search(text) else []:
+        elif vocabulary(relation.shape).canonical(without_trailer(text)):
+            objects[without_trailer(text)] = None
+        elif listed := mentioned(text, relation) if _COUNTED.search(text) else []:
             objects |= dict.fromkeys(one.text for one in listed)
         elif is_abstention(text, relation) or (word.quoted and not shown(word.text)):
             denied = True
@@ -207,11 +212,6 @@ def _judge(words: Iterable[Word], relation: Relation, subject: str) -> tuple[tup
         elif _is_named(text, word.quoted) and not is_prose(without_trailer(text), subject, word.quoted):
             objects[text] = None
     return tuple(objects), denied
-
-
-def _listed_in(text: str, relation: Relation) -> list[Word]:
-    """Return the names of a closed list in a text, those in a remark in brackets only if there is no other."""
-    return mentioned(without_trailer(text), relation) or mentioned(text, relation)
 
 
 def _is_named(text: str, quoted: bool) -> bool:
@@ -238,18 +238,21 @@ def _without_subject(text: str, subject: str) -> str:
 
 _SENTENCES = re.compile(r"\n|(?<=[^\W\d_]{3}[.!?])\s+(?=[A-Z])|(?<=\d{3}[.!?])\s+(?=[A-Z][a-z])")
 _LINE = re.compile("\n")
-_CORRECTION = re.compile(r"\W*(?:wait|correction|sorry|actually|let me correct)\b", re.IGNORECASE)
+_CORRECTION = re.compile(r"\W*(?:(?:wait|correction|sorry|actually)[,:]|let me correct\b)", re.IGNORECASE)
 _ONCE = re.compile(
-    r"\b(?:original(?:ly)?|initial(?:ly)?|former(?:ly)?|previous(?:ly)?|when it opened|early|once)\b", re.IGNORECASE
+    r"\A\W*(?:(?:its |the )?(?:original|initial)|(?:its )?(?:former|previous)|once|when it opened)\b"
+    r"|\b(?:originally|formerly|previously|once) (?:had|held|seated)\b",
+    re.IGNORECASE,
 )
 """Words of a sentence about the past."""
 _OF_WHICH = re.compile(
-    r",? of which\b.*|\b(?:increas|expand|rais|grew|grown|reduc|rose|enlarg)\w*\b[^.\d]* from \D{0,9}[\d.,]+ (?=to \d)"
+    r",? of which\b.*"
+    r"|\b(?:increas|expand|rais|grew|grown|reduc|rose|enlarg)\w*\b[^.\d]{0,60} from \D{0,9}[\d.,]+ (?=to \d)"
 )
 _ASIDE = re.compile(r"\s[—–-]\s(?=[^\W\d_])")
 _RESTATED = re.compile(
     r" (?:for|making|with) a (?:grand )?total of |(?<=[a-z]) = (?=\d)"
-    r"|(?<=\w),? (?:i\.e\.|or,? more precisely,?|to be precise,?) "
+    r"|(?<=\w),? (?:or,? more precisely,?|to be precise,?) "
 )
 """What precedes the better form of a number."""
 _BARE = re.compile(r"\W*\d[\d.,]*\W*")
@@ -258,18 +261,17 @@ _NONE_OF = re.compile(r"\b(?:no|any)\s+(\w+(?:\s+\w+)?)")
 
 
 def _from_values(text: str, relation: Relation, subject: str, _: bool) -> Parsed | None:
-    """Return the values of a first line that is a number alone, else of the best line that has any.
+    """Return the values of a first sentence that is a number alone, else of the best sentence that has any.
 
-    A total is better than any other line, then a line with a word of the relation; of equally good ones, the first is
-    taken. Where what is counted is denied, as in "no children", the number is 0.
+    A total is better than any other, then what holds now, then a word of the relation; of equally good ones, the first
+    is taken. A correction replaces what precedes it. Where what is counted is denied, as in "no children", the number
+    is 0.
     """
     found: list[tuple[tuple[bool, bool, bool], tuple[str, ...]]] = []
     named = "" if subject.isdigit() else subject  # which may have a number, as "One Piece"
     short = len(text) <= LONGEST_CLAUSE  # a longer one is reasoning, which says "wait" again and again
     parts = (_SENTENCES if short else _LINE).split(text.replace(named, "") if named else text, maxsplit=20)
     for line in parts[:20]:
-        if short and _CORRECTION.match(line):
-            found.clear()
         start = line[: 4 * LONGEST]
         estimated, digit = _ESTIMATED.search(start), re.match(r"\W*\d", start)
         if not estimated and is_refusal(start):
@@ -283,9 +285,13 @@ def _from_values(text: str, relation: Relation, subject: str, _: bool) -> Parsed
         if values := read_values(_ASIDE.split(better)[0], relation) or read_values(better, relation):
             if not found and (_BARE.fullmatch(line) or len(line.split()) == 1):
                 return Parsed(State.ANSWERED, tuple(values))
-            now = not _ONCE.search(line)
-            good = bool(_TOTAL.match(line)), now, has_term(folded_key(line[:LONGEST]), phrase_terms(relation))
-            found.append((good, tuple(values)))
+            key, now = folded_key(line[:LONGEST]), not _ONCE.search(line)
+            stated = has_term(key, phrase_terms(relation))
+            total = _TOTAL.match(line) and (
+                len(line.split()) < 4 or has_term(key, stems(relation.unit or "")) or stated
+            )
+            good = bool(total), now, stated
+            found = [*([] if short and _CORRECTION.match(line) else found), (good, tuple(values))]
     return Parsed(State.ANSWERED, max(found, key=itemgetter(0))[1]) if found else None
 
 
@@ -305,11 +311,12 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
     bold = emphasised(text, relation, subject) if "\n" not in text and not names else []
     bold = bold if len(bold) > 1 and all(word.text[:1].islower() for word in bold) else []
     told = [] if has_verb(names) else parted(names, relation)
-    for words in ([] if fields else leading_list(text, relation), told, bold):
+    for words in ([] if fields else leading_list(text, relation, subject), told, bold):
         objects, _ = _judge(words, relation, subject)
         if objects and (not relation.shape.closed or any(map(listed, objects))):
             bolds, _ = _judge(emphasised(text, relation, subject), relation, subject)
-            return Parsed(State.ANSWERED, bolds if set(objects) < set(bolds) else objects)
+            more = set(objects) < set(bolds) and not DENIED.search(text)
+            return Parsed(State.ANSWERED, bolds if more else objects)
     if len(text) < SHORT and is_abstention(text, relation) and not is_refusal(text):
         return Parsed(State.ABSTAINED)
     if bullets := bulleted(text, relation):
@@ -370,7 +377,7 @@ def _why_nothing(text: str, relation: Relation) -> State:
     if is_refusal(text[:2000]):
         return State.UNPARSED
     sentences = [sentence for sentence in re.split(r"(?<=[.!?])\s+", text) if any(map(str.isalnum, sentence))]
-    whole = bool(_SENTENCE_END.search(text[-50:].rstrip("".join(map(chr, range(0x1F300, 0x1FB00))) + " ")))
+    whole = bool(_SENTENCE_END.search(text[-50:]))
     ends = sentences[:1] + sentences[-1:] if whole or len(text) < SHORT else []
     if any(len(sentence) <= 2 * LONGEST and is_abstention(sentence, relation) for sentence in ends):
         return State.ABSTAINED

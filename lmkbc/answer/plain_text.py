@@ -29,13 +29,11 @@ _REMARK = re.compile(r"\s+[-–—]\s+(?=[\da-z~≈])|:\s+(?=[\da-z~≈(]|[A-Z\d
 """A dash or a colon with a remark behind it; before a capital, it may be part of a name, but for a company's symbol."""
 _BESIDE = re.compile(r",\s+(?:since |for |(?:in )?\(?[12]\d{3}\b|(?:to|in|on) the |[^,]*\b[a-z]+\W*$)")
 """A comma with a remark behind it: a year, a direction, or words of which the last is no name."""
-_WORKS = re.compile(r",\s+\*[^*\n]+\*")
+_WORKS = re.compile(r"(?<=[^*]),\s+\*[^*\n]+\*")
 """A work in italics behind its author."""
 _FOR = re.compile(r",\s+(?:for|who|which)\s")
 _LABEL = re.compile(r"([^:()*\"\n]{1,60}?)[ \t]*:(?=\s|$)[ \t]*")
-_IN_WORDS = re.compile(
-    r"[A-Z][a-z]+(?:/[a-z]+)+|(?:The|Some|Other|Main|Also|[A-Z][a-z]+ and) [a-z]+(?: [a-z]+)?|[A-Z][a-z]+er [a-z]+s?"
-)
+_IN_WORDS = re.compile(r"[A-Z][a-z]+(?:/[a-z]+)+|(?:The|Some|Other|Main|Also|Smaller) [a-z]+(?: [a-z]+)?")
 """A label such as "The classic lineup" or "Smaller parts", which is no name since its last words are in lower case."""
 _SYMBOL = re.compile(r"[A-Z]{1,5}(?:[.:]\s?[A-Z\d]{1,6})?")
 """A company's symbol; the name of an exchange that looks like one is listed."""
@@ -122,9 +120,9 @@ def emphasised(text: str, relation: Relation, subject: str) -> list[Word]:
 
 def mentioned(text: str, relation: Relation) -> list[Word]:
     """Return the names of a closed list that stand in a sentence, in order; none for another relation."""
-    words, known = text[:LONGEST_CLAUSE].split(), vocabulary(relation.shape).canonical
     if not relation.shape.closed or DENIED.search(text):
         return []
+    words, known = text[:LONGEST_CLAUSE].split(), vocabulary(relation.shape).canonical
     found, place = list[Word](), 0
     while place < len(words):
         runs = ((trim(" ".join(words[place : place + size])), size) for size in (3, 2, 1))
@@ -157,23 +155,27 @@ def bulleted(text: str, relation: Relation) -> list[Word]:
     return found or heads
 
 
-def leading_list(text: str, relation: Relation) -> list[Word]:
-    """Return the names of a list that something else follows: of bullets, or of a first line; none without one."""
+def leading_list(text: str, relation: Relation, subject: str) -> list[Word]:
+    """Return the names of a list that something else follows: of bullets, or of a first line, bold ones before others.
+
+    None are returned without such a list. The subject in bold is a title.
+    """
     lines = [line for line in text.split("\n") if line.strip()]
     if len(lines) < 2:
         return []
     if sum(bool(BULLET.match(line) or _BOLD_LINE.match(line)) for line in lines) > 1:
         found = bulleted(text, relation)
         return found if all(_is_a_name(trim(word.text)) for word in found) else []
-    if (bolds := _BOLDS.match(lines[0]) or _BOLD.match(lines[0])) and _is_headed(lines, text):
+    if (bolds := _BOLDS.match(lines[0]) or _BOLD.match(lines[0])) and _has_comment(lines, text):
         found = [Word(name.strip(" :"), quoted=False) for name in _BOLD.findall(bolds[0])]
-        return [word for word in found if not _is_label(word.text, relation)]
+        title = folded_key(subject)
+        return [word for word in found if not _is_label(word.text, relation) and folded_key(word.text) != title]
     names = [word for word in parted(lines[0], relation) if trim(word.text)]
     several = len(names) > 1 and text.lstrip().startswith(lines[0].strip()) and "\n\n" in text
     return names if several and all(_is_a_name(trim(word.text)) for word in names) else []
 
 
-def _is_headed(lines: list[str], text: str) -> bool:
+def _has_comment(lines: list[str], text: str) -> bool:
     """Return whether sentences follow a first line that is none, after a blank line."""
     return not has_verb(lines[0]) and "\n\n" in text and not any(map(_BOLD.match, lines[1:]))
 
@@ -339,7 +341,12 @@ _BETWEEN = frozenset(
 )
 """Words between what states the relation and the names."""
 _STATING = frozenset("consists consisted comprises comprised comprising contains contained".split())
-_OF_NATION = re.compile(r"[A-Z]\w+(?:an|ish|ese|ch|sh|ek|ic)(?: (?!and\b|or\b|of\b)[a-z-]+){1,3} (?=[A-Z*])")
+_PRONOUN = re.compile(r"(?:It|Its|He|His|She|Her|They|Their|Since)\b")
+_MOSTLY = frozenset("mainly mostly partly primarily".split())
+_OF_NATION = re.compile(
+    r"[A-Z]\w+(?:an|ish|ese|ch|sh|ek|ic)(?: (?!(?:and|or|of|in|at|near|on|as|along|while|after|by|from|with|to|for"
+    r"|during|but|plus|before|when)\b)[a-z-]+){1,3} (?=[A-Z*])"
+)
 """A nation and a kind before a name, as in "French luxury group Kering"."""
 _ELIDED = re.compile(r"[a-z]{1,2}['’][A-Z]")
 """An article or preposition before a name, as in "d'Ivoire"."""
@@ -362,8 +369,9 @@ def stated(text: str, relation: Relation, subject: str) -> str:
             several = _names_in_line(names, relation, labelled=False)
             found, afresh = [*([] if afresh else found), ", ".join(several) or names], False
     first = without_trailer(clauses[0].strip(" *.!"))
-    begins = len(text) <= LONGEST_CLAUSE and clauses[0].endswith((".", ".**")) and len(clauses) > 1
-    before = found and relation.shape.conjunction and begins and _is_capitalised(clauses[1]) and _is_a_name(first)
+    goes_on = len(clauses) > 1 and len(text) <= LONGEST_CLAUSE and _PRONOUN.match(clauses[1])
+    named = " " in first or vocabulary(relation.shape).canonical(first)
+    before = found and goes_on and named and relation.shape.conjunction and _is_a_name(first)
     return "\n".join([first, *found] if before else found)
 
 
@@ -386,6 +394,10 @@ def _names_of(clause: str, relation: Relation, subject: str) -> str:
             continue
         if _is_capitalised(words[before]) and (before or words[start - 1] not in _VERBS):  # inside a name
             continue
+        if (
+            start > 1 and words[start - 1] in _MOSTLY and words[start - 2].endswith(",")
+        ):  # "companies, mainly Some Group"
+            continue
         if DENIED.search(" ".join(words[:start])):
             return ""
         nation = _OF_NATION.match(" ".join(words[start:]))
@@ -395,7 +407,9 @@ def _names_of(clause: str, relation: Relation, subject: str) -> str:
             end += 1
         while words[end - 1].casefold() in _CONNECTING:
             end -= 1
-        if words[end - 1].endswith(("'s", "’s")) and end < len(words):  # "George's estate"
+        if (
+            words[end - 1].endswith(("'s", "’s")) and end < len(words) and not _is_between(words[end])
+        ):  # "George's estate"
             continue
         return " ".join(words[first:end])
     return ""

@@ -33,6 +33,9 @@ _BEHIND = re.compile(
 )
 _NATION = re.compile(r"(?:[A-Z][\w-]+ |former |retired )+(?=[a-z])")
 """Capitalised words before a kind of person or thing, as in "Italian novelist"."""
+_NO_OBJECT = re.compile(
+    r"(?:in|at|on|of|from|with|by|as|very|one|including|are|is|best|born|several|many|later|etc|himself|herself)\b|\w+ed\b"
+)
 LONGEST_NAME = 4
 """Maximum number of words of an object in lower case."""
 
@@ -58,7 +61,7 @@ def predicates(text: str, relation: Relation, subject: str) -> list[Word]:
 def _told(sentence: str, relation: Relation, subject: str) -> list[str]:
     """Return what a sentence may say that the objects are: behind a frame or such as "include", or before "are the"."""
     named = "|".join(map(re.escape, {subject, *subject.split()[-1:]} - {""}))
-    begins = re.finditer(rf"(?:\b(?:{named})|\b(?:he|she|it|they|who))\s+", sentence, re.IGNORECASE)
+    begins = re.finditer(rf"(?:\b(?:{named})|\b(?:he|she|they|who))\s+", sentence, re.IGNORECASE)
     rests = [sentence[one.end() :] for one in begins]
     frames = _frames(relation.statement, *relation.clozes) if rests else []
     found = [rest[frame.end() :] for rest in rests for one in frames if (frame := one.match(rest))]
@@ -83,8 +86,10 @@ def _pattern(frame: str) -> str:
     """Return a frame as a pattern, with each article left out or not, and verbs with any ending."""
     words = []
     for word in frame.split():
-        if word in ("the", "a", "an"):
+        if word == "the":
             words.append(r"(?:(?:the|an?) )?")
+        elif word in ("a", "an"):
+            words.append(r"(?:the|an?) ")
         elif word in _BEING:
             words.append(rf"(?:is|was|are|were) {_ADVERB}")
         else:
@@ -95,6 +100,7 @@ def _pattern(frame: str) -> str:
 def _may_be_object(name: str, subject: str) -> bool:
     """Return whether a few words are neither a clause nor speak of the subject."""
     told = bool(subject) and folded_key(subject) in folded_key(name)
+    told = told or _NO_OBJECT.match(name) is not None
     return 0 < len(name.split()) <= LONGEST_NAME and not (told or has_verb(name) or any(map(str.isdigit, name)))
 
 

@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -225,7 +225,8 @@ def main() -> None:
         sys.stderr.write(f"error: {INTERRUPTED}\n")
         _leave(1)
     except SystemExit as ended:
-        if isinstance(ended.__context__, _InterruptedError) and threading.active_count() > 1:
+        computing = any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread())
+        if computing and isinstance(ended.__context__, _InterruptedError):
             _leave(_InterruptedError.exit_code)
         raise
 
@@ -245,7 +246,9 @@ def _run() -> None:
 
 def _leave(status: int) -> NoReturn:
     """Exit at once: a thread that computes on while Python ends its modules would abort the process."""
-    sys.stderr.flush()
+    with suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
     os._exit(status)
 
 

@@ -106,7 +106,8 @@ class Run(ModelRun):
         """Return the edition's relations, by their names in the edition, their objects spelled as train spells them."""
         relations = {name: self.workspace.relation(name) for name in self.edition.relations}
         names = defaultdict[str, set[str]](set)
-        if self.spellings is None and self.workspace.has_data(self.edition):
+        listed = any(relation.shape.variants for relation in relations.values())
+        if listed and self.spellings is None and self.workspace.has_data(self.edition):
             for example in self.train:
                 names[example.query.relation] |= {name for gold in example.objects for name in gold.names}
         return {
