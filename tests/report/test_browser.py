@@ -57,8 +57,14 @@ def view(browser: Any, files: dict[str, Path]) -> Iterator[ReportView]:
     assert opened.complaints == []
 
 
-@pytest.mark.parametrize(("scheme", "width"), VIEWS)
-@pytest.mark.parametrize("name", ["report", "compare"])
+@pytest.mark.parametrize(
+    ("name", "scheme", "width"),
+    [
+        pytest.param(name, *view, marks=() if (name == "report") == (view == VIEWS[-1]) else pytest.mark.whole)
+        for name in ("report", "compare")
+        for view in VIEWS
+    ],
+)
 def test_it_is_accessible_in_every_view(
     browser: Any, files: dict[str, Path], name: str, scheme: str, width: int
 ) -> None:
@@ -193,7 +199,13 @@ def base(browser: Any, knowledge: Path) -> Iterator[ReportView]:
 
 
 @pytest.mark.parametrize(
-    ("scheme", "width", "views"), [("light", 390, ("", "#Q9", "#facts")), ("dark", 1400, ("#Q1032", "#class=person"))]
+    ("scheme", "width", "views"),
+    [
+        ("light", 390, ("#Q9",)),
+        ("dark", 1400, ("", "#facts")),
+        pytest.param("light", 390, ("", "#facts", "#class=person"), marks=pytest.mark.whole),
+        pytest.param("dark", 1400, ("#Q1032", "#class=person"), marks=pytest.mark.whole),
+    ],
 )
 def test_a_base_is_accessible(browser: Any, knowledge: Path, scheme: str, width: int, views: tuple[str, ...]) -> None:
     opened = ReportView(browser, knowledge, scheme, width)
