@@ -183,6 +183,7 @@ class BearBenchmark:
         total = sum(len(places[one.name]) * len(one.options) * len(one.clozes) for one in relations)
         start, done = time.process_time(), 0
         with run.progress() as report:
+            report("sentences", done, total)
             for relation in relations:
                 gold = np.array([relation.items[place].answer_idx for place in places[relation.name]])
                 rows = []

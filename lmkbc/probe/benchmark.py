@@ -102,6 +102,7 @@ def texts(
     missing = silent_on = 0
     outcome = Outcome()
     with run.progress() as report:
+        report(what, 0, len(prompts))  # a model may take minutes to its first answer
         dialogues = {place: single(Request(prompt, (0,), sampling)) for place, prompt in enumerate(prompts)}
         for done, (place, (reply,)) in enumerate(model.complete(dialogues, outcome), start=1):
             if reply is None or reply.failed:
