@@ -29,8 +29,8 @@ Result = TypeVar("Result")
 
 log = logging.getLogger(__name__)
 
-TOLD = 3
-"""Failed attempts of one request after which its retries are told."""
+REPORTED = 3
+"""Number of failed attempts of one request after which its retries are reported."""
 
 LONGEST_PAUSE = 60.0
 """Maximum number of seconds between two attempts, unless the server asks for more."""
@@ -153,7 +153,7 @@ class Pace:
         self._request = 60 / patience.requests_per_minute if patience.requests_per_minute else 0.0
         self._token = 60 / patience.tokens_per_minute if patience.tokens_per_minute else 0.0
         self._next_request = self._next_token = self._held = 0.0
-        self._told = False
+        self._reported = False
 
     async def enter(self, tokens: int = 0) -> None:
         """Wait until a request of about `tokens` tokens may start."""
@@ -175,7 +175,7 @@ class Pace:
     async def retrying(self, request: Callable[[], Awaitable[Result]]) -> Result:
         """Return the result of a request, retried after transient failures; raise the last failure.
 
-        A wait that the server asks for holds back all requests. That a request fails again and again is said once.
+        A wait that the server asks for holds back all requests. The log says once that a request fails again and again.
         """
         import tenacity
 
@@ -191,13 +191,13 @@ class Pace:
                 self.hold(asked)
             return asked + jitter(state)
 
-        def tell(state: tenacity.RetryCallState) -> None:
-            if state.attempt_number >= TOLD and not self._told and state.outcome:
-                self._told = True
+        def report(state: tenacity.RetryCallState) -> None:
+            if state.attempt_number >= REPORTED and not self._reported and state.outcome:
+                self._reported = True
                 log.info("no answer yet, trying up to %d times: %s", self._patience.attempts, state.outcome.exception())
 
         attempts = tenacity.AsyncRetrying(
-            before_sleep=tell,
+            before_sleep=report,
             retry=tenacity.retry_if_exception(lambda error: isinstance(error, CallError) and error.transient),
             wait=wait,
             stop=tenacity.stop_after_attempt(self._patience.attempts)

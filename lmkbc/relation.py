@@ -73,14 +73,12 @@ class Shape:
     link_suffixes: tuple[str, ...] = ()
 
     def spelled_as(self, names: Iterable[str]) -> Shape:
-        """Return the shape with canonical names of open-ended relations as `names` spell them, such as gold.
+        """Return the shape with the canonical names of an open-ended relation as `names` spell them, such as gold.
 
-        Of a canonical name that is not among them, the first variant that is takes the place.
+        If a canonical name is not among `names`, its first variant among them replaces it.
         """
-        used, better = set(names), dict[str, str]()
-        for variant, name in self.variants.items():
-            if variant in used and name not in used:
-                better.setdefault(name, variant)
+        used, pairs = set(names), reversed([*self.variants.items()])
+        better = {name: variant for variant, name in pairs if variant in used and name not in used}
         variants = {spelling: better.get(name, name) for spelling, name in self.variants.items()} | better
         return replace(self, variants=variants) if better else self
 

@@ -49,7 +49,7 @@ def main(argv: Sequence[str]) -> None:
         for name in given.recipes:
             tables = dict(read_recipe(workspace, name).tables)
             recipe = read_recipe(
-                workspace, tables | {"generate": [_short(_sampled(one), given.longest) for one in tables["generate"]]}
+                workspace, tables | {"generate": [_short(one, given.longest) for one in tables["generate"]]}
             )
             run = PartRun(workspace=workspace, edition=edition, model=model, offline=True, servers=servers, rows=rows)
             queries = [example.query for example in asked]
@@ -75,16 +75,16 @@ def _counted(usage: Mapping[str, Mapping[str, int]], *kinds: str) -> int:
     return sum(used.get(kind, 0) for used in usage.values() for kind in kinds)
 
 
-def _sampled(generator: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a generator whose answers have a limit."""
-    return {**generator, "sampling": {"max_tokens": 10**6, **generator.get("sampling", {})}}
+def _short(generator: Mapping[str, Any], longest: int) -> Any:
+    """Return a generator's settings with at most so many tokens an answer, in its further variants and steps too."""
+    return _cut({**generator, "sampling": {"max_tokens": longest, **generator.get("sampling", {})}}, longest)
 
 
-def _short(setting: Any, longest: int) -> Any:
-    """Return a generator's settings with at most so many tokens an answer, in its steps and checks too."""
+def _cut(setting: Any, longest: int) -> Any:
     if isinstance(setting, list):
-        return [_short(one, longest) for one in setting]
+        return [_cut(one, longest) for one in setting]
     if not isinstance(setting, dict):
         return setting
-    made = {name: _short(value, longest) for name, value in setting.items()}
-    return made | {"max_tokens": min(longest, made["max_tokens"])} if "max_tokens" in made else made
+    return {
+        name: min(longest, value) if name == "max_tokens" else _cut(value, longest) for name, value in setting.items()
+    }

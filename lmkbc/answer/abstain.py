@@ -52,15 +52,18 @@ _DENIAL = _any_of(
     r"(?:does|do|did|has|have|had|is|are|was|were|can)(?: not|nt) (?:currently |publicly )?(?:a part|any|applicable|"
     r"available|been|border|borders|exist|have|hold|known|listed|part|play|public|received|recorded|share|speak|"
     r"subsidiary|trade|traded|won|written)",
-    r"(?:has|have|had|there (?:is|are|was|were)) no|with no (?:land )?(?:borders?|parent|children|spouse)",
+    r"(?:has|have|had|there (?:is|are|was|were)) no",
     r"no (?:known|official|recorded|public|confirmed|information|data|records?|evidence|answer)",
     r"(?:dont|do not|doesnt|does not|not) (?:know|sure)|not aware of any",
     r"(?:not|arent|isnt) (?:a \w+ )?(?:im )?(?:familiar with|publicly documented|something i can)",
-    r"i dont recogni[sz]e|no publicly available|could not (?:find|identify) a|couldnt (?:find|identify) a",
+    r"i dont recogni[sz]e|no publicly available|could(?: not|nt) (?:find|identify) a",
     r"not a subsidiary|(?:has|have)nt (?:yet )?(?:died|passed away|married|won)|answer is (?:none|nothing|nobody)",
     r"(?:cannot|can not|could not) be determined",
     r"^(?:none|unknown|n a|not applicable) (?:as|at|since|because|due|to|for|given|based|according|until|in)",
 )
+
+
+_WITH_NO = re.compile(r"\bwith no (\w+(?: \w+)?)")
 
 
 _REFUSAL = _any_of(
@@ -142,7 +145,8 @@ def is_abstention(text: str, relation: Relation) -> bool:
         word = rest.split(" ", 1)[0]
         if (following and following[0].islower()) or word in _relation_terms(relation) or key in _NOTHING_WORDS:
             return True
-    return not _is_title(text) and bool(_DENIAL.search(key))
+    lacks = any(word in _relation_terms(relation) for found in _WITH_NO.findall(key) for word in found.split())
+    return not _is_title(text) and (lacks or bool(_DENIAL.search(key)))
 
 
 def is_mute(answer: str) -> bool:

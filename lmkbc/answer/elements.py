@@ -278,9 +278,9 @@ def _answer_fields(items: list[Word | Bracketed], relation: Relation, subject: s
         return items
     names = _ANSWER_KEYS | {folded_key(name).replace(" ", "") for name in relation.spellings()}
     names |= _VALUE_KEYS.get(relation.kind, frozenset())
-    if subject and len(keyed) > 1:  # as in {"name": "Peru", "neighbours": ["Chile"]}
-        known = folded_key(subject)
-        keyed = [pair for pair in keyed if not isinstance(pair[1], Word) or folded_key(pair[1].text) != known] or keyed
+    named = [pair for pair in keyed if isinstance(pair[1], Word) and folded_key(pair[1].text) == folded_key(subject)]
+    if subject and len(named) < len(keyed):  # as in {"name": "Peru", "neighbours": ["Chile"]}
+        keyed = [pair for pair in keyed if pair not in named]
     others = [item for key, item in keyed if key not in _OTHER_KEYS]
     others = [item for item in others if isinstance(item, Bracketed)] or others
     kinds, never = object_terms(relation), relation.shape.stop

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from operator import itemgetter
 
 from lmkbc.answer.abstain import (
     has_term,
@@ -21,31 +20,25 @@ from lmkbc.answer.abstain import (
     is_mute,
     is_prose,
     is_refusal,
-    phrase_terms,
-    stems,
     terms,
 )
 from lmkbc.answer.clean import read_values, trim, vocabulary
 from lmkbc.answer.elements import SHORT, column, elements, is_head, mended, narrowed
+from lmkbc.answer.lists import LEAD, body, bulleted, items, leading_list, own_fields, parted
 from lmkbc.answer.literal import Bracketed, Word, has_empty_list, read_literals
 from lmkbc.answer.markup import read_fields, read_table
-from lmkbc.answer.plain_text import (
+from lmkbc.answer.prose import (
     AFRESH,
-    BULLET,
+    ASIDE,
+    CLAUSE,
     DENIED,
-    LEAD,
     LONGEST_CLAUSE,
-    body,
-    bulleted,
+    best_values,
     emphasised,
-    items,
-    leading_list,
     mentioned,
-    own_fields,
-    parted,
+    predicates,
     stated,
 )
-from lmkbc.answer.predicates import predicates
 from lmkbc.names import LONGEST, folded_key, shown, without_trailer
 from lmkbc.relation import Relation
 from lmkbc.types import State
@@ -72,10 +65,7 @@ _ONLY = re.compile(r"\A(?:Only|Just) (?=\S+\Z)|\s+only(?=\W*\Z)")
 
 
 _THOUGH = re.compile(r",\s+(?:(?:though|although) I|but I (?:can|am|do|may))\b[^\n]*")
-"""A clause that takes something back, as in ", though I am not sure"."""
-_BRACKETED = re.compile(r"\s*\([^()\n]{0,200}\)")
-
-
+"""A clause of doubt, as in ", though I am not sure"."""
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
 
 
@@ -90,18 +80,9 @@ _CORRECTED = re.compile(
 )
 
 
-_ESTIMATED = re.compile(
-    r"\b(?:approximately|approx|roughly|around|nearly|estimated?|but|say|guess|it's|is|was|has)"
-    r"(?: (?:it|at|is|to|be|about|around|roughly|approximately))*\W+[\d~]",
-    re.IGNORECASE,
-)
-
-
 _SENTENCE = re.compile(r"(?<=[^\W\d_]{3}[.!?])\s|\n")
-_STOP = re.compile(r"(?<=[^\W\d_]{3})[.!?]\s+")
 _NOTHING = re.compile(r"\W*(?:none|n/a|nothing|nobody)\W*?(?:[.;:]\s|\s[—–-]\s)", re.IGNORECASE)
 _WHOLE = re.compile(r"\b(?:no|any|none|never|privately)\b", re.IGNORECASE)
-_CLAUSES = re.compile(r"(?<=[^\W\d_]{3})[.;!]\s+|\n+")
 _REMARK = re.compile(r"\s+[–—-]\s+(?=[a-z])|\s*→\s*")
 
 
@@ -201,8 +182,6 @@ def _judge(words: Iterable[Word], relation: Relation, subject: str) -> tuple[tup
             objects |= dict.fromkeys(read_values(text, relation))
         elif vocabulary(relation.shape).canonical(text):
             objects[text] = None
-        elif vocabulary(relation.shape).canonical(without_trailer(text)):
-            objects[without_trailer(text)] = None
         elif listed := mentioned(text, relation) if _COUNTED.search(text) else []:
             objects |= dict.fromkeys(one.text for one in listed)
         elif is_abstention(text, relation) or (word.quoted and not shown(word.text)):
@@ -224,8 +203,9 @@ def _tidy(word: Word, relation: Relation) -> str:
     if not word.quoted:
         text = trim(text[hedge.end() :] if (hedge := _HEDGE.match(text)) else text)
         text = text.removesuffix(" and").removesuffix(" or")
-    if not (relation.shape.closed or relation.has_values()):
-        text = trim(without_trailer(text)) or text
+    bare, listed = trim(without_trailer(text)) or text, vocabulary(relation.shape).canonical
+    if not relation.has_values() and (not relation.shape.closed or (listed(bare) and not listed(text))):
+        text = bare
     return text if word.quoted else _ARTICLE.sub("", text)
 
 
@@ -236,63 +216,9 @@ def _without_subject(text: str, subject: str) -> str:
     return text[label.end() :] if label else text
 
 
-_SENTENCES = re.compile(r"\n|(?<=[^\W\d_]{3}[.!?])\s+(?=[A-Z])|(?<=\d{3}[.!?])\s+(?=[A-Z][a-z])")
-_LINE = re.compile("\n")
-_CORRECTION = re.compile(r"\W*(?:(?:wait|correction|sorry|actually)[,:]|let me correct\b)", re.IGNORECASE)
-_ONCE = re.compile(
-    r"\A\W*(?:(?:its |the )?(?:original|initial)|(?:its )?(?:former|previous)|once|when it opened)\b"
-    r"|\b(?:originally|formerly|previously|once) (?:had|held|seated)\b",
-    re.IGNORECASE,
-)
-"""Words of a sentence about the past."""
-_OF_WHICH = re.compile(
-    r",? of which\b.*"
-    r"|\b(?:increas|expand|rais|grew|grown|reduc|rose|enlarg)\w*\b[^.\d]{0,60} from \D{0,9}[\d.,]+ (?=to \d)"
-)
-_ASIDE = re.compile(r"\s[—–-]\s(?=[^\W\d_])")
-_RESTATED = re.compile(
-    r" (?:for|making|with) a (?:grand )?total of |(?<=[a-z]) = (?=\d)"
-    r"|(?<=\w),? (?:or,? more precisely,?|to be precise,?) "
-)
-"""What precedes the better form of a number."""
-_BARE = re.compile(r"\W*\d[\d.,]*\W*")
-_TOTAL = re.compile(r"\W*(?:grand |overall )?total\b", re.IGNORECASE)
-_NONE_OF = re.compile(r"\b(?:no|any)\s+(\w+(?:\s+\w+)?)")
-
-
 def _from_values(text: str, relation: Relation, subject: str, _: bool) -> Parsed | None:
-    """Return the values of a first sentence that is a number alone, else of the best sentence that has any.
-
-    A total is better than any other, then what holds now, then a word of the relation; of equally good ones, the first
-    is taken. A correction replaces what precedes it. Where what is counted is denied, as in "no children", the number
-    is 0.
-    """
-    found: list[tuple[tuple[bool, bool, bool], tuple[str, ...]]] = []
-    named = "" if subject.isdigit() else subject  # which may have a number, as "One Piece"
-    short = len(text) <= LONGEST_CLAUSE  # a longer one is reasoning, which says "wait" again and again
-    parts = (_SENTENCES if short else _LINE).split(text.replace(named, "") if named else text, maxsplit=20)
-    for line in parts[:20]:
-        start = line[: 4 * LONGEST]
-        estimated, digit = _ESTIMATED.search(start), re.match(r"\W*\d", start)
-        if not estimated and is_refusal(start):
-            continue
-        if not found and not estimated and not digit and is_abstention(without_trailer(trim(start)), relation):
-            none = _NONE_OF.search(text[: 4 * LONGEST]) if relation.unit and relation.shape.integer else None
-            zero = none and has_term(folded_key(none[1]), stems(relation.unit or ""))
-            return Parsed(State.ANSWERED, ("0",)) if zero else Parsed(State.ABSTAINED)
-        bullet = BULLET.match(line) if relation.kind == "number" else None  # "c. 1985" is no point of a list
-        better = _RESTATED.split(_OF_WHICH.sub("", line[bullet.end() :] if bullet else line))[-1]
-        if values := read_values(_ASIDE.split(better)[0], relation) or read_values(better, relation):
-            if not found and (_BARE.fullmatch(line) or len(line.split()) == 1):
-                return Parsed(State.ANSWERED, tuple(values))
-            key, now = folded_key(line[:LONGEST]), not _ONCE.search(line)
-            stated = has_term(key, phrase_terms(relation))
-            total = _TOTAL.match(line) and (
-                len(line.split()) < 4 or has_term(key, stems(relation.unit or "")) or stated
-            )
-            good = bool(total), now, stated
-            found = [*([] if short and _CORRECTION.match(line) else found), (good, tuple(values))]
-    return Parsed(State.ANSWERED, max(found, key=itemgetter(0))[1]) if found else None
+    values = best_values(text, relation, subject)
+    return None if values is None else Parsed(State.ANSWERED if values else State.ABSTAINED, values)
 
 
 def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Parsed | None:
@@ -307,14 +233,13 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
     if _is_denied(text, relation):
         return Parsed(State.ABSTAINED)
     names = "" if fields else stated(text, relation, subject)
-    listed = vocabulary(relation.shape).canonical
-    bold = emphasised(text, relation, subject) if "\n" not in text and not names else []
-    bold = bold if len(bold) > 1 and all(word.text[:1].islower() for word in bold) else []
-    told = [] if has_verb(names) else parted(names, relation)
-    for words in ([] if fields else leading_list(text, relation, subject), told, bold):
+    listed, bold = vocabulary(relation.shape).canonical, emphasised(text, relation, subject)
+    kinds = "\n" not in text and len(bold) > 1 and all(word.text[:1].islower() for word in bold)
+    told = parted(names, relation) if not has_verb(names) else []
+    for words in ([] if fields else leading_list(text, relation, subject), told or (bold if kinds else [])):
         objects, _ = _judge(words, relation, subject)
         if objects and (not relation.shape.closed or any(map(listed, objects))):
-            bolds, _ = _judge(emphasised(text, relation, subject), relation, subject)
+            bolds, _ = _judge(bold, relation, subject)
             more = set(objects) < set(bolds) and not DENIED.search(text)
             return Parsed(State.ANSWERED, bolds if more else objects)
     if len(text) < SHORT and is_abstention(text, relation) and not is_refusal(text):
@@ -336,7 +261,7 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
             return Parsed(State.ANSWERED, objects)
     if is_refusal(text[:2000]):
         return None
-    last = emphasised(text, relation, subject), mentioned(text, relation), predicates(text, relation, subject)
+    last = bold, mentioned(text, relation), predicates(text, relation, subject)
     found = [objects for words in last if (objects := _judge(words, relation, subject)[0])]
     best = next((objects for objects in found if any(map(listed, objects))), found[0] if found else ())
     return Parsed(State.ANSWERED, best) if best else None
@@ -349,7 +274,7 @@ def _is_denied(text: str, relation: Relation) -> bool:
     """
     if _NOTHING.match(text):
         return True
-    first, *rest = _CLAUSES.split(text[:LONGEST_CLAUSE])
+    first, *rest = CLAUSE.split(text[:LONGEST_CLAUSE])
     whole = rest and _WHOLE.search(first) and is_abstention(first, relation)
     denies = whole and has_term(folded_key(first), terms(relation)) and not is_refusal(first)
     return bool(denies) and not any(map(AFRESH.match, rest))
@@ -357,13 +282,13 @@ def _is_denied(text: str, relation: Relation) -> bool:
 
 def _list_of(paragraph: str) -> str:
     """Return the first sentence of a paragraph if it is a list and a sentence follows; else the paragraph."""
-    first, *rest = _STOP.split(paragraph, maxsplit=1)
+    first, *rest = _SENTENCE.split(paragraph, maxsplit=1)
     return first if rest and "," in first and not has_verb(first) and has_verb(rest[0]) else paragraph
 
 
 def _is_sentence(paragraph: str) -> bool:
     """Return whether plain text starts with a sentence; its commas do not separate objects."""
-    first = _REMARK.split(_BRACKETED.sub("", _SENTENCE.split(paragraph, maxsplit=1)[0]), maxsplit=1)[0]
+    first = _REMARK.split(ASIDE.sub("", _SENTENCE.split(paragraph, maxsplit=1)[0]), maxsplit=1)[0]
     return len(first) <= 4 * LONGEST and (is_refusal(first) or (has_verb(first) and not LEAD.match(first)))
 
 

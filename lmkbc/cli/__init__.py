@@ -223,11 +223,10 @@ def main() -> None:
         _run()
     except KeyboardInterrupt:  # during the imports of the program, or a second one
         sys.stderr.write(f"error: {INTERRUPTED}\n")
-        _leave(1)
+        _end_interrupted()
     except SystemExit as ended:
-        computing = any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread())
-        if computing and isinstance(ended.__context__, _InterruptedError):
-            _leave(_InterruptedError.exit_code)
+        if isinstance(ended.__context__, _InterruptedError):
+            _end_interrupted()
         raise
 
 
@@ -244,12 +243,14 @@ def _run() -> None:
         sys.exit(1)
 
 
-def _leave(status: int) -> NoReturn:
-    """Exit at once: a thread that computes on while Python ends its modules would abort the process."""
-    with suppress(OSError):
-        sys.stdout.flush()
-        sys.stderr.flush()
-    os._exit(status)
+def _end_interrupted() -> NoReturn:
+    """Exit, at once if a thread still computes: while Python ends its modules, that would abort the process."""
+    if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(_InterruptedError.exit_code)
+    sys.exit(_InterruptedError.exit_code)
 
 
 def _open_streams() -> None:

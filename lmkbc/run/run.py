@@ -105,20 +105,16 @@ class Run(ModelRun):
     def relations(self) -> dict[str, Relation]:
         """Return the edition's relations, by their names in the edition, their objects spelled as train spells them."""
         relations = {name: self.workspace.relation(name) for name in self.edition.relations}
-        names = defaultdict[str, set[str]](set)
-        listed = any(relation.shape.variants for relation in relations.values())
-        if listed and self.spellings is None and self.workspace.has_data(self.edition):
+        if self.spellings is not None:
+            shapes = {name: replace(one.shape, variants=self.spellings) for name, one in relations.items()}
+        elif any(one.shape.variants for one in relations.values()) and self.workspace.has_data(self.edition):
+            names = defaultdict[str, set[str]](set)
             for example in self.train:
-                names[example.query.relation] |= {name for gold in example.objects for name in gold.names}
-        return {
-            name: replace(
-                relation,
-                shape=relation.shape.spelled_as(names[name])
-                if self.spellings is None
-                else replace(relation.shape, variants=self.spellings),
-            )
-            for name, relation in relations.items()
-        }
+                names[example.query.relation].update(name for gold in example.objects for name in gold.names)
+            shapes = {name: one.shape.spelled_as(names[name]) for name, one in relations.items()}
+        else:
+            return relations
+        return {name: replace(one, shape=shapes[name]) for name, one in relations.items()}
 
     @property
     def queries(self) -> list[Query]:

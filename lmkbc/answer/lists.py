@@ -1,0 +1,277 @@
+"""Names in lists: in bulleted and labelled lines, between separators, and on a first line that a comment follows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from lmkbc.answer.abstain import has_term, has_verb, is_made_of, object_terms, stems, terms
+from lmkbc.answer.clean import trim, vocabulary
+from lmkbc.answer.literal import Word
+from lmkbc.names import LONGEST, folded_key, without_trailer
+from lmkbc.relation import Relation
+
+BULLET = re.compile(
+    r"[ \t]*(?:[-*•–·+▪●○◦‣⁃►▶■□◆∙→➤»›][ \t]+(?:\(?\d{1,4}[.)][ \t]+)?|[-–•](?=[A-Z\"“])|(?:\*\*|__)?\(?\d{1,4}[.)]"
+    r"[ \t]+|\(?\d{1,3}[.)](?=[^\W\d_])|#\d{1,3}[.:)]?[ \t]+|\(?[a-z]\)[ \t]+|(?:[a-h]|[ivx]{1,4})\.[ \t]+)(?=\S)"
+)
+"""A letter counts in lower case alone: "J. Smith" has an initial."""
+
+_INLINE = re.compile(r"[,;]?\s+(?:and\s+)?\(?(?:\d{1,3}|[a-h]|[ivx]{1,4})[.)]\s+(?=\S)")
+_FIRST = re.compile(r"\(?(?:1|a|i)[.)]\s+(?=\S)")
+BOLD = re.compile(r"(?:\*\*|__)([^*_]{1,300})(?:\*\*|__)")
+_BOLDS = re.compile(r"(?:(?:\*\*|__)[^*_]{1,300}(?:\*\*|__)(?:, and |, | and | & )?){2,9}")
+_DASH = re.compile(r"\s+[-–—]\s+")
+_REMARK = re.compile(r"\s+[-–—]\s+(?=[\da-z~≈])|:\s+(?=[\da-z~≈(]|[A-Z\d.]{1,6}\W*$)")
+"""A dash or a colon with a remark behind it; before a capital, it may be part of a name, but for a company's symbol."""
+_BESIDE = re.compile(r",\s+(?:since |for |who |which |(?:in )?\(?[12]\d{3}\b|(?:to|in|on) the |[^,]*\b[a-z]+\W*$)")
+"""A comma with a remark behind it: a year, a direction, or words of which the last is no name."""
+_WORKS = re.compile(r"(?<=[^*]),\s+\*[^*\n]+\*")
+"""A work in italics behind its author."""
+_LABEL = re.compile(r"([^:()*\"\n]{1,60}?)[ \t]*:(?=\s|$)[ \t]*")
+_IN_WORDS = re.compile(r"[A-Z][a-z]+(?:/[a-z]+)+|(?:The|Some|Other|Main|Also|Smaller) [a-z]+(?: [a-z]+)?")
+"""A label such as "The classic lineup" or "Smaller parts", which is no name since its last words are in lower case."""
+LONGEST_LABEL = 6
+"""Maximum number of words of a label."""
+_PERIOD = r"(?:in )?\(?[12]\d{3}s?(?:[–/-]\d{2,4})?\)?(?: \([^()\n]{1,40}\))?"
+_YEAR = re.compile(rf"\s*{_PERIOD}\s*[:–—-]\s+(?=\S)|\s*\([12]\d{{3}}\)\s+(?=\S)", re.IGNORECASE)
+_ALL_YEAR = re.compile(_PERIOD, re.IGNORECASE)
+_GROUPS = frozenset(
+    "native mother tongue fluent fluently proficient basic conversational some also other others or and plays played "
+    "primary primarily secondary main mainly minor current currently previous previously former formerly past early "
+    "later additional smaller knew knows spoke studied".split()
+)
+"""Words of labels for a part of the objects, each of which has a list of its own."""
+_LABELS = _GROUPS | frozenset(
+    "name names label answer answers object objects entity entities item items result results output option list "
+    "north south east west northeast northwest southeast southwest".split()
+)
+"""Words of general labels; those of a relation are made of its own terms, or of words that are never its object."""
+_HEADING = re.compile(r"^[ \t]*#{1,6}[ \t]+(?!\d+[.)])\S[^\n]*$\n?", re.MULTILINE)
+_HEADED = re.compile(r"^[ \t]*#{1,6}[ \t]+(?=\d+[.)])", re.MULTILINE)
+_BOLD_LINE = re.compile(
+    r"[ \t]*(?:\*\*|__)[^*_\n]{1,100}(?:(?:\*\*|__)[ \t]*(?:\([^()\n]{0,80}\)[ \t]*)?[:–—-]|:(?:\*\*|__))"
+)
+LEAD = re.compile(
+    r"(?:sure|certainly|of course|here|below|let me|answers?|output|result|response|objects?|a|"
+    r"the [^:\n]{0,200}\b(?:are|is|answer|following|list)\b|[^:\n]{1,100} (?:is|was|were|are|has|had) )"
+    r"[^:\n]{0,200}:(?=\s|$)",
+    re.IGNORECASE,
+)
+"""Words that announce a list."""
+CONNECTING = frozenset("and or of the & de da di do du del la le el al bin ibn van von der den des y e et".split())
+"""Words in lower case inside names and between them."""
+_ELIDED = re.compile(r"[a-z]{1,2}['’][A-Z]")
+"""An article or preposition before a name, as in "d'Ivoire"."""
+_AND = re.compile(r"(?:and|&|plus)\s+", re.IGNORECASE)
+_OTHER_MARKS = re.compile(r"\s+[|/•·+]\s+")
+_OWN_SUFFIX = re.compile(r"(?:jr|sr|ii|iii|iv|inc|ltd|llc|plc|co|corp|s\.?a|d\.?c|ph\.?d|m\.?d)\.?", re.IGNORECASE)
+
+
+def body(text: str, relation: Relation) -> str:
+    """Return a text without headings and without the head of its only column, if anything else is left."""
+    text = _HEADING.sub("", _HEADED.sub("", text)).strip() or text
+    head, _, rest = text.partition("\n")
+    return rest if rest.strip() and has_term(folded_key(head), object_terms(relation)) and " " not in head else text
+
+
+_FIELD = re.compile(r"[\s*_•-]*([A-Z][^:\n*(]{0,40})[*_ ]*:[*_ ]*(\S[^\n]*)")
+
+
+def own_fields(text: str, relation: Relation) -> str:
+    """Return what stands behind the labels, as in "Place of death: Kyoto", with the most words of the relation.
+
+    All are returned if each label stands for a part of the objects, as in "Native: Polish" and "Also knew: Latin". ""
+    is returned for any other text, and the text itself if no label has such a word.
+    """
+    lines = [line for line in text.split("\n") if line.strip()]
+    fields = [_FIELD.fullmatch(line) for line in lines]
+    listed_name = vocabulary(relation.shape).canonical
+    if len(lines) < 2 or not all(one and not listed_name(one[1]) for one in fields):
+        return ""
+    known = stems(relation.object_type.noun, relation.triple, relation.question, *relation.clozes)
+    labels = [folded_key(one[1]).split() for one in fields if one]
+    if all(word in _GROUPS or has_term(word, known) for words in labels for word in words):
+        return "\n".join(one[2] for one in fields if one)
+    shared = [sum(has_term(word, known) for word in words) for words in labels]
+    if not (most := max(shared)):
+        return text
+    return "\n".join(one[2] for one, count in zip(fields, shared, strict=True) if one and count == most)
+
+
+def bulleted(text: str, relation: Relation) -> list[Word]:
+    """Return the names in the bulleted lines of a text, or behind the numbers of a single line; none in other texts."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    if len(lines) == 1 and (first := _FIRST.match(lines[0])):
+        parts = _INLINE.split(lines[0][first.end() :])
+        if len(parts) > 1:
+            return [word for part in parts for word in items(part, relation)]
+    marked = [line for line in lines if BULLET.match(line) or _BOLD_LINE.match(line)]
+    if not (len(marked) > 1 or (marked and (marked[0] == lines[0] or lines[0].rstrip().endswith(":")))):
+        return []
+    top = min(len(line) - len(line.lstrip()) for line in marked)
+    found, heads, headed = list[Word](), list[Word](), False
+    for line in marked:
+        words, is_top = items(line, relation), line[top : top + 1].strip() != ""
+        if is_top:
+            headed = line.rstrip(" \t*_").endswith(":")  # "West:" heads a list of its own
+        if headed and is_top:
+            heads += words
+        elif is_top or headed:
+            found += words
+    return found or heads
+
+
+def leading_list(text: str, relation: Relation, subject: str) -> list[Word]:
+    """Return the names of a list that something else follows: of bullets, or of a first line, bold ones before others.
+
+    None are returned without such a list. The subject in bold is a title.
+    """
+    lines = [line for line in text.split("\n") if line.strip()]
+    if len(lines) < 2:
+        return []
+    if sum(bool(BULLET.match(line) or _BOLD_LINE.match(line)) for line in lines) > 1:
+        found = bulleted(text, relation)
+        return found if all(is_a_name(trim(word.text)) for word in found) else []
+    if (bolds := _BOLDS.match(lines[0]) or BOLD.match(lines[0])) and _has_comment(lines, text):
+        names = [name.strip(" :") for name in BOLD.findall(bolds[0])]
+        others = (name for name in names if folded_key(name) != folded_key(subject) and not is_label(name, relation))
+        return [Word(name, quoted=False) for name in others]
+    first = [word for word in parted(lines[0], relation) if trim(word.text)]
+    several = len(first) > 1 and text.lstrip().startswith(lines[0].strip()) and "\n\n" in text
+    return first if several and all(is_a_name(trim(word.text)) for word in first) else []
+
+
+def _has_comment(lines: list[str], text: str) -> bool:
+    """Return whether sentences follow a first line that is none, after a blank line."""
+    return not has_verb(lines[0]) and "\n\n" in text and not any(map(BOLD.match, lines[1:]))
+
+
+def items(line: str, relation: Relation) -> list[Word]:
+    """Return the names in a line: the bold text if there is any, else the text before a dash, without a label.
+
+    A line may have several names, as in "- 2018: Ann Lee, Bo Day and Cy Fox".
+    """
+    text = line[: 4 * LONGEST]
+    text = text[bullet.end() :] if (bullet := BULLET.match(text)) else text
+    bold = BOLD.match(text)
+    if bold and not is_label(bold[1].strip(" :"), relation):
+        bolds = _BOLDS.match(text) or bold
+        return [Word(name.strip(" :"), quoted=False) for name in BOLD.findall(bolds[0])]
+    text = BOLD.sub(r"\1", text, count=1) if bold else text.replace("**", "")
+    own = unlabelled(text, relation)
+    if own != text and "," in relation.shape.separators and re.fullmatch(r"[a-z][\w -]*(?:, [\w -]+)+", own):
+        return parted(own, relation)
+    names = _before(_REMARK, _before(_DASH, _WORKS.sub("", own)))
+    plain = _before(_BESIDE, names)
+    return [Word(name, quoted=False) for name in names_in_line(plain, relation, labelled=own != text) or [plain]]
+
+
+def names_in_line(text: str, relation: Relation, *, labelled: bool) -> list[str]:
+    """Return the names between commas and "and" in a line, if there are several and nothing else; else none.
+
+    labelled: whether a year or the like stands before them. Without it, two words and an "and" may be one name.
+    """
+    if (
+        "," not in relation.shape.separators
+        or not relation.shape.conjunction
+        or vocabulary(relation.shape).canonical(text)
+    ):
+        return []
+    parts = _joined(re.split(r",(?![^()]*\))", text))
+    names = [re.sub(r"\Athe (?=[A-Z]\S* \S)", "", trim(name)) for name in _conjuncts(parts, relation) if trim(name)]
+    if len(names) < 2 or not all(map(is_a_name, names)):
+        return []
+    return names if labelled or len(parts) > 1 or all(" " in name for name in names) else []
+
+
+def is_a_name(text: str) -> bool:
+    """Return whether all words of a text are capitalised, but for such as "of"; brackets aside."""
+    words = re.sub(r"\([^()]*\)", "", text).split()
+    return (
+        bool(words)
+        and is_capitalised(words[0])
+        and is_capitalised(words[-1])
+        and all(is_capitalised(word) or word.casefold() in CONNECTING or word == "for" for word in words)
+    )
+
+
+def _before(mark: re.Pattern[str], text: str) -> str:
+    """Return the text before the first such mark outside brackets; the whole text without one."""
+    for found in mark.finditer(text):
+        head = text[: found.start()]
+        if head.strip() and head.count("(") <= head.count(")"):
+            return head
+    return text
+
+
+def parted(text: str, relation: Relation) -> list[Word]:
+    """Return the parts of plain text. If there are semicolons, only they separate parts, and commas belong to them."""
+    text = BOLD.sub(r"\1", re.sub(r"(?<=\*\*)!", "", text))
+    if lead := LEAD.match(text):
+        text = text[lead.end() :]
+    elif not _YEAR.match(text):  # each line has its own
+        text = unlabelled(text, relation)
+    separators = relation.shape.separators
+    marks = ";" if ";" in separators and ";" in text else "".join(mark for mark in separators if len(mark) == 1)
+    if not re.search(rf"[\n{re.escape(marks)}]", text):
+        text = _OTHER_MARKS.sub("\n", text)
+    pieces = re.split(r",\s+(?:and\s+)?", text) if "," not in marks and ", and " in text else []
+    if len(pieces) > 2 and all(is_a_name(trim(piece)) for piece in pieces):
+        marks += ","
+    found = re.findall(rf"(?:\([^()\n]{{0,200}}\)|[^\n{re.escape(marks)}])+", text)
+    parts = _joined([part for part in found if len(part) <= 4 * LONGEST])  # a longer one is no name
+    named, owns = list[str](), [unlabelled(part, relation) for part in parts]
+    for part, own in zip(parts, owns, strict=True):
+        name = _before(_REMARK, own)
+        several = own != part or (marks == ";" and (owns != parts or " and " in part))
+        named += (several and names_in_line(without_trailer(name.strip()), relation, labelled=True)) or [name]
+    return [Word(part, quoted=False) for part in _conjuncts(named, relation) if part.strip() not in ("", "and", "or")]
+
+
+def _joined(parts: list[str]) -> list[str]:
+    """Return parts of a text between commas, with those such as "Jr." joined to the part before them."""
+    joined: list[str] = []
+    for part in parts:
+        if joined and _OWN_SUFFIX.fullmatch(part.strip()):
+            joined[-1] = f"{joined[-1]},{part}"
+        else:
+            joined.append(part)
+    return joined
+
+
+def unlabelled(text: str, relation: Relation) -> str:
+    """Return a text without a label such as "Country 1:" before it."""
+    text = text[year.end() :] if (year := _YEAR.match(text)) else text
+    label = _LABEL.match(text)
+    return text[label.end() :] if label and is_label(label[1], relation) else text
+
+
+def is_label(text: str, relation: Relation) -> bool:
+    """Return whether a text names the kind of an object, or its place, but no object."""
+    if _ALL_YEAR.fullmatch(text) or _IN_WORDS.fullmatch(text):
+        return True
+    words = folded_key(text).split()
+    words = words[:-1] if len(words) > 1 and words[-1].isdigit() else words
+    if not 0 < len(words) <= LONGEST_LABEL or "(" in text:
+        return False
+    label, general = " ".join(words), _LABELS | relation.shape.stop
+    return has_term(label, object_terms(relation)) or is_made_of(label, terms(relation)) or general.issuperset(words)
+
+
+def _conjuncts(parts: list[str], relation: Relation) -> Iterator[str]:
+    """Yield parts without an "and" at their start; the last part is split at its "and" if the relation allows it."""
+    for index, part in enumerate(parts):
+        name = part.strip()[leading.end() :] if (leading := _AND.match(part.strip())) else part.strip()
+        pieces = re.split(r"\s+(?:and|&)\s+(?![^()]*\))", name, maxsplit=1)
+        last = index == len(parts) - 1 and name == part.strip()
+        if last and relation.shape.conjunction and not vocabulary(relation.shape).canonical(trim(name)):
+            yield from pieces
+        else:
+            yield name
+
+
+def is_capitalised(word: str) -> bool:
+    """Return whether a word begins with a capital, behind marks and an elided article."""
+    word = word.lstrip("\"'“‘*_([")
+    return word[:1].isupper() or _ELIDED.match(word) is not None
