@@ -36,7 +36,7 @@ from lmkbc.answer.prose import (
     best_values,
     emphasised,
     mentioned,
-    predicates,
+    predicated,
     stated,
 )
 from lmkbc.names import LONGEST, folded_key, shown, without_trailer
@@ -261,7 +261,7 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
             return Parsed(State.ANSWERED, objects)
     if is_refusal(text[:2000]):
         return None
-    last = bold, mentioned(text, relation), predicates(text, relation, subject)
+    last = bold, mentioned(text, relation), predicated(text, relation, subject)
     found = [objects for words in last if (objects := _judge(words, relation, subject)[0])]
     best = next((objects for objects in found if any(map(listed, objects))), found[0] if found else ())
     return Parsed(State.ANSWERED, best) if best else None

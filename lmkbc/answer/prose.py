@@ -212,7 +212,7 @@ LONGEST_NAME = 4
 """Maximum number of words of an object in lower case."""
 
 
-def predicates(text: str, relation: Relation, subject: str) -> list[Word]:
+def predicated(text: str, relation: Relation, subject: str) -> list[Word]:
     """Return the objects of sentences that are made as one of the relation's, up to the first that denies something.
 
     Behind the subject, a part of its name or a pronoun, they go on as the statement or a cloze does. Others speak of
@@ -223,7 +223,7 @@ def predicates(text: str, relation: Relation, subject: str) -> list[Word]:
         if DENIED.search(sentence):
             break
         for objects in _claimed(sentence.strip(" .!:"), relation, subject):
-            words = [_bare(word.text) for word in parted(_BEHIND.sub("", objects), relation)]
+            words = [_without_nation(word.text) for word in parted(_BEHIND.sub("", objects), relation)]
             if words and all(_may_be_object(word, subject) for word in words):
                 found += [Word(word, quoted=False) for word in words]
                 break
@@ -274,7 +274,7 @@ def _may_be_object(name: str, subject: str) -> bool:
     return 0 < len(name.split()) <= LONGEST_NAME and not (clause or of_subject)
 
 
-def _bare(text: str) -> str:
+def _without_nation(text: str) -> str:
     """Return an object without its article and the nation before it."""
     return _NATION.sub("", text.strip(), count=1)
 
@@ -304,7 +304,7 @@ _BETTER = re.compile(
     r"|(?<=\w),? (?:or,? more precisely,?|to be precise,?) "
 )
 """Words before the better form of a number."""
-_BARE = re.compile(r"\W*\d[\d.,]*\W*")
+_ALONE = re.compile(r"\W*\d[\d.,]*\W*")
 _TOTAL = re.compile(r"\W*(?:grand |overall )?total\b", re.IGNORECASE)
 _NONE_OF = re.compile(r"\b(?:no|any)\s+(\w+(?:\s+\w+)?)")
 
@@ -331,7 +331,7 @@ def best_values(text: str, relation: Relation, subject: str) -> tuple[str, ...] 
         bullet = BULLET.match(sentence) if relation.kind == "number" else None  # "c. 1985" is no point of a list
         better = _BETTER.split(_OTHER_PART.sub("", sentence[bullet.end() :] if bullet else sentence))[-1]
         if values := tuple(read_values(_NUMBER_REMARK.split(better)[0], relation) or read_values(better, relation)):
-            if not found and (_BARE.fullmatch(sentence) or len(sentence.split()) == 1):
+            if not found and (_ALONE.fullmatch(sentence) or len(sentence.split()) == 1):
                 return values
             key = folded_key(sentence[:LONGEST])
             states = has_term(key, phrase_terms(relation))
