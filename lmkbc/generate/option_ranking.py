@@ -21,7 +21,7 @@ from lmkbc.generate.baselines import ClosedSet, ranked
 from lmkbc.models.base import LanguageModel, Prompt
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
-from lmkbc.select.ranking import Floats
+from lmkbc.select.ranking import Floats, Mask
 from lmkbc.settings import ReadBy
 from lmkbc.types import CandidateSet, Example, Query, State, grouped
 
@@ -89,15 +89,15 @@ class RankingGenerator:
             scorable = [(query, columns) for query, columns in listed.items() if columns]
             if not scorable:
                 continue
-            others = self._others(relation)
+            texts, others = self._texts(closed, relation), self._others(relation)
             known: dict[tuple[Prompt, ...], References | None] = {}
             for portion in (scorable[start : start + PORTION] for start in range(0, len(scorable), PORTION)):
                 prompts = [self._asking.prompt(query) for query, _ in portion]
-                rows = self._scorer.score(prompts, self._options(closed, portion))
+                rows = self._scorer.score(prompts, [[texts[column] for column in columns] for _, columns in portion])
                 for (query, columns), row in zip(portion, rows, strict=True):
                     references = tuple(self._asking.prompt(other, unseen=query) for other in others)
                     if references not in known:
-                        known[references] = self._reference_scores(relation, closed, others, references)
+                        known[references] = self._reference_scores(relation, closed, texts, others, references)
                     taken = known[references]
                     if row is None or taken is None or not np.isfinite(row).any():
                         yield CandidateSet(query, draws=(State.MISSING,))
@@ -109,16 +109,28 @@ class RankingGenerator:
     def _listed(self, closed: ClosedSet, query: Query) -> list[int]:
         """Return the columns to score for a query: NIL and the most frequent objects of other rows; [] if none."""
         others = np.array([row.query != query for row in self._rows[query.relation]], dtype=bool)
-        counts = np.rint(closed.prior(others) * others.sum())
+        counts = _counts(closed, others)
         ordered = np.argsort(-counts, kind="stable").tolist()
         frequent = [column for column in ordered if column and counts[column] >= self._how.rows][: self._how.objects]
         return [0, *frequent] if frequent else []
 
-    def _options(self, closed: ClosedSet, listed: Sequence[tuple[Query, list[int]]]) -> list[list[str]]:
-        return [[self._text(closed, column, query) for column in columns] for query, columns in listed]
+    def _texts(self, closed: ClosedSet, relation: str) -> list[str]:
+        """Return the text to score for each candidate: its shortest beginning that no other candidate has.
 
-    def _text(self, closed: ClosedSet, column: int, query: Query) -> str:
-        return one_line(closed.labels[column]) if column else self._asking.plan(query).style.null
+        The rest is nearly certain after the beginning, and takes most of the time.
+        """
+        query = self._neutral(relation)
+        texts = [self._asking.plan(query).style.null, *map(one_line, closed.labels[1:])]
+        counts = _counts(closed, np.ones(len(closed.hits), dtype=bool))
+        columns = [0, *(column for column in range(1, len(texts)) if counts[column] >= self._how.rows)]
+        begun = self._scorer.beginnings(self._asking.prompt(query), [texts[column] for column in columns])
+        for column, text in zip(columns, begun, strict=True):
+            texts[column] = text
+        return texts
+
+    def _neutral(self, relation: str) -> Query:
+        """Return the query whose subject names only the type."""
+        return Query(f"the {self._relations[relation].subject_type.noun}", relation)
 
     def _others(self, relation: str) -> list[Query]:
         """Return the reference subjects, whose log-probabilities are subtracted from a query's."""
@@ -126,25 +138,36 @@ class RankingGenerator:
             case "nothing":
                 return []
             case "neutral":
-                return [Query(f"the {self._relations[relation].subject_type.noun}", relation)]
+                return [self._neutral(relation)]
             case "background":
                 rows = self._rows[relation]
                 drawn = random.Random(repr((self._how.seed, relation)))
                 return [row.query for row in drawn.sample(rows, min(self._how.subjects, len(rows)))]
 
     def _reference_scores(
-        self, relation: str, closed: ClosedSet, others: Sequence[Query], prompts: Sequence[Prompt]
+        self,
+        relation: str,
+        closed: ClosedSet,
+        texts: Sequence[str],
+        others: Sequence[Query],
+        prompts: Sequence[Prompt],
     ) -> References | None:
         """Return each object's log-probability for the reference subjects; None if a call failed."""
         columns = self._listed(closed, Query("", relation))
         by_subject: References = {}
-        rows = self._scorer.score(prompts, self._options(closed, [(other, columns) for other in others]))
+        rows = self._scorer.score(prompts, [[texts[column] for column in columns]] * len(others))
         for other, row in zip(others, rows, strict=True):
             if row is None:
                 return None
             logs = by_subject[folded_key(other.subject)] = np.full(len(closed.candidates), -np.inf)
             logs[columns] = row
         return by_subject
+
+
+def _counts(closed: ClosedSet, rows: Mask) -> Floats:
+    """Return the number of some rows, (n,), for which each candidate is right, (c + 1,)."""
+    counts: Floats = np.rint(closed.prior(rows) * rows.sum())
+    return counts
 
 
 def _means(references: References, query: Query, columns: Sequence[int]) -> Floats:

@@ -379,6 +379,10 @@ class CountingModel:
             self._count([one for one in asked if listed or self._store.get(one) is None])
         return [None] * len(prompts)
 
+    def beginnings(self, prompt: Prompt, options: Sequence[str]) -> list[str]:
+        """Return the shortest beginning of each option that no other option has."""
+        return self._back_end.beginnings(prompt, options)
+
     def _response(self, request: Request) -> Response:
         """Return the stored replies to the longest prompt that has some, and count what is missing."""
         first: list[Call] | None = None

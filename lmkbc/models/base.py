@@ -370,6 +370,12 @@ class LanguageModel(Protocol):
         prompt whose call failed.
         """
 
+    def beginnings(self, prompt: Prompt, options: Sequence[str]) -> list[str]:
+        """Return the shortest beginning of each option that no other option has, in whole tokens after a prompt.
+
+        An option is returned whole if the model's tokens are unknown.
+        """
+
 
 class Size(NamedTuple):
     """Size of requests that a back end would send. estimated: whether the tokens are an estimate."""

@@ -39,6 +39,9 @@ class Fixed:
             scores.append([known.get(option, -math.inf) for option in row])
         return scores
 
+    def beginnings(self, _: Prompt, options: Sequence[str]) -> list[str]:
+        return [*options]
+
 
 def generator(scorer: Fixed, train: Sequence[Example] = TRAIN, **how: object) -> RankingGenerator:
     asking = PromptBuilder(MINI, RELATIONS, train, PromptSettings(prompt=STYLE, shots=Shots(k=2)))
@@ -91,6 +94,20 @@ def test_the_most_frequent_objects_are_scored() -> None:
     counts = {name: sum(name in row.names for row in TRAIN) for name in {name for row in TRAIN for name in row.names}}
     assert len(options) == 4
     assert min(counts[name] for name in options[1:]) >= sorted(counts.values())[-3]
+
+
+def test_names_are_scored_up_to_where_they_are_told_apart() -> None:
+    class Short(Fixed):
+        """Tells names apart by three letters."""
+
+        def beginnings(self, _: Prompt, options: Sequence[str]) -> list[str]:
+            return [option[:3] for option in options]
+
+    logs = {"Eng": -1.0, "Fre": -2.0, "non": -3.0}
+    for off in ("nothing", "neutral", "background"):
+        (whole,) = generator(Fixed(LOGS), calibration=off).generate([Query("Atlantis", NAME)])
+        (short,) = generator(Short(logs), calibration=off).generate([Query("Atlantis", NAME)])
+        assert shares(short) == shares(whole)
 
 
 def test_without_train_rows_there_is_no_closed_list() -> None:

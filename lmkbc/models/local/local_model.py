@@ -134,6 +134,14 @@ class LocalModel:
             )
         return rows
 
+    def beginnings(self, prompt: Prompt, options: Sequence[str]) -> list[str]:
+        """Return the shortest beginning of each option that no other option has, in whole tokens after a prompt."""
+        (call,) = self.option_calls([prompt], [options])
+        given = _options(call)
+        found = self.model.beginnings(str(call.prompt), given)
+        added = [len(whole) - len(option) for whole, option in zip(given, options, strict=True)]  # the space before it
+        return [begun[spaces:] for begun, spaces in zip(found, added, strict=True)]
+
     def prompts(self, request: Request) -> list[Prompt]:
         """Return the prompt of a request, with fewer examples if the window leaves no room for an answer."""
         return [self._fitted(request)[0]]

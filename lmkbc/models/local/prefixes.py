@@ -5,6 +5,7 @@ Tokens are compared, not texts, so that every prompt keeps the tokens that it ha
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -126,6 +127,15 @@ def with_options(
         ]
         found.append([Option(whole, common(start, whole)) for whole in ends])
     return found
+
+
+def told_apart(options: Sequence[Option]) -> list[Tokens]:
+    """Return the shortest beginning of each option that no other option has, its prompt included."""
+    shared = Counter(whole[:end] for whole, first in set(options) for end in range(first + 1, len(whole) + 1))
+    return [
+        next((whole[:end] for end in range(first + 1, len(whole)) if shared[whole[:end]] == 1), whole)
+        for whole, first in options
+    ]
 
 
 def _last_word(text: str) -> str:

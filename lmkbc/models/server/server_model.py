@@ -136,6 +136,10 @@ class ServerModel:
             None if (reply := found[place]) is None else _word_scores(reply, row) for place, row in enumerate(options)
         ]
 
+    def beginnings(self, prompt: Prompt, options: Sequence[str]) -> list[str]:  # noqa: ARG002 -- all prompts are alike
+        """Return the options: the tokens of a server are unknown."""
+        return list(options)
+
     def examine(self, samples: int) -> dict[str, Any]:
         """Return what the server offers for a short question, with this model's fields; see `Session.examine`."""
         session, request = self._session(), plain_request("Say yes.", Sampling(max_tokens=1, logprobs=True))

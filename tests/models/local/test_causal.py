@@ -34,7 +34,7 @@ from lmkbc.models.local.caches import PrefixCaches, cache_argument, sliding_wind
 from lmkbc.models.local.decode import Decoding, Room
 from lmkbc.models.local.endings import Repeats
 from lmkbc.models.local.model import CausalModel
-from lmkbc.models.local.prefixes import common, groups
+from lmkbc.models.local.prefixes import Option, common, groups, told_apart
 from lmkbc.settings import checked
 
 TOKENIZER = tiny_causal.tokenizer()
@@ -333,6 +333,30 @@ def test_log_probabilities_of_continuations(asked: CausalModel) -> None:
 def test_a_statement_too_long_to_score_has_no_probability() -> None:
     model = CausalModel(MODELS["gpt2"], TOKENIZER)
     assert model.log_probabilities(["x" * 600, "x"], [[" a", " b"]] * 2)[0] == [-math.inf, -math.inf]
+
+
+TOKENS = st.lists(st.integers(0, 2), min_size=1, max_size=6).map(tuple)
+
+
+@given(st.lists(TOKENS, max_size=8))
+def test_an_option_is_read_to_where_no_other_begins_so(tails: list[tuple[int, ...]]) -> None:
+    parts = told_apart([Option((7, 7, *tail), 2) for tail in tails])
+    for tail, part in zip(tails, parts, strict=True):
+        alone = [end for end in range(1, len(tail)) if all(one == tail or one[:end] != tail[:end] for one in tails)]
+        assert part == (7, 7, *tail[: min(alone, default=len(tail))])
+
+
+@pytest.mark.parametrize("space", [" ", ""])
+def test_beginnings_are_whole_tokens_in_the_words_of_the_option(space: str) -> None:
+    names = ["Guinea", "Guinea-Bissau", "Gabon", "São Tomé", "São Paulo", "東京", "東北", "none"]
+    options, model = [space + name for name in names], CausalModel(MODELS["llama"], TOKENIZER)
+    begun = model.beginnings(PROMPTS[0], options)
+    assert begun[0] == options[0], "it is the beginning of another"
+    assert len({*begun}) == len(begun)
+    assert sum(map(len, begun)) < sum(map(len, options))
+    for text, option in zip(begun, options, strict=True):
+        assert option.startswith(text)
+        assert text
 
 
 @given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=12).map(tuple), max_size=12), st.integers(1, 3))

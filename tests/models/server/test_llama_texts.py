@@ -14,6 +14,8 @@ from opened import generated, recipe_of
 from space import MINI, SPACE
 
 from lmkbc.models.answers import Store
+from lmkbc.models.local.local_model import LocalModel
+from lmkbc.models.server.server_model import ServerModel
 from lmkbc.run.options import Servers
 from lmkbc.run.run import Run
 from lmkbc.types import Query, State
@@ -85,8 +87,10 @@ def test_the_server_and_the_model_here_say_the_same(
 @every_form
 @pytest.mark.usefixtures("one_thread")
 def test_a_closed_list_has_the_same_shares_over_the_server(
-    prompt: dict[str, Any], server: str, weights: Path, tmp_path: Path
+    prompt: dict[str, Any], server: str, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Where both read names to their ends."""
+    monkeypatch.setattr(LocalModel, "beginnings", ServerModel.beginnings)
     table = {
         "component": "causal",
         "name": "list",

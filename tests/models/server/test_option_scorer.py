@@ -92,6 +92,13 @@ def replaced(prompt: Prompt) -> Prompt:
     return Prompt(prompt.static, (Message("user", "Atlantis?"),), prompt.form)
 
 
+def test_the_tokens_of_a_server_are_unknown_and_its_options_are_scored_whole(model: CausalModel, scorer: Make) -> None:
+    with Telling("llama.cpp", model) as serving:
+        assert scorer(serving.url).beginnings(PROMPTS[0], OPTIONS) == OPTIONS
+    begun = LocalModel(model).beginnings(PROMPTS[0], OPTIONS)
+    assert all(option.startswith(text) for text, option in zip(begun, OPTIONS, strict=True))
+
+
 def test_what_is_kept_is_not_asked_again(server: Telling, scorer: Make) -> None:
     rows, notes = [OPTIONS] * len(PROMPTS), Notes()
     first = scorer(server.url, notes=notes)
