@@ -27,6 +27,7 @@ from lmkbc.models.base import (
 )
 from lmkbc.models.local.decode import Completion, Decoding
 from lmkbc.models.local.model import CausalModel
+from lmkbc.models.local.prefixes import beginnings
 from lmkbc.models.server.limits import GUESSED_ANSWER
 from lmkbc.notes import Notes
 from lmkbc.types import grouped
@@ -137,10 +138,9 @@ class LocalModel:
     def beginnings(self, prompt: Prompt, options: Sequence[str]) -> list[str]:
         """Return the shortest beginning of each option that no other option has, in whole tokens after a prompt."""
         (call,) = self.option_calls([prompt], [options])
-        given = _options(call)
-        found = self.model.beginnings(str(call.prompt), given)
-        added = [len(whole) - len(option) for whole, option in zip(given, options, strict=True)]  # the space before it
-        return [begun[spaces:] for begun, spaces in zip(found, added, strict=True)]
+        given = _options(call)  # of which some begin with a space
+        found = beginnings(self.model.encode, str(call.prompt), given)
+        return [text[len(whole) - len(option) :] for text, whole, option in zip(found, given, options, strict=True)]
 
     def prompts(self, request: Request) -> list[Prompt]:
         """Return the prompt of a request, with fewer examples if the window leaves no room for an answer."""

@@ -25,7 +25,7 @@ from lmkbc.models.local.branches import Batched, Ragged
 from lmkbc.models.local.caches import PrefixCaches
 from lmkbc.models.local.decode import ANSWER, Asked, Completion, Decoding, Read, Room, decode
 from lmkbc.models.local.endings import list_end
-from lmkbc.models.local.prefixes import Group, Option, Tokens, groups, of_one_length, told_apart, with_options
+from lmkbc.models.local.prefixes import Group, Option, Tokens, groups, of_one_length, with_options
 from lmkbc.models.local.trees import Scores, alone, layer_at, read_batched, read_packed
 from lmkbc.models.local.turns import Turns, holds_thought, turns
 from lmkbc.models.reference import ModelReference
@@ -125,23 +125,6 @@ class CausalModel:
             for place, score in zip(fits[asked[at]], scores, strict=True):
                 logs[asked[at]][place] = score
         return logs
-
-    def beginnings(self, prompt: str, options: Sequence[str]) -> list[str]:
-        """Return the shortest beginning of each option, in whole tokens, that no other option has.
-
-        An option whose beginning has other tokens when it stands alone is returned whole.
-        """
-        (asked,) = with_options(self.encode, [prompt], [options])
-        parts = told_apart(asked)
-        texts = [
-            self._decoded(part)[len(self._decoded(part[: option.first])) :]
-            for option, part in zip(asked, parts, strict=True)
-        ]
-        again = self.encode([prompt + text for text in texts])
-        return [
-            text if tokens == part and option.startswith(text) else option
-            for option, text, part, tokens in zip(options, texts, parts, again, strict=True)
-        ]
 
     def _read(
         self, prompts: Sequence[Sequence[Option]], layer: int | None, *, reuse: bool = False
@@ -271,9 +254,6 @@ class CausalModel:
             )
         return able
 
-    def _decoded(self, tokens: Sequence[int]) -> str:
-        return str(self.tokenizer.decode(list(tokens), clean_up_tokenization_spaces=False))
-
     @property
     def _window(self) -> int:
         """Return the most tokens of prompt and answer together."""
@@ -332,8 +312,11 @@ class CausalModel:
         return turns(self.model, self.tokenizer, self.chat)
 
     def _reader(self, how: Decoding) -> Read:
+        def decoded(tokens: list[int]) -> str:
+            return str(self.tokenizer.decode(tokens, clean_up_tokenization_spaces=False))
+
         def read(tokens: list[int], begun: str) -> Completion:
-            text, ended = self._turns.read(tokens, self._decoded)
+            text, ended = self._turns.read(tokens, decoded)
             text = begun + text
             found = [len(text)] if ended else []
             answer = answer_of(text) if (how.stops or how.lists) and holds_thought(text) else text

@@ -129,6 +129,18 @@ def with_options(
     return found
 
 
+def beginnings(encode: Callable[[Sequence[str]], list[Tokens]], prompt: str, options: Sequence[str]) -> list[str]:
+    """Return the shortest beginning of each option, in whole tokens after a prompt, that no other option has.
+
+    An option is returned whole if no text alone has the tokens of its beginning, such as half a character.
+    """
+    word = _last_word(prompt)  # the tokens of an option depend on no more
+    (wholes,) = with_options(encode, [word], [options])
+    texts = [option[:end] for option in options for end in range(1, len(option) + 1) if option[:end].strip()]
+    by_tokens = dict(zip(encode([word + text for text in texts]), texts, strict=True))
+    return [by_tokens.get(part, option) for part, option in zip(told_apart(wholes), options, strict=True)]
+
+
 def told_apart(options: Sequence[Option]) -> list[Tokens]:
     """Return the shortest beginning of each option that no other option has, its prompt included."""
     shared = Counter(whole[:end] for whole, first in set(options) for end in range(first + 1, len(whole) + 1))

@@ -34,7 +34,7 @@ from lmkbc.models.local.caches import PrefixCaches, cache_argument, sliding_wind
 from lmkbc.models.local.decode import Decoding, Room
 from lmkbc.models.local.endings import Repeats
 from lmkbc.models.local.model import CausalModel
-from lmkbc.models.local.prefixes import Option, common, groups, told_apart
+from lmkbc.models.local.prefixes import Option, beginnings, common, groups, told_apart
 from lmkbc.settings import checked
 
 TOKENIZER = tiny_causal.tokenizer()
@@ -350,13 +350,18 @@ def test_an_option_is_read_to_where_no_other_begins_so(tails: list[tuple[int, ..
 def test_beginnings_are_whole_tokens_in_the_words_of_the_option(space: str) -> None:
     names = ["Guinea", "Guinea-Bissau", "Gabon", "São Tomé", "São Paulo", "東京", "東北", "none"]
     options, model = [space + name for name in names], CausalModel(MODELS["llama"], TOKENIZER)
-    begun = model.beginnings(PROMPTS[0], options)
+    begun = beginnings(model.encode, PROMPTS[0], options)
     assert begun[0] == options[0], "it is the beginning of another"
     assert len({*begun}) == len(begun)
     assert sum(map(len, begun)) < sum(map(len, options))
-    for text, option in zip(begun, options, strict=True):
-        assert option.startswith(text)
-        assert text
+    assert all(text and option.startswith(text) for text, option in zip(begun, options, strict=True))
+
+
+def test_a_space_is_no_beginning_of_a_name() -> None:
+    assert beginnings(lambda texts: [tuple(map(ord, text)) for text in texts], "x:", [" Oslo", "Rome"]) == [
+        " Oslo",
+        "R",
+    ]
 
 
 @given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=12).map(tuple), max_size=12), st.integers(1, 3))
