@@ -19,6 +19,7 @@ not available, not known, not specified, not disclosed, not provided, not sure, 
 not yet, not married, never, not listed, not public, not publicly traded, unknown, unspecified, undefined, unclear,
 undisclosed, uncertain, unavailable, undetermined, inapplicable, missing, alive, still alive, currently alive, living,
 still living, unmarried, never married, unlisted, privately held, privately owned, independent, no data, no information,
+childless, not awarded, not presented, not given, not held,
 no record, non existent, non existing, non applicable, non available, empty list, empty set, no result, no results,
 none known, none recorded, none found, none of the above, i dont know, dont know, unsure,
 private, private company, privately held company, privately owned company, private firm, private business
@@ -45,25 +46,25 @@ _DENIAL = _any_of(
     r"not (?:specified|disclosed|recorded)",
     r"not (?:yet )?(?:dead|died|deceased|passed away)",
     r"never (?:been )?(?:legally |formally )?(?:married|won|awarded|received)",
-    r"(?:still|currently) (?:alive|living)",
+    r"(?:still|currently)(?: be(?:ing)?)? (?:alive|living)",
     r"(?:is|are) (?:alive|living|independent|unknown|unmarried|undisclosed|an independent)",
     r"privately (?:held|owned)|no longer (?:publicly traded|trades on any)|remain(?:s|ed) (?:single|unmarried)",
     r"(?:is|remains) (?:still |currently )?a private (?:company|corporation|firm|business|enterprise)",
     r"(?:does|do|did|has|have|had|is|are|was|were|can)(?: not|nt) (?:currently |publicly )?(?:a part|any|applicable|"
     r"available|been|border|borders|exist|have|hold|known|listed|part|play|public|received|recorded|share|speak|"
-    r"subsidiary|trade|traded|won|written)",
+    r"subsidiary|trade|traded|win|won|written|lie|located|situated|write)",
     r"(?:has|have|had|there (?:is|are|was|were)) no",
     r"no (?:known|official|recorded|public|confirmed|information|data|records?|evidence|answer)",
-    r"(?:dont|do not|doesnt|does not|not) (?:know|sure)|not aware of any",
+    r"(?:dont|do not|doesnt|does not|not) (?:know|sure)|not aware of an?y?",
     r"(?:not|arent|isnt) (?:a \w+ )?(?:im )?(?:familiar with|publicly documented|something i can)",
-    r"i dont recogni[sz]e|no publicly available|could(?: not|nt) (?:find|identify) a",
+    r"i dont recogni[sz]e|no publicly available|could(?: not|nt) (?:determine|(?:find|identify) an?y?)",
     r"not a subsidiary|(?:has|have)nt (?:yet )?(?:died|passed away|married|won)|answer is (?:none|nothing|nobody)",
     r"(?:cannot|can not|could not) be determined",
     r"^(?:none|unknown|n a|not applicable) (?:as|at|since|because|due|to|for|given|based|according|until|in)",
 )
 
 
-_WITH_NO = re.compile(r"\bwith no (\w+(?: \w+)?)")
+_WITH_NO = re.compile(r"\b(?:(?:with|wrote|\w+ed|\w+s) no|never (?:\w+ )?(?:wrote|\w+ed) an?y?) (\w+(?: \w+)?)")
 
 
 _REFUSAL = _any_of(
@@ -107,6 +108,7 @@ _SLOT = re.compile(r"\{\w+\}")
 _CLAUSE = re.compile(
     r"(?:he|she|it|they|i|we|there|this|that|these|those) (?:is|was|are|were|has|have|had|do|does|did) "
 )
+_I_AM = re.compile(r"(?:so )?I(?:['’]m| am| can| could| don)")
 _DOES = re.compile(r"(?:He|She|It|They|I|We|There|This|That) (?:[a-z]+ly )?[a-z]+(?:ed|s) [a-z]")
 """A pronoun and a verb, as in "She passed away"; the words of a title are capitalised."""
 
@@ -180,7 +182,8 @@ def is_prose(text: str, subject: str, quoted: bool = False) -> bool:
     if (after and _VERB.match(after)) or _CLAUSE.match(lowered) or _DOES.match(text):
         return True
     restates = len(words) > 6 and start and lowered.startswith("the ") and start in lowered
-    return not quoted and (len(words) > 12 or bool(restates) or has_verb(text))
+    speaks = _I_AM.match(text) and not _is_title(text)
+    return not quoted and (len(words) > 12 or bool(restates or speaks) or has_verb(text))
 
 
 def has_verb(text: str) -> bool:
@@ -255,11 +258,13 @@ def terms(relation: Relation) -> frozenset[str]:
 
 
 _ALSO = {
-    "death": "passed killed assassinated executed drowned",
+    "death": "passed killed murdered assassinated executed drowned dead",
     "speaks": "spoke",
     "spouse": "husband wife",
     "married": "husband wife",
-    "borders": "neighbours",
+    "basin": "covers drains",
+    "borders": "neighbours surrounded bordered",
+    "border": "neighbours surrounded bordered",
 }
 """Words that declarations use -> what models write for them, too."""
 

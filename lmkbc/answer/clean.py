@@ -56,6 +56,14 @@ _COUNT = re.compile(r"(?:\d{1,4}|an?|the|one|two|three|four|five|six|seven|eight
 _YEAR = re.compile(r"[\s,]*\b(?:in )?(?:1[5-9]|20)\d\d\b[\s,]*")
 
 
+BUILDING = re.compile(
+    r"\A[^,]*\b(?:hospital|medical cent(?:er|re)|clinic|sanatorium|infirmary|hospice|nursing home|prison)\b"
+    r"[^,]*?(?:,| in) ",
+    re.IGNORECASE,
+)
+"""A building before its town."""
+
+
 Clean = bool | Literal["spellings"]
 """Degree of cleaning: full (True), none (False), or only spellings that the shape lists."""
 
@@ -151,12 +159,15 @@ def trim(text: str) -> str:
             text = text[:-1]
         if text and _BRACKETS.get(text[0]) == text[-1] and text.count(text[0]) == 1:
             text = text[1:-1]
-        if text.endswith((".", "…")) and not _is_abbreviation(text):
+        if text.endswith((".", "…")) and not is_abbreviation(text):
             text = text[:-1]
     return text
 
 
-def _is_abbreviation(text: str) -> bool:
+def is_abbreviation(text: str) -> bool:
+    """Return whether the full stop at the end of a text belongs to its last word, as in "Inc."."""
+    if not text:
+        return False
     word = text[:-1].rpartition(" ")[2]
     return text[-1] == "." and (len(word) == 1 or "." in word.strip(".") or word.lower() in _ABBREVIATIONS)
 
@@ -167,7 +178,7 @@ def _name(text: str, relation: Relation, subject: str) -> tuple[str, str]:
     shape, known, short = relation.shape, vocabulary(relation.shape), _plain(name)
     forms = [name, short, *(_loose_forms(name) if shape.closed else ())]
     if relation.object_type.qid in SETTLEMENTS:
-        short = _plain(short.partition(",")[0]) or short
+        short = _plain(BUILDING.sub("", short).partition(",")[0]) or short
         forms.append(short)
     canonical = next((listed for form in forms if (listed := known.canonical(form))), None)
     if canonical is None and not (_is_name(name) and _is_name(short)):

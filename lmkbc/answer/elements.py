@@ -14,6 +14,7 @@ import msgspec
 from lmkbc.answer.abstain import has_term, object_terms, phrase_terms, relation_words, stems
 from lmkbc.answer.literal import Bracketed, Word, read_literals
 from lmkbc.answer.markup import TextTable, read_tags, unstyled, untagged, without_signs
+from lmkbc.answer.units import unit_at
 from lmkbc.models.thoughts import answer_of
 from lmkbc.names import folded_key, shown
 from lmkbc.relation import Relation
@@ -48,6 +49,8 @@ def narrowed(text: str) -> tuple[str | None, bool]:
     if answer is None:
         return None, False
     answer = re.sub(r"\r\n?", "\n", answer)
+    if "✅" in answer:
+        answer = "\n".join(line for line in answer.split("\n") if not any(sign in line for sign in "❌✗✘✖"))
     answer = without_signs(unstyled(_delivered(answer)))
     marks = list(_ANSWER.finditer(answer))
     if marks:
@@ -144,7 +147,7 @@ _VALUE_KEYS = {
 _OTHER_KEYS = frozenset(
     "subject subjectentity relation predicate property reasoning reason explanation thought thoughts confidence score "
     "probability note notes comment type id year date qid description source unit status wikidata wikidataid url "
-    "link code iso flag rank index no required query q search".split()
+    "link code iso flag direction side rank index no required query q search".split()
 )
 
 
@@ -173,7 +176,7 @@ def mended(text: str) -> str:
     if '\\"' in text and not re.search(r'(?<!\\)"', text):
         text = text.replace('\\"', '"')
     if text[:1] in ('"', "'", "“"):
-        return f"[{text}"
+        return "[" + re.sub(r"""(?<=["'”]),?\s+(?:and|&)\s+(?=["'“])""", ", ", text)
     if (lost := _LOST_OPENING.match(text)) or (lost := _LOST_CLOSING.fullmatch(text)):
         return f"[{lost[1]}{text}"
     return text
@@ -193,6 +196,8 @@ def elements(group: Bracketed, relation: Relation, subject: str, units: bool = F
         items = _named_by_keys(items, relation) or _answer_fields(items, relation, subject)
     elif items and isinstance(items[0], Word):
         items = _behind_subject(group, relation, subject)
+    if relation.kind == "number" and units and (measured := _measured(items)):
+        items = [measured]
     for item in items:
         if isinstance(item, Bracketed):
             yield from elements(item, relation, subject, units)
@@ -203,6 +208,29 @@ def elements(group: Bracketed, relation: Relation, subject: str, units: bool = F
                 yield from elements(inner, relation, subject, units)
         else:
             yield item
+
+
+def _measured(items: Sequence[Word | Bracketed]) -> Word | None:
+    """Return the numbers whose keys have units, as {"km2": 7, "sq_mi": 2.7}, as one text: "7 km2 (2.7 sq mi)"."""
+    found = [
+        (item, unit)
+        for item in items
+        if isinstance(item, Word) and _has_digit(item) and (unit := _unit_in(item.key or ""))
+    ]
+    if not found:
+        return None
+    (first, unit), *rest = sorted(found, key=lambda one: "total" not in (one[0].key or ""))
+    return first._replace(text=" ".join([f"{first.text} {unit}", *(f"({item.text} {of})" for item, of in rest)]))
+
+
+def _has_digit(word: Word) -> bool:
+    return any(map(str.isdigit, word.text))
+
+
+def _unit_in(key: str) -> str:
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", key).replace("_", " ").split()
+    tails = (" ".join(words[start:]) for start in range(len(words)))
+    return next((tail for tail in tails if (unit := unit_at(tail, 0)) and unit.end == len(tail)), "")
 
 
 def _is_denied(items: Sequence[Word | Bracketed], relation: Relation) -> bool:
@@ -232,8 +260,10 @@ def column(table: TextTable, relation: Relation, subject: str) -> list[str]:
     cells = [[row[place] if place < len(row) else "" for row in rows] for place in range(width)]
     if relation.has_values():
         about = phrase_terms(relation) | stems(f"value {relation.kind}")
+        if total := [row for row in table.rows if len(row) == 2 and folded_key(row[0]) == "total"]:
+            return [": ".join(total[0])]
         if fields := [": ".join(row) for row in rows if has_term(folded_key(row[0]), about)]:
-            return fields[:1]
+            return sorted(fields, key=lambda field: not field.casefold().startswith("total"))[:1]
         wanted = [place for place in range(width) if has_term(folded_key(head[place].replace("_", " ")), about)]
         return [f"{head[place]}: {cell}" for place in wanted[:1] for cell in cells[place]]
     named = [
@@ -276,13 +306,17 @@ def _answer_fields(items: list[Word | Bracketed], relation: Relation, subject: s
         return calls
     if all(re.fullmatch(r"[12]\d{3}s?", key) for key, _ in keyed):
         return items
+    if relation.has_values():  # names may lie beside their number
+        counts = [(key, item) for key, item in keyed if isinstance(item, Word) and _has_digit(item)]
+        keyed = [one for one in counts if one[0] not in _OTHER_KEYS] or keyed
     names = _ANSWER_KEYS | {folded_key(name).replace(" ", "") for name in relation.spellings()}
     names |= _VALUE_KEYS.get(relation.kind, frozenset())
     named = [pair for pair in keyed if isinstance(pair[1], Word) and folded_key(pair[1].text) == folded_key(subject)]
     if subject and len(named) < len(keyed):  # as in {"name": "Peru", "neighbours": ["Chile"]}
         keyed = [pair for pair in keyed if pair not in named]
     others = [item for key, item in keyed if key not in _OTHER_KEYS]
-    others = [item for item in others if isinstance(item, Bracketed)] or others
+    if not relation.has_values():
+        others = [item for item in others if isinstance(item, Bracketed)] or others
     kinds, never = object_terms(relation), relation.shape.stop
     typed = [
         item for item in others if has_term(" ".join(_key_words(item)), kinds) or not never.isdisjoint(_key_words(item))

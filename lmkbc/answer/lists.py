@@ -29,12 +29,18 @@ _BESIDE = re.compile(r",\s+(?:since |for |who |which |(?:in )?\(?[12]\d{3}\b|(?:
 _WORKS = re.compile(r"(?<=[^*]),\s+\*[^*\n]+\*")
 """A work in italics behind its author."""
 _LABEL = re.compile(r"([^:()*\"\n]{1,60}?)[ \t]*:(?=\s|$)[ \t]*")
+_FORMULA = re.compile(r"\s*(?:[A-Z][a-z]?[\d₀-₉]*){2,8}\s*(?::|[–—→-](?=\s))\s*(?=[a-z]|[A-Z][a-z]?(?:,|$))")
+"""A compound's formula before its elements."""
 _IN_WORDS = re.compile(r"[A-Z][a-z]+(?:/[a-z]+)+|(?:The|Some|Other|Main|Also|Smaller) [a-z]+(?: [a-z]+)?")
 """A label such as "The classic lineup" or "Smaller parts", which is no name since its last words are in lower case."""
 LONGEST_LABEL = 6
 """Maximum number of words of a label."""
 _PERIOD = r"(?:in )?\(?[12]\d{3}s?(?:[–/-]\d{2,4})?\)?(?: \([^()\n]{1,40}\))?"
-_YEAR = re.compile(rf"\s*{_PERIOD}\s*[:–—-]\s+(?=\S)|\s*\([12]\d{{3}}\)\s+(?=\S)", re.IGNORECASE)
+YEAR = re.compile(rf"\s*{_PERIOD}\s*[:–—-]\s+(?=\S)|\s*\([12]\d{{3}}\)\s+(?=\S)", re.IGNORECASE)
+_BARE_YEAR = re.compile(
+    r"^([ \t]*(?:[-*•][ \t]+)?)(?:\*\*|__)?[12]\d{3}(?:\*\*|__)?,?[ \t]+(?=[A-Z\"“*])", re.MULTILINE
+)
+_LAST_YEAR = re.compile(r"(?<=[^\W\d_.)]),?[ \t]+[12]\d{3}[ \t]*$", re.MULTILINE)
 _ALL_YEAR = re.compile(_PERIOD, re.IGNORECASE)
 _GROUPS = frozenset(
     "native mother tongue fluent fluently proficient basic conversational some also other others or and plays played "
@@ -59,23 +65,38 @@ LEAD = re.compile(
     re.IGNORECASE,
 )
 """Words that announce a list."""
-CONNECTING = frozenset("and or of the & de da di do du del la le el al bin ibn van von der den des y e et".split())
+CONNECTING = frozenset(
+    "and or of the & de da di do du del la le el al bin ibn van von der den des y e et 't ’t".split()
+)
 """Words in lower case inside names and between them."""
-_ELIDED = re.compile(r"[a-z]{1,2}['’][A-Z]")
-"""An article or preposition before a name, as in "d'Ivoire"."""
+_ELIDED = re.compile(r"[a-z]{1,2}['’][A-Z]|[a-z]{1,4}[A-Z][a-z]")
+"""An article, preposition or prefix before a name, as in "d'Ivoire" and "isiXhosa"."""
 _AND = re.compile(r"(?:and|&|plus)\s+", re.IGNORECASE)
-_OTHER_MARKS = re.compile(r"\s+[|/•·+]\s+")
+_OTHER_MARKS = re.compile(r"\s+[|/•·+→]\s+(?![^()]{0,200}\))")
+_ASIDES = re.compile(
+    r"[\s…]*(?:(?:and )?(?:(?:aged|following|diagnosed|married|since|née|known|who|which|where|when|although|though"
+    r"|because|after)\b|(?:many|several|various|some)? ?(?:more|others)\b|among (?:many )?others\b)"
+    r"|[12]\d{3}\W*\Z)"
+)
+"""A part of a list that remarks on the one before it, and is no name."""
+MARKED = re.compile(r"(\*\*|[*_]|[\"“«])([^*_\"“”«»\n]{2,200})(?:\*\*|[*_\"”»])")
+"""A name in italics, in bold or in quotes, whose own words separate nothing."""
+_BETWEEN_MARKED = re.compile(r"(?:\([^()\n]*\)|\b(?:and|or)\b|[\s,;&.])*")
 _OWN_SUFFIX = re.compile(r"(?:jr|sr|ii|iii|iv|inc|ltd|llc|plc|co|corp|s\.?a|d\.?c|ph\.?d|m\.?d)\.?", re.IGNORECASE)
 
 
 def body(text: str, relation: Relation) -> str:
     """Return a text without headings and without the head of its only column, if anything else is left."""
     text = _HEADING.sub("", _HEADED.sub("", text)).strip() or text
+    lines = sum(bool(line.strip()) for line in text.split("\n"))
+    for year in (_BARE_YEAR, _LAST_YEAR):
+        if 1 < lines == len(year.findall(text)):
+            text = year.sub(r"\1" if year.groups else "", text)
     head, _, rest = text.partition("\n")
     return rest if rest.strip() and has_term(folded_key(head), object_terms(relation)) and " " not in head else text
 
 
-_FIELD = re.compile(r"[\s*_•-]*([A-Z][^:\n*(]{0,40})[*_ ]*:[*_ ]*(\S[^\n]*)")
+_FIELD = re.compile(r"[\s*_•-]*([A-Z\d][^:\n*(]{0,40})[*_ ]*:[*_ ]*(\S[^\n]*)")
 
 
 def own_fields(text: str, relation: Relation) -> str:
@@ -85,18 +106,44 @@ def own_fields(text: str, relation: Relation) -> str:
     is returned for any other text, and the text itself if no label has such a word.
     """
     lines = [line for line in text.split("\n") if line.strip()]
+    lines = lines[1:] if len(lines) > 2 and lines[0].rstrip(" *_").endswith(":") else lines
     fields = [_FIELD.fullmatch(line) for line in lines]
     listed_name = vocabulary(relation.shape).canonical
     if len(lines) < 2 or not all(one and not listed_name(one[1]) for one in fields):
         return ""
     known = stems(relation.object_type.noun, relation.triple, relation.question, *relation.clozes)
     labels = [folded_key(one[1]).split() for one in fields if one]
-    if all(word in _GROUPS or has_term(word, known) for words in labels for word in words):
-        return "\n".join(one[2] for one in fields if one)
+    values = [one[2].strip(" *_") for one in fields if one]
+    own = all(word in _GROUPS or has_term(word, known) for words in labels for word in words)
+    if own or _are_groups([one[1].strip(" *_") for one in fields if one], values):
+        return "\n".join(value for value in values if folded_key(value) != "none") or "none"
     shared = [sum(has_term(word, known) for word in words) for words in labels]
     if not (most := max(shared)):
         return text
     return "\n".join(one[2] for one, count in zip(fields, shared, strict=True) if one and count == most)
+
+
+def _are_groups(labels: list[str], values: list[str]) -> bool:
+    """Return whether labels such as "Physics" and "18th century" each stand before names, and one before several."""
+    kinds = [" " not in label or re.search(r"\b[a-z]+$", label) is not None for label in labels]
+    listed = [re.split(r"[;,]\s", value.strip(".")) for value in values]
+    alike = [all(is_a_name(trim(name)) for name in names) for names in listed]
+    plain = [all(re.fullmatch(r"[a-z][\w' -]*", name) for name in names) for names in listed]
+    return (
+        all(kinds)
+        and not any(map(_ALL_YEAR.match, labels))
+        and (all(alike) or all(plain))
+        and any(len(names) > 1 for names in listed)
+    )
+
+
+def dated(text: str) -> bool:
+    """Return whether each of several lines has a year, so that one may name objects where another has none."""
+    lines = [line for line in text.split("\n") if line.strip() and not line.rstrip().endswith(":")]
+    return len(lines) > 1 and all(_ANY_YEAR.search(line) and not has_verb(line) for line in lines)
+
+
+_ANY_YEAR = re.compile(r"\b[12]\d{3}\b")
 
 
 def bulleted(text: str, relation: Relation) -> list[Word]:
@@ -106,7 +153,10 @@ def bulleted(text: str, relation: Relation) -> list[Word]:
         parts = _INLINE.split(lines[0][first.end() :])
         if len(parts) > 1:
             return [word for part in parts for word in items(part, relation)]
-    marked = [line for line in lines if BULLET.match(line) or _BOLD_LINE.match(line)]
+    points = [line for line in lines if BULLET.match(line)]
+    marked = [
+        line for line in lines if BULLET.match(line) or (_BOLD_LINE.match(line) and not (points and _remarks(line)))
+    ]
     if not (len(marked) > 1 or (marked and (marked[0] == lines[0] or lines[0].rstrip().endswith(":")))):
         return []
     top = min(len(line) - len(line.lstrip()) for line in marked)
@@ -119,7 +169,12 @@ def bulleted(text: str, relation: Relation) -> list[Word]:
             heads += words
         elif is_top or headed:
             found += words
-    return found or heads
+    return [word for word in found or heads if word.text[:1].isdigit() or not _ASIDES.match(word.text)]
+
+
+def _remarks(line: str) -> bool:
+    """Return whether a bold line without a bullet says something, as in "**Total:** 2", and is no head of bullets."""
+    return not line.rstrip(" \t*_").endswith(":")
 
 
 def leading_list(text: str, relation: Relation, subject: str) -> list[Word]:
@@ -164,6 +219,13 @@ def items(line: str, relation: Relation) -> list[Word]:
         return parted(own, relation)
     names = _before(_REMARK, _before(_DASH, _WORKS.sub("", own)))
     plain = _before(_BESIDE, names)
+    parts = re.split(r";|\s/\s", names) if ";" in relation.shape.separators and "(" not in names else []
+    if len(parts) > 1 and all(is_a_name(trim(part)) for part in parts):
+        return [
+            Word(name, quoted=False)
+            for part in parts
+            for name in names_in_line(part, relation, labelled=False) or [part]
+        ]
     return [Word(name, quoted=False) for name in names_in_line(plain, relation, labelled=own != text) or [plain]]
 
 
@@ -179,10 +241,21 @@ def names_in_line(text: str, relation: Relation, *, labelled: bool) -> list[str]
     ):
         return []
     parts = _joined(re.split(r",(?![^()]*\))", text))
-    names = [re.sub(r"\Athe (?=[A-Z]\S* \S)", "", trim(name)) for name in _conjuncts(parts, relation) if trim(name)]
+    if labelled:  # as in "Ann Lee & Bo Day"
+        pairs = [re.split(r"\s&\s", part) for part in parts]
+        parts = [
+            one
+            for pair, part in zip(pairs, parts, strict=True)
+            for one in (pair if all(" " in name.strip() for name in pair) else [part])
+        ]
+    names = [trim(name) for name in _conjuncts(parts, relation) if trim(name)]
+    article = r"\Athe (?=[A-Z]\S* \S)" if any(name.startswith("The ") for name in names) else r"\Athe (?=[A-Z])"
+    plain = [re.sub(article, "", name) for name in names]
+    names = [name.removeprefix("The ") for name in plain] if plain[1:] != names[1:] else plain
     if len(names) < 2 or not all(map(is_a_name, names)):
         return []
-    return names if labelled or len(parts) > 1 or all(" " in name for name in names) else []
+    known = vocabulary(relation.shape).canonical
+    return names if labelled or len(parts) > 1 or all(" " in name or known(name) for name in names) else []
 
 
 def is_a_name(text: str) -> bool:
@@ -207,10 +280,14 @@ def _before(mark: re.Pattern[str], text: str) -> str:
 
 def parted(text: str, relation: Relation) -> list[Word]:
     """Return the parts of plain text. If there are semicolons, only they separate parts, and commas belong to them."""
+    marked = [*MARKED.finditer(text)]
+    alone = len(marked) == 1 and marked[0][1] == "**"  # a list in bold, or a name
+    if marked and not alone and _BETWEEN_MARKED.fullmatch(MARKED.sub("", text)):
+        return [Word(trim(one[2]), quoted=False) for one in marked]
     text = BOLD.sub(r"\1", re.sub(r"(?<=\*\*)!", "", text))
     if lead := LEAD.match(text):
         text = text[lead.end() :]
-    elif not _YEAR.match(text):  # each line has its own
+    elif not YEAR.match(text):  # each line has its own
         text = unlabelled(text, relation)
     separators = relation.shape.separators
     marks = ";" if ";" in separators and ";" in text else "".join(mark for mark in separators if len(mark) == 1)
@@ -219,14 +296,33 @@ def parted(text: str, relation: Relation) -> list[Word]:
     pieces = re.split(r",\s+(?:and\s+)?", text) if "," not in marks and ", and " in text else []
     if len(pieces) > 2 and all(is_a_name(trim(piece)) for piece in pieces):
         marks += ","
+    pieces = re.split(r",\s+(?![^()]{0,200}\))", text)[:-1]
+    if "," not in marks and pieces and all(re.search(r"\([^()]*\d[^()]*\)\Z", piece) for piece in pieces):
+        marks += ","  # as in "Acme (2001–2005), Beta Labs (2005–2010)"
     found = re.findall(rf"(?:\([^()\n]{{0,200}}\)|[^\n{re.escape(marks)}])+", text)
     parts = _joined([part for part in found if len(part) <= 4 * LONGEST])  # a longer one is no name
+    parts = [piece for part in parts for piece in _slashed(part, relation)]
     named, owns = list[str](), [unlabelled(part, relation) for part in parts]
     for part, own in zip(parts, owns, strict=True):
         name = _before(_REMARK, own)
-        several = own != part or (marks == ";" and (owns != parts or " and " in part))
-        named += (several and names_in_line(without_trailer(name.strip()), relation, labelled=True)) or [name]
-    return [Word(part, quoted=False) for part in _conjuncts(named, relation) if part.strip() not in ("", "and", "or")]
+        labelled = own != part or (marks == ";" and (owns != parts or any(", " in other for other in parts)))
+        several = labelled or (marks == ";" and " and " in part)
+        named += (several and names_in_line(without_trailer(name.strip()), relation, labelled=labelled)) or [name]
+    each = named if marks == ";" and len(parts) > 1 else _conjuncts(named, relation)
+    texts = (_AND.sub("", part.strip(), count=1) if _AND.match(part.strip()) else part for part in each)
+    kept = [part for part in texts if part.strip() not in ("", "and", "or")]
+    if any(part.count(mark) % 2 for part in kept for mark in '*"') and marked:  # "He wrote *Dido and Aeneas*."
+        kept = [one[2] for one in marked]
+    return [Word(part, quoted=False) for place, part in enumerate(kept) if not (place and _ASIDES.match(part))]
+
+
+def _slashed(text: str, relation: Relation) -> list[str]:
+    """Return the parts of a text between slashes: with blanks, of three or more, or of listed names."""
+    pieces, known = text.strip().split("/"), vocabulary(relation.shape).canonical
+    if "(" in text or known(text) or len(pieces) < 2 or not all(map(str.strip, pieces)):
+        return [text]
+    spaced = all(" / " in text[: text.find(piece) + len(piece) + 2] for piece in pieces[:-1])
+    return pieces if spaced or (len(pieces) > 2 and " " not in text) or all(map(known, pieces)) else [text]
 
 
 def _joined(parts: list[str]) -> list[str]:
@@ -242,7 +338,9 @@ def _joined(parts: list[str]) -> list[str]:
 
 def unlabelled(text: str, relation: Relation) -> str:
     """Return a text without a label such as "Country 1:" before it."""
-    text = text[year.end() :] if (year := _YEAR.match(text)) else text
+    text = text[year.end() :] if (year := YEAR.match(text)) else text
+    if relation.shape.closed and (formula := _FORMULA.match(text)):
+        return text[formula.end() :]
     label = _LABEL.match(text)
     return text[label.end() :] if label and is_label(label[1], relation) else text
 

@@ -131,8 +131,10 @@ def _meant(text: str, relation: Relation) -> list[_Found]:
     if not any(number.is_own for number in numbers) and bare != text:
         whole = [number for number in reader.read(text) if number.unit != FOREIGN]
         same = [one for one in whole if one.is_own and any(_is_same(one, other) for other in numbers)]
-        if same or not numbers:
-            bare, numbers = text, same or whole
+        nouns = all(re.match(r"\s[a-z]{3}", bare[number.end :]) for number in numbers) and not unit_of(relation.unit)
+        counted = [one for one in whole if one.is_own] if nouns else []  # as in "6 seasons (121 episodes)"
+        if same or counted or not numbers:
+            bare, numbers = text, same or counted or whole
     if measured := [number for number in numbers if number.unit is not None]:
         own = [number for number in measured if number.is_own]
         return own or [one for at, one in enumerate(measured) if not any(_is_same(one, x) for x in measured[:at])]
@@ -233,8 +235,8 @@ class _Reader:
     def _is_scale(self, letter: re.Match[str], text: str, start: int) -> bool:
         """Return whether a letter behind a number multiplies it: "m" may be metres, as in "105m x 68m"."""
         attached = letter[0] == letter[1]
-        if letter[1] != "m":
-            return letter[1] != "b" or attached
+        if letter[1] != "m":  # "63.15 K" of a relation without a unit may be kelvins
+            return attached or (letter[1] != "b" and self._noun is not None)
         if (
             (self._own and self._own not in MONEY)
             or _ACROSS.search(text[max(0, start - 14) : start])

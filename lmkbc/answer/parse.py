@@ -20,25 +20,31 @@ from lmkbc.answer.abstain import (
     is_mute,
     is_prose,
     is_refusal,
+    object_terms,
     terms,
 )
+from lmkbc.answer.clauses import AFRESH, ASIDE, CLAUSE, DENIED, IN_TIME, LONGEST_CLAUSE, stated
 from lmkbc.answer.clean import read_values, trim, vocabulary
 from lmkbc.answer.elements import SHORT, column, elements, is_head, mended, narrowed
-from lmkbc.answer.lists import LEAD, body, bulleted, items, leading_list, own_fields, parted
+from lmkbc.answer.lists import (
+    BOLD,
+    LEAD,
+    YEAR,
+    body,
+    bulleted,
+    dated,
+    is_a_name,
+    is_capitalised,
+    is_label,
+    items,
+    leading_list,
+    own_fields,
+    parted,
+)
 from lmkbc.answer.literal import Bracketed, Word, has_empty_list, read_literals
 from lmkbc.answer.markup import read_fields, read_table
-from lmkbc.answer.prose import (
-    AFRESH,
-    ASIDE,
-    CLAUSE,
-    DENIED,
-    LONGEST_CLAUSE,
-    best_values,
-    emphasised,
-    mentioned,
-    predicated,
-    stated,
-)
+from lmkbc.answer.prose import emphasised, mentioned, predicated, said_frames
+from lmkbc.answer.values import best_values
 from lmkbc.names import LONGEST, folded_key, shown, without_trailer
 from lmkbc.relation import Relation
 from lmkbc.types import State
@@ -60,12 +66,23 @@ _HEDGE = re.compile(
 )
 _ARTICLE = re.compile(r"\A(?:[Tt]he|[Aa]n?|[Ss]ome) (?=[a-z]{3}\S*(?: [a-z]\S*)?\Z)|\A[Ss]ome (?=[A-Z]\w+\Z)")
 """An article before a name in lower case."""
-_ONLY = re.compile(r"\A(?:Only|Just) (?=\S+\Z)|\s+only(?=\W*\Z)")
+_ONLY = re.compile(r"\A(?:Only|Just) (?=\S+(?: \([^()]*\))?\W*\Z)|\s+only(?=\W*\Z)")
 """Marks "only" and "just" beside an answer that is one name."""
 
 
 _THOUGH = re.compile(r",\s+(?:(?:though|although) I|but I (?:can|am|do|may))\b[^\n]*")
 """A clause of doubt, as in ", though I am not sure"."""
+_OPENER = re.compile(
+    r"\A(?:unfortunately|sadly|however|regrettably|as far as i know|to (?:the best of )?my knowledge|to date"
+    r"|(?:based on|according to|as of|given) (?:the |my |what |publicly |public |available |most )?"
+    r"[a-z0-9][^,.:;\n]{0,60}),\s+",
+    re.IGNORECASE,
+)
+"""Words before an answer that say how it is meant."""
+_APPOSITION = re.compile(r",\s+(?:an?|the|which|who|where|whose) [^\n]*\b(?:[a-z]{3,}|(?:in|of) [A-Z]\w+)\W*\Z")
+"""An apposition behind a name, as in ", a French conglomerate"."""
+_INSERTED = re.compile(r"(?<=[\w)]) and, [^,\n]{2,60}, (?:also )?(?:with |on |in )?")
+"""A remark within a list, as in " and, from 1967, "."""
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
 
 
@@ -80,7 +97,7 @@ _CORRECTED = re.compile(
 )
 
 
-_SENTENCE = re.compile(r"(?<=[^\W\d_]{3}[.!?])\s|\n")
+_SENTENCE = re.compile(r"(?<=[^\W\d_]{3}[.!?])(?<!Inc\.)(?<!Ltd\.)(?<!Corp\.)(?<!Bros\.)\s|(?<=\)[.!?])\s|\n")
 _NOTHING = re.compile(r"\W*(?:none|n/a|nothing|nobody)\W*?(?:[.;:]\s|\s[—–-]\s)", re.IGNORECASE)
 _WHOLE = re.compile(r"\b(?:no|any|none|never|privately)\b", re.IGNORECASE)
 _REMARK = re.compile(r"\s+[–—-]\s+(?=[a-z])|\s*→\s*")
@@ -145,9 +162,12 @@ def _from_literals(text: str, relation: Relation, subject: str) -> Parsed | None
         groups = [Bracketed("[", [*words], closed=True)]
     else:
         commas = "," in relation.shape.separators and relation.kind != "date"
-        groups = read_literals(whole, commas=commas) or read_fields(text)
+        literals = [one for one in read_literals(whole, commas=commas) if not _is_nickname(one, text)]
+        groups = literals or read_fields(text)
         words = [word for group in groups for word in elements(group, relation, subject, units=True)]
     words = [part for word in words for part in _several(word, relation)]
+    if len(words) > 1 and all(YEAR.match(word.text) for word in words):
+        words = [word._replace(text=word.text[year.end() :]) for word in words if (year := YEAR.match(word.text))]
     objects, denied = _judge(words, relation, subject)
     if objects:
         return Parsed(State.ANSWERED, objects)
@@ -157,6 +177,11 @@ def _from_literals(text: str, relation: Relation, subject: str) -> Parsed | None
         return None
     cut = not groups[-1].closed and not any(word.whole for word in words)
     return Parsed(State.TRUNCATED if cut else _why_nothing(text, relation))
+
+
+def _is_nickname(group: Bracketed, text: str) -> bool:
+    """Return whether a literal is a single name in quotes and round brackets, as in Flea ("Michael Balzary")."""
+    return group.bracket == "(" and text[:1] != "(" and len(group.items) == 1 and isinstance(group.items[0], Word)
 
 
 def _several(word: Word, relation: Relation) -> list[Word]:
@@ -203,10 +228,16 @@ def _tidy(word: Word, relation: Relation) -> str:
     if not word.quoted:
         text = trim(text[hedge.end() :] if (hedge := _HEDGE.match(text)) else text)
         text = text.removesuffix(" and").removesuffix(" or")
+        text = text if relation.has_values() else IN_TIME.sub("", text)
+    if not word.quoted and "," not in relation.shape.separators:
+        text = _APPOSITION.sub("", text)
     bare, listed = trim(without_trailer(text)) or text, vocabulary(relation.shape).canonical
     if not relation.has_values() and (not relation.shape.closed or (listed(bare) and not listed(text))):
         text = bare
-    return text if word.quoted else _ARTICLE.sub("", text)
+    if word.quoted or relation.has_values():
+        return text
+    said = next((end for frame in said_frames(relation) if (end := frame.match(text))), None)
+    return _ARTICLE.sub("", text[said.end() :] if said and is_capitalised(text[said.end() :]) else text)
 
 
 def _without_subject(text: str, subject: str) -> str:
@@ -227,9 +258,11 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
     If none has any, those of the first paragraph that has any are taken; after a mark, of the first line. Last come the
     bold words of a sentence, and its words of a closed list.
     """
-    text = _ONLY.sub("", _THOUGH.sub("", body(text, relation)))
+    text = _INSERTED.sub(" and ", text)
+    text = _ONLY.sub("", _THOUGH.sub("", _OPENER.sub("", body(text, relation))))
     fields = own_fields(text, relation)
     text = fields or next((part for part in reversed(_CORRECTED.split(text)) if shown(part)), text)
+    text = fields or _said_apart(text, relation, subject) or text
     if _is_denied(text, relation):
         return Parsed(State.ABSTAINED)
     names = "" if fields else stated(text, relation, subject)
@@ -239,7 +272,10 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
     for words in ([] if fields else leading_list(text, relation, subject), told or (bold if kinds else [])):
         objects, _ = _judge(words, relation, subject)
         if objects and (not relation.shape.closed or any(map(listed, objects))):
-            bolds, _ = _judge(bold, relation, subject)
+            last = max(text.rfind(name.split(" (")[0]) for name in objects)
+            end = _SENTENCE.search(text, max(last, 0))
+            near = emphasised(text[: end.start()] if end else text, relation, subject)
+            bolds, _ = _judge(near if words is told else [], relation, subject)
             more = set(objects) < set(bolds) and not DENIED.search(text)
             return Parsed(State.ANSWERED, bolds if more else objects)
     if len(text) < SHORT and is_abstention(text, relation) and not is_refusal(text):
@@ -254,17 +290,44 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
             each = ["\n".join(each)]
         paragraphs = [parted(_list_of(paragraph), relation) for paragraph in each]
     for words in paragraphs:
-        if words and is_abstention(_tidy(words[0], relation), relation) and not _is_listed(words[0], relation):
+        first = words[0] if words and not dated(text) else None  # a year may have no object
+        if first and is_abstention(_tidy(first, relation), relation) and not _is_listed(first, relation):
             return Parsed(State.ABSTAINED)
         objects, _ = _judge(words, relation, subject)
         if objects:
-            return Parsed(State.ANSWERED, objects)
+            said = mentioned(ASIDE.sub("", text), relation) if len(paragraphs) == 1 and " " in shown(text) else []
+            named = dict.fromkeys(word.text for word in said)
+            return Parsed(State.ANSWERED, tuple(named) if named.keys() > {*filter(listed, objects)} else objects)
     if is_refusal(text[:2000]):
         return None
     last = bold, mentioned(text, relation), predicated(text, relation, subject)
     found = [objects for words in last if (objects := _judge(words, relation, subject)[0])]
     best = next((objects for objects in found if any(map(listed, objects))), found[0] if found else ())
     return Parsed(State.ANSWERED, best) if best else None
+
+
+def _said_apart(text: str, relation: Relation, subject: str) -> str:
+    """Return the answer that stands apart from sentences about it: a first name, a last bold line or a last field.
+
+    "" is returned for other texts.
+    """
+    first, *rest = (part for part in _PARAGRAPH.split(text.strip()) if part.strip())
+    if not rest or not has_verb(text):
+        return ""
+    name, last = first.strip(" .*_"), rest[-1].strip()
+    if (
+        is_a_name(name)
+        and not has_verb(first)
+        and folded_key(name) != folded_key(subject)
+        and not is_label(name, relation)
+    ):
+        return first if "\n" not in first and ":" not in first else ""
+    bold = BOLD.fullmatch(last.rstrip("."))
+    if bold and not has_verb(bold[1]) and folded_key(bold[1]) != folded_key(subject):
+        return bold[1]
+    label, _, value = last.partition(":")
+    is_field = "\n" not in last and value and not has_verb(last) and has_term(folded_key(label), object_terms(relation))
+    return value if is_field and len(label.split()) < 4 else ""
 
 
 def _is_denied(text: str, relation: Relation) -> bool:
@@ -283,7 +346,10 @@ def _is_denied(text: str, relation: Relation) -> bool:
 def _list_of(paragraph: str) -> str:
     """Return the first sentence of a paragraph if it is a list and a sentence follows; else the paragraph."""
     first, *rest = _SENTENCE.split(paragraph, maxsplit=1)
-    return first if rest and "," in first and not has_verb(first) and has_verb(rest[0]) else paragraph
+    if not rest or "\n" in paragraph or has_verb(first):
+        return paragraph
+    listed = first.endswith((").", ")!")) or ("," in first and has_verb(rest[0]))
+    return first if listed else paragraph
 
 
 def _is_sentence(paragraph: str) -> bool:
