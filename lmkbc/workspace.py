@@ -21,7 +21,7 @@ import msgspec
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, check_known, did_you_mean
-from lmkbc.files.jsonl import read_examples, read_queries
+from lmkbc.files.jsonl import name_objects, read_examples, read_queries
 from lmkbc.files.places import data_dirs, placed, warn_no_data_dir
 from lmkbc.files.reader import read_toml
 from lmkbc.files.workspace_file import FILE, WorkspaceFile, nearest, settings_of
@@ -201,9 +201,17 @@ class Workspace:
 
     def gold_path(self, edition: Edition, split: str) -> Path:
         """Return the file of a labelled split. Raise InputError for test, whose gold is not published."""
-        if not has_gold(split):
+        if not self.has_gold(edition, split):
             raise InputError(f"the test split of edition {edition.name} has no gold: use train or {edition.held_out}")
         return self.split_path(edition, split)
+
+    def has_gold(self, edition: Edition, split: str) -> bool:
+        """Return whether a split is labelled: any but test, of which a challenge publishes no gold.
+
+        In an edition of one's own, test is labelled if its rows name objects.
+        """
+        own = edition.name in self.own_editions and self.has_data(edition, split)
+        return split != "test" or (own and name_objects(self.split_path(edition, split)))
 
     def has_data(self, edition: Edition, split: str = "train") -> bool:
         """Return whether the file of a split exists."""
@@ -234,11 +242,6 @@ class Workspace:
     def examples(self, edition: Edition, split: str) -> list[Example]:
         """Return the queries and objects of a labelled split."""
         return read_examples(self.gold_path(edition, split), edition)
-
-
-def has_gold(split: str) -> bool:
-    """Return whether a split is labelled; the gold of test is not published."""
-    return split != "test"
 
 
 def bundled(kind: str, name: str, suffix: str) -> Path:

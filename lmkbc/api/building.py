@@ -281,12 +281,12 @@ def build(
     directory = Directory(Path(out))
     begun = started(about, plan.relations)
     if earlier is not None:
+        begun = earlier.started(begun, plan.subjects, plan.relations)
         if selector.reads_others:
             raise InputError(
                 f"{out}: its rules select facts by other facts of their block, so an addition would change them: build "
                 "all into a new directory, where kept answers are not asked again"
             )
-        begun = earlier.started(begun, plan.subjects, plan.relations)
     with directory.held(), engine or nullcontext() as answering:
         work = Build(run, recipe, selector, begun, engine=answering, least=least, index=index, earlier=earlier)
         made = work.into(directory, plan, growth, progress)

@@ -21,7 +21,7 @@ from lmkbc.files.atomic import write_bytes
 from lmkbc.run import submission
 from lmkbc.run.options import DataDir, EditionName, WorkspaceDir
 from lmkbc.run.saved import RunTiming, SavedRun
-from lmkbc.workspace import Workspace, has_gold
+from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
     import polars as pl
@@ -151,7 +151,7 @@ def _row(space: Workspace, run: SavedRun, scored: Callable[[Path], Scores]) -> R
     name, split = run.text("edition") or "", run.text("split") or ""
     seen, chosen = run.in_sample, run.table("selection")
     f1 = interval = None
-    if name in space.editions and has_gold(split) and space.has_data(space.edition(name), split):
+    if name in space.editions and space.has_data(of := space.edition(name), split) and space.has_gold(of, split):
         scores = scored(run.path)
         f1, interval = scores.f1, scores.interval
     timing = RunTiming.read(run.path / submission.TIMING)

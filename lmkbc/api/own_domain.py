@@ -94,8 +94,8 @@ def init(
 def _kind(given: str) -> tuple[str, Kind]:
     """Return the name and kind of NAME:KIND. InputError for another form or kind."""
     name, _, kind = given.partition(":")
-    if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
-        raise OptionError("relation", f"is {given!r}: give NAME:KIND, as in first-appeared:date")
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]*([-_][A-Za-z0-9]+)*", name):
+        raise OptionError("relation", f"is {given!r}: give NAME:KIND, as in first-appeared:date or hasAuthor:entity")
     check_known(kind, get_args(Kind), f"the kind of {name} is {kind!r}")
     return name, kind  # type: ignore[return-value]
 

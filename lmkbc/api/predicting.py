@@ -25,7 +25,7 @@ from lmkbc.progress import ExpectedStep, Report, silent
 from lmkbc.run.options import OUTPUT, OneRelation, RunOptions, SelectedRunOptions, Selection, Split, settled
 from lmkbc.run.saved import SavedRun
 from lmkbc.types import Query
-from lmkbc.workspace import Workspace, has_gold
+from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
     import polars as pl
@@ -41,7 +41,7 @@ class PredictedRun:
 
     sources: options that locate its edition and data. tally: counts of the run, None if it was not made just now.
     whole: number of queries of the split, 0 if it was not made just now. floors: scores of answers without a model, if
-    a page was made just now.
+    a page was made just now. labelled: whether its split is known to have gold.
     """
 
     directory: Path
@@ -51,6 +51,7 @@ class PredictedRun:
     tally: RunCounts | None = field(default=None, repr=False, compare=False)
     whole: int = field(default=0, repr=False, compare=False)
     floors: Mapping[str, Table] = field(default_factory=dict, repr=False, compare=False)
+    labelled: bool = field(default=False, repr=False, compare=False)
 
     @cached_property
     def manifest(self) -> Mapping[str, Any]:
@@ -205,7 +206,8 @@ def predict(
         closing(RunFiles(run.edition, as_empty=failed_as_empty, statements=run.statements)) as files,
     ):
         run_directory.check(directory, about)
-        if page and has_gold(split):
+        labelled = run.workspace.has_gold(run.edition, split)
+        if page and labelled:
             progress(ExpectedStep("figures"), 0, 6)  # of the page
         steps = Steps(run, recipe, progress, live)
         blocks = steps.over(queries)
@@ -224,11 +226,11 @@ def predict(
     if submission.PREDICTIONS not in written:
         raise run_directory.unfinished(files.tally.failures, directory, written)
     floors: Mapping[str, Table] = {}
-    if page and has_gold(split):
+    if page and labelled:
         from lmkbc.report.run_page import write_beside  # here, since it draws figures
 
         floors = write_beside(run, directory, split, progress)
-    return PredictedRun(directory, run.edition, split, options, files.tally, len(every), floors)
+    return PredictedRun(directory, run.edition, split, options, files.tally, len(every), floors, labelled)
 
 
 @keywords

@@ -16,7 +16,7 @@ from lmkbc.files import fetch as fetching
 from lmkbc.files.checksum import file_sha256
 from lmkbc.files.places import data_dirs
 from lmkbc.files.writable import check_directory
-from lmkbc.workspace import Workspace, has_gold
+from lmkbc.workspace import Workspace
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -98,7 +98,7 @@ def _checked(space: Workspace, edition: Edition, row: dict[str, Any]) -> dict[st
         return {"rows": None}
     source = edition.splits[row["split"]]
     same = source is None or file_sha256(Path(row["path"])) == source.sha256
-    read = space.examples if has_gold(row["split"]) else space.queries
+    read = space.examples if space.has_gold(edition, row["split"]) else space.queries
     return {"state": "ok" if same else "differs", "rows": len(read(edition, row["split"]))}
 
 

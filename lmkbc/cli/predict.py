@@ -20,7 +20,6 @@ from lmkbc.run import submission
 from lmkbc.run.options import OUTPUT
 from lmkbc.run.saved import SavedRun
 from lmkbc.types import Query
-from lmkbc.workspace import has_gold
 
 EXAMPLE = "Example: lmkbc predict --split val --edition 2023 --from gpt4.jsonl.gz --search-table search.json"
 LONGEST = 500
@@ -57,7 +56,7 @@ def predict(
     with progress() as report:
         run = make_run(**given, progress=report, live=_print_answer if live else unheard)
     _show(run, time.monotonic() - start, can_search=not (given.get("index") or given.get("search_table")))
-    if has_gold(run.split):
+    if run.labelled:
         _show_scores(run)
 
 

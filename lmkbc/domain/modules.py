@@ -86,7 +86,8 @@ def new_relations(
 
 def own_relations(kinds: Mapping[str, Kind], folder: Path, *, taken: Collection[str] = ()) -> list[Path]:
     """Write a module for each relation of one's own, by name and kind, and return their paths. Errors as above."""
-    skeletons = (_skeleton(name, re.sub("[-_]", " ", name), kind, name) for name, kind in kinds.items())
+    words = {name: re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[-_]", " ", name).lower() for name in kinds}
+    skeletons = (_skeleton(name, words[name], kind, name) for name, kind in kinds.items())
     return _write(skeletons, folder, taken)
 
 
@@ -94,7 +95,8 @@ def _skeleton(name: str, label: str, kind: Kind, own_name: str) -> tuple[Relatio
     """Return a property, or a relation of one's own, of which only a label and its kind are known; and a docstring."""
     entity = WikidataEntity(id="P1", datatype=DATA_TYPES[kind], labels={"en": Term(label)})
     relation = replace(_relation(entity, {}, ""), name=own_name, names=(name,), property=name)
-    return relation, f"A skeleton: fill in what {label!r} means, its types and its sentences."
+    unit = ", its unit (as in unit='°C')" if kind == "number" else ""
+    return relation, f"A skeleton: fill in what {label!r} means, its types{unit} and its sentences."
 
 
 def _unit(entity: WikidataEntity) -> tuple[str, ...]:

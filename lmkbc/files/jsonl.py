@@ -273,6 +273,11 @@ def read_queries(path: Path, edition: Edition) -> list[Query]:
         return [query for _, query in _rows(path, edition)]
 
 
+def name_objects(path: Path) -> bool:
+    """Return whether any row of a split names an object."""
+    return any(row.ObjectEntities or row.ObjectEntitiesID for rows, _ in row_blocks(path, _ROW) for row in rows)
+
+
 def read_examples(path: Path, edition: Edition) -> list[Example]:
     """Return the queries of a labelled split with their objects, in file order."""
     with no_collection():

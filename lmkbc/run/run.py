@@ -20,7 +20,7 @@ from lmkbc.relation import Relation
 from lmkbc.run.options import Servers
 from lmkbc.run.statements import Statements
 from lmkbc.types import Example, Query
-from lmkbc.workspace import Workspace, has_gold
+from lmkbc.workspace import Workspace
 
 Loaded = TypeVar("Loaded")
 
@@ -135,7 +135,7 @@ class Run(ModelRun):
 
     @property
     def labelled_splits(self) -> tuple[str, ...]:
-        """Return the splits to learn from: train, and the held-out split, if it is here, for a split without gold.
+        """Return the splits to learn from: train, and the held-out split, if it is here, for test.
 
         There are none for relations of one's own without labelled rows.
         """
@@ -143,16 +143,16 @@ class Run(ModelRun):
             return ()
         if self.learn_from is not None:
             return self.learn_from or ("train",)
-        more = self.split and not has_gold(self.split) and self.workspace.has_data(self.edition, self.edition.held_out)
+        more = self.split == "test" and self.workspace.has_data(self.edition, self.edition.held_out)
         return ("train", self.edition.held_out) if more else ("train",)
 
     @cached_property
     def labelled_rows(self) -> dict[str, list[Example]]:
-        """Return split -> the rows to learn from; for a split without gold, none is about a query that is asked."""
+        """Return split -> the rows to learn from; for test, none is about a query that is asked."""
         rows = {"train": self.train}
         rows |= {name: self.workspace.examples(self.edition, name) for name in self.labelled_splits if name not in rows}
         asked = set[tuple[str, str]]()
-        if self.split and not has_gold(self.split):
+        if self.split == "test":
             labelled = {pair for own in rows.values() for row in own for pair in row.query.pairs}
             asked = {pair for query in self.queries for pair in query.pairs if pair in labelled}
         return {name: [row for row in own if asked.isdisjoint(row.query.pairs)] for name, own in rows.items()}

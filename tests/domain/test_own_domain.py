@@ -121,12 +121,9 @@ GOLD = {"monthOf": [["June", "Jun"]], "dayOf": ["1985-10-12"], "mildest": ["21.5
 def test_an_edition_of_one_s_own_goes_from_data_to_submission_and_copies_nothing(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command.done("init", "next", "-r", "monthof:entity", "-r", "dayof:date", "-r", "mildest:number")
+    command.done("init", "next", "-r", "monthOf:entity", "-r", "dayOf:date", "-r", "mildest:number")
     space = tmp_path / "next"
     monkeypatch.chdir(space)
-    for name, own in (("monthof", "monthOf"), ("dayof", "dayOf")):
-        path = space / "relations" / f"{name}.py"
-        path.write_text(path.read_text().replace(f'names=("{name}",)', f'names=("{own}",)'))
     path = space / "relations" / "mildest.py"
     path.write_text(path.read_text().replace('kind="number",', 'kind="number", unit="°C", unit_id="Q25267",'))
     data = space / "eval" / "lmkbc2027"
@@ -151,6 +148,11 @@ def test_an_edition_of_one_s_own_goes_from_data_to_submission_and_copies_nothing
         assert re.search(r"\*\*\* Average \*\*\* +1.000 +1.000 +1.000", shown)
         command.done("tune", "--split", "val", *asked)
         command.done("predict", "--split", "test", "--out", "sent", *asked)
+    shown, _ = command.done("evaluate", "sent")  # test of one's own has gold
+    assert re.search(r"\*\*\* Average \*\*\* +1.000 +1.000 +1.000", shown)
+    hidden = [json.loads(line) | {"ObjectEntities": []} for line in (data / "test.jsonl").read_text().splitlines()]
+    (data / "test.jsonl").write_text("\n".join(map(json.dumps, hidden)))
+    assert "the test split of edition 2027 has no gold" in command.fails("evaluate", "sent")
     command.done("submit", "sent/predictions.jsonl", "--edition", "2027", "--split", "test", "--out", "sent.zip")
     assert [row["Relation"] for row in map(json.loads, Path("sent/predictions.jsonl").read_text().splitlines())][
         ::6
