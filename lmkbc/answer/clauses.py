@@ -41,10 +41,14 @@ _TIME = (
 IN_TIME = re.compile(_TIME)
 _BESIDES = re.compile(
     r",\s+which\b.*|\s+(?:of|from) (?:an? )?[a-z-]+(?: [a-z-]+){0,3}(?= (?:in|at) )"
-    r"|\s+(?:by [a-z]+|in action)(?= (?:in|at|near) )"
-    r"|\s+(?:in|at|on) (?:an?|the|his|her|their) [a-z-]+(?: [a-z-]+){0,5}(?= (?:in|at|near) [A-Z])|" + _TIME
+    r"|" + _TIME
 )
-"""A clause with "which", a cause of death or a building before the place, or a time."""
+"""A clause with "which", a cause of death before the place, or a time."""
+_ASIDE_OF_PLACE = re.compile(
+    r"\s+(?:by [a-z]+|in action)(?= (?:in|at|near) )"
+    r"|\s+(?:in|at|on) (?:an?|the|his|her|their) [a-z-]+(?: [a-z-]+){0,5}(?= (?:in|at|near) [A-Z])"
+)
+"""A cause of death, or a building, before a town."""
 _ALSO_THERE = re.compile(r",? and (?=[A-Z])")
 _PLACED = re.compile(rf"\(((?:to|in|on|along) (?:the|its) {_SIDE})\)", re.IGNORECASE)
 ASIDE = re.compile(r"(?<=[\w*]{2})\s+\([^()\n]{0,200}\)")
@@ -106,6 +110,8 @@ def stated(text: str, relation: Relation, subject: str) -> str:
 def _names_of(clause: str, relation: Relation, subject: str) -> str:
     """Return the names that a clause states; the last ones that a word of the relation stands before."""
     clause = _BESIDES.sub("", ASIDE.sub("", _PLACED.sub(r"\1", clause)))
+    if relation.object_type.qid in SETTLEMENTS:
+        clause = _ASIDE_OF_PLACE.sub("", clause)
     clause = _PLUS.sub(", ", clause) if "," in relation.shape.separators else clause
     if has_term("owned", stems(relation.statement, *relation.clozes)):
         if owner := _owner(clause, subject):

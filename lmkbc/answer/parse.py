@@ -83,6 +83,7 @@ _APPOSITION = re.compile(r",\s+(?:an?|the|which|who|where|whose) [^\n]*\b(?:[a-z
 """An apposition behind a name, as in ", a French conglomerate"."""
 _INSERTED = re.compile(r"(?<=[\w)]) and, [^,\n]{2,60}, (?:also )?(?:with |on |in )?")
 """A remark within a list, as in " and, from 1967, "."""
+_PLAIN_LIST = re.compile(r"[\w' -]{2,40}(?:, [\w' -]{2,40}){1,12}")
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
 
 
@@ -316,7 +317,7 @@ def _said_apart(text: str, relation: Relation, subject: str) -> str:
         return ""
     name, last = first.strip(" .*_"), rest[-1].strip()
     if (
-        is_a_name(name)
+        (is_a_name(name) or _PLAIN_LIST.fullmatch(name))
         and not has_verb(first)
         and folded_key(name) != folded_key(subject)
         and not is_label(name, relation)
