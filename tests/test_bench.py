@@ -17,7 +17,10 @@ OFFICIAL = ("ablation", "linking", "recorded", "replay", "samples", "tuning")
 """Those that have nothing to measure without the official data."""
 
 
-@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.whole if name == "scale" else ()) for name in NAMES])
+WHOLE = ("mutants", "pools", "report", "scale")  # whose small runs take seconds
+
+
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.whole if name in WHOLE else ()) for name in NAMES])
 def main(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[Sequence[str]], None]:
     """The main function of a benchmark, imported: deep-learning libraries take longer than a small run."""
     if request.param in OFFICIAL:

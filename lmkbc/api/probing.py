@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from lmkbc.api.keywords import check_kept, keywords, opened_subset
 from lmkbc.errors import OptionError
+from lmkbc.models.reference import Quantise
 from lmkbc.progress import Report, silent
 from lmkbc.run.options import (
     HeldOutSplit,
@@ -38,6 +39,9 @@ def invented(
     *,
     relation: OneRelation = None,
     subjects: Annotated[int, Meta(ge=1, description="Names of each kind, or subjects of each relation and kind.")] = 20,
+    quantise: Annotated[
+        Quantise, Meta(description="Weights of a local model asked without a system: all bits (none), 8bit or 4bit.")
+    ] = "none",
     progress: Report = silent,
     **options: Unpack[SelectedRunOptions],
 ) -> Findings:
@@ -46,7 +50,10 @@ def invented(
     from lmkbc.probe.invented import free_triples, silence
     from lmkbc.select.tuned_rules import selector_for
 
-    if (model := options.get("model")) and not (options.get("system") or options.get("edition")):
+    bare = options.get("model") and not (options.get("system") or options.get("edition"))
+    if quantise != "none" and (options.get("base_url") or not bare):
+        raise OptionError("quantise", "is for a model of this machine, and for no system: leave it out")
+    if bare and (model := options.get("model")):
         others = {"split": split, "relation": relation, **options}
         if of_systems := [name for name, value in others.items() if value and name not in OF_MODELS]:
             raise OptionError(
@@ -60,7 +67,7 @@ def invented(
             note=log.info,
             progress=lambda: nullcontext(progress),
         )
-        return free_triples(opened(model, asked), subjects, asked)
+        return free_triples(opened(model, asked, quantise), subjects, asked)
     run, recipe, subset = opened_subset(options, split, relation, None)
     check_kept(run, "probe invented")
     selector, how = selector_for(run, recipe, settled(Selection, options))

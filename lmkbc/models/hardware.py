@@ -72,8 +72,7 @@ def multiplies_bf16(device: torch.device) -> bool:
         return False
     if platform.machine().lower() not in {"x86_64", "amd64"}:
         return True  # on other CPUs the library checks this itself
-    has = torch.cpu.get_capabilities()
-    return any(has.get(name) for name in INSTRUCTIONS)
+    return any(map(torch.cpu.get_capabilities().get, INSTRUCTIONS))
 
 
 def computes(model: torch.nn.Module) -> dict[str, str | int]:

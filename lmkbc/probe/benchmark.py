@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lmkbc.errors import LmkbcError, check_known, counted
 from lmkbc.generate.access import open_model
 from lmkbc.models.base import WITHHELD, LanguageModel, Outcome, Prompt, Request, Sampling, single
-from lmkbc.models.reference import ModelReference
+from lmkbc.models.reference import ModelReference, Quantise
 from lmkbc.models.thoughts import answer_of
 from lmkbc.notes import Notes
 from lmkbc.progress import Report, silent
@@ -84,10 +84,10 @@ def wanted_tables(given: str | None, tables: Collection[str], default: Collectio
     return [name for name in tables if name in (default if names is None else names)]
 
 
-def opened(model: str, run: BenchmarkRun) -> LanguageModel:
+def opened(model: str, run: BenchmarkRun, quantise: Quantise = "none") -> LanguageModel:
     """Open a local causal model, or a server's model if its URL is given."""
-    reference = ModelReference(model=model, backend="server" if run.servers.get("base_url") else "local")
-    return open_model(reference, run, Notes())
+    backend = "server" if run.servers.get("base_url") else "local"
+    return open_model(ModelReference(model=model, backend=backend, quantise=quantise), run, Notes())
 
 
 def texts(

@@ -86,8 +86,7 @@ class Plot:
 
 def standalone(plot: Plot) -> bytes:
     """Return a figure as an SVG file in the colours of the light style."""
-    svg = re.sub(r"var\(--(\w+)\)", lambda found: LIGHT[found[1]], plot.svg)
-    return svg.encode()
+    return re.sub(r"var\(--(\w+)\)", lambda found: LIGHT[found[1]], plot.svg).encode()
 
 
 def is_picture(path: Path) -> bool:

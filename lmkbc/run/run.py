@@ -130,8 +130,7 @@ class Run(ModelRun):
     @property
     def has_train(self) -> bool:
         """Return whether there are labelled rows to learn from. InputError if published ones are not here."""
-        needed = self.edition.splits["train"] is not None
-        return needed or self.workspace.has_data(self.edition)
+        return self.edition.splits["train"] is not None or self.workspace.has_data(self.edition)
 
     @property
     def labelled_splits(self) -> tuple[str, ...]:

@@ -72,8 +72,7 @@ LOSSES: dict[str, Loss] = {"likelihood": soft_loss, "ranking": rank_loss}
 def cloze_logits(backbone: Backbone, prompts: Sequence[Sequence[int]], columns: Tensor) -> Tensor:
     """Return the logits at the only mask of each prompt of token ids, for the given columns, (b, v)."""
     ids, keep = padded(prompts, cast(int, backbone.tokenizer.pad_token_id or 0), backbone.device)
-    masks = ids == backbone.mask_id
-    return at_masks(backbone.model, masks, columns, input_ids=ids, attention_mask=keep)
+    return at_masks(backbone.model, ids == backbone.mask_id, columns, input_ids=ids, attention_mask=keep)
 
 
 def finetune(

@@ -18,7 +18,7 @@ from places import Places
 
 FEW = 1
 """Tries of an attack within the suite."""
-SAMPLE = 16
+SAMPLE = 32
 """Of listed cases, each so manieth is within the suite."""
 Command = Callable[[Path], Sequence[object]]
 

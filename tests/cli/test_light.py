@@ -123,7 +123,11 @@ sys.modules |= dict.fromkeys([*LOCAL, "matplotlib"])
             "pictures",
             marks=pytest.mark.whole,
         ),
-        (("tune", "--edition", "mini", "--split", "val", "--system", "prior", "--trials", "0", "--no-write"), ""),
+        pytest.param(
+            ("tune", "--edition", "mini", "--split", "val", "--system", "prior", "--trials", "0", "--no-write"),
+            "",
+            marks=pytest.mark.whole,
+        ),
         pytest.param(
             ("build", "--subjects", "s.csv", "--edition", "mini", "--system", "prior", "--out", "kb"),
             "",

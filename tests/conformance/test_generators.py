@@ -148,7 +148,8 @@ def by_query(sets: list[CandidateSet]) -> dict[Query, CandidateSet]:
 
 CASES = [
     *((name, name) for name in GENERATORS),
-    *(("causal", name) for name in ("closed", *SERVED_LISTS)),
+    *(("causal", name) for name in ("closed", "closed on vLLM")),
+    pytest.param("causal", "closed on llama.cpp", marks=pytest.mark.whole),  # it sends a request for each token
     ("embedded", "features"),
 ]
 """Component, and the table and run that it is opened with."""

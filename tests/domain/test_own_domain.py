@@ -102,8 +102,7 @@ def test_relations_of_one_s_own_need_no_labelled_row(
         shown, _ = command.done("ask", "Lang 3", "first-appeared", *asked, "--json")
     assert json.loads(shown)["objects"][0]["object"] == "1953-03-05"
     assert json.loads(shown)["edition"] == "languages"
-    manifest = json.loads(Path("kb/manifest.json").read_text())
-    assert manifest["counts"]["queries"] == 12
+    assert json.loads(Path("kb/manifest.json").read_text())["counts"]["queries"] == 12
     assert "the test split of edition languages is not in" in command.fails("predict", *asked)
 
 

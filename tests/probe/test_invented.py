@@ -73,6 +73,12 @@ def test_a_system_is_asked_with_and_without_its_rule() -> None:
     assert ways == [1.0] * len(ways) != []
 
 
+@pytest.mark.parametrize("asked", [{"system": "prior", "edition": "mini"}, {"model": "m", "base_url": "http://h/v1"}])
+def test_weights_are_those_of_a_bare_model_here(asked: dict[str, Any]) -> None:
+    with pytest.raises(OptionError, match="is for a model of this machine"):
+        invented(quantise="8bit", **asked)
+
+
 @pytest.mark.parametrize(("name", "value"), [("relation", "x"), ("untuned", True), ("data", "x"), ("split", "val")])
 def test_options_of_a_system_are_refused_without_one(name: str, value: Any) -> None:
     with pytest.raises(OptionError) as refused:

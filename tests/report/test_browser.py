@@ -202,9 +202,9 @@ def base(browser: Any, knowledge: Path) -> Iterator[ReportView]:
     ("scheme", "width", "views"),
     [
         ("light", 390, ("#Q9",)),
-        ("dark", 1400, ("", "#facts")),
+        ("dark", 1400, ("",)),
         pytest.param("light", 390, ("", "#facts", "#class=person"), marks=pytest.mark.whole),
-        pytest.param("dark", 1400, ("#Q1032", "#class=person"), marks=pytest.mark.whole),
+        pytest.param("dark", 1400, ("#facts", "#Q1032", "#class=person"), marks=pytest.mark.whole),
     ],
 )
 def test_a_base_is_accessible(browser: Any, knowledge: Path, scheme: str, width: int, views: tuple[str, ...]) -> None:

@@ -56,8 +56,7 @@ def test_what_is_pruned_and_added(named: dict[str, Mapping[str, float]], changes
 
 
 def test_without_an_answer_the_inner_rule_decides() -> None:
-    failed = candidate_set(Query("s", "r"), draws=(State.MISSING,))
-    assert RULE.select(failed).failed
+    assert RULE.select(candidate_set(Query("s", "r"), draws=(State.MISSING,))).failed
     nothing = candidate_set(Query("s", "r"), (Nil(1.0, by_model=(("list", 1.0),)),), (State.ABSTAINED,))
     assert not RULE.select(nothing).objects
 

@@ -60,8 +60,7 @@ def run(sets: list[CandidateSet], examples: list[Example], **options: object) ->
 def test_tuning_learns_and_repeats_itself() -> None:
     sets, examples = toy(60)
     tuned = run(sets, examples, trials=5)
-    again = run(sets, examples, trials=5)
-    assert tuned == again
+    assert tuned == run(sets, examples, trials=5)
     assert tuned.cv_macro_f1 > 0.8
     assert [made.query for made in tuned.predictions] == [found.query for found in sets]
     table = official({made.query: made for made in tuned.predictions}, examples, EDITION)

@@ -149,8 +149,7 @@ def test_what_is_not_sure_is_withheld_and_a_failure_stays_one() -> None:
     assert made == selector.select_all(sets)
     failed = candidate_set(Query("s", RELATION), (), (State.MISSING,))
     assert selector.select(failed) == Prediction(failed.query, failed=True)
-    untuned = selector.select(scored(example("s", relation=EPISODES), Q1=1.0))
-    assert not untuned.objects
+    assert not selector.select(scored(example("s", relation=EPISODES), Q1=1.0)).objects
 
 
 def test_verdicts_are_evidence_for_confidences_whatever_the_rule() -> None:

@@ -165,8 +165,7 @@ def test_scores_that_are_no_probabilities_have_no_floor() -> None:
 
 
 def test_the_likeliest_of_many_is_no_fact_where_no_object_is_likelier() -> None:
-    found = replace(of(0.75), nothing=(Nil(0.9, SOURCE),))
-    assert kept(found, ExpectedF1()) == []
+    assert kept(replace(of(0.75), nothing=(Nil(0.9, SOURCE),)), ExpectedF1()) == []
 
 
 def test_a_least_confidence_is_asked_of_every_fact() -> None:
