@@ -94,6 +94,7 @@ def test_hostile_answers(forge: Forge, places: Places, tmp_path: Path, name: str
 
 
 @pytest.mark.listed
+@pytest.mark.whole
 @pytest.mark.parametrize("name", TEXTS)
 def test_hostile_files(forge: Forge, places: Places, tmp_path: Path, name: str) -> None:
     text = text_of(name)
@@ -135,6 +136,7 @@ def test_hostile_files(forge: Forge, places: Places, tmp_path: Path, name: str) 
 
 
 @pytest.mark.listed
+@pytest.mark.whole
 @pytest.mark.parametrize("name", [name for name in TEXTS if name not in ("megabyte", "NUL", "half a character")])
 def test_hostile_words(forge: Forge, places: Places, tmp_path: Path, name: str) -> None:
     """On the command line, in recipes and in relation modules."""

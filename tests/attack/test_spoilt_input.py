@@ -5,6 +5,7 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from forge import ROOT, Ended, Forge
 from memory import measured
 from places import Places
@@ -57,6 +58,7 @@ def test_addresses_and_keys(forge: Forge, places: Places, tmp_path: Path, seed: 
     run(forge, places, tmp_path, *asked, "--base-url", typed, codes=[1, 2])
 
 
+@pytest.mark.whole
 def test_recorded_answers_of_any_size_take_little_memory(tmp_path: Path) -> None:
     """40 MB of completions, of which one block of lines is in memory at a time."""
     file, text = tmp_path / "c.jsonl", "thought " * 5_000

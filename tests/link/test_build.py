@@ -100,7 +100,7 @@ build_index(Path(sys.argv[1]), dump=Path(sys.argv[2]), report=slowly)
 
 
 @pytest.mark.kill
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("packed", [False, pytest.param(True, marks=pytest.mark.whole)])
 def test_a_killed_build_goes_on_and_ends_with_the_same_bytes(tmp_path: Path, packed: bool) -> None:
     dump = write_dump(
         tmp_path / "d.json", [entity(f"Q{i}", f"name {i}", f"alias {i}") for i in range(1, 1500)], broken="{"

@@ -145,6 +145,7 @@ def test_what_the_run_s_own_models_wrote_is_shown_before_files(command: Command,
     assert len(row[-1]) == 3
 
 
+@pytest.mark.whole
 def test_the_same_run_gives_the_same_page(command: Command, tmp_path: Path) -> None:
     run, gold, _ = hostile.run(tmp_path, 5)
     pages = [command("report", run, "--gold", gold, "--out", name)[0] for name in ("a", "b")]

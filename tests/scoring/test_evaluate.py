@@ -133,6 +133,7 @@ def test_gold_that_is_no_list_is_the_gold_files_fault(tmp_path: Path) -> None:
         evaluate(predicted, gold, SPACE.edition("2022"))
 
 
+@pytest.mark.whole
 def test_memory_grows_by_counts_not_by_rows(tmp_path: Path) -> None:
     """Ten times the rows take a tenth of the memory that the rows themselves would take."""
     peaks = []

@@ -114,6 +114,7 @@ def test_a_wrong_file_is_named(tmp_path: Path, old: str, new: str, message: str)
     assert str(path) in str(caught.value)
 
 
+@pytest.mark.whole
 def test_a_file_that_lost_a_bit_is_refused_or_says_the_same(tmp_path: Path) -> None:
     path = tmp_path / "t.toml"
     tuned_rules.write(path, tuned(), provenance())

@@ -194,7 +194,9 @@ def test_where_nothing_is_shared_a_line_says_so(caplog: pytest.LogCaptureFixture
     ]
 
 
-@pytest.mark.parametrize("how", [{}, {"repetition_penalty": 1.15}], ids=["plain", "penalty"])
+@pytest.mark.parametrize(
+    "how", [{}, pytest.param({"repetition_penalty": 1.15}, marks=pytest.mark.whole)], ids=["plain", "penalty"]
+)
 def test_greedy_answers_are_those_of_one_full_prompt_at_a_time(asked: CausalModel, how: dict[str, float]) -> None:
     expected = [[plainly(asked.model, prompt, 14, **how)] for prompt in PROMPTS]
     assert answers(asked, PROMPTS, max_tokens=14, **how) == expected
