@@ -40,8 +40,7 @@ def test_only_what_is_lacking_is_asked_and_only_answers_are_kept(tmp_path: Path,
     found = asked_or_kept(store, ask)
     assert found == {0: Reply("stored" if keeps else "new"), 5: Reply("new"), **fresh}
     assert asked == [[*range(1, 6)] if keeps else [*range(6)]]
-    again = asked_or_kept(store, ask)
-    assert again == found
+    assert asked_or_kept(store, ask) == found
     assert asked[1:] == [[2, 3] if keeps else [*range(6)]]
 
 
