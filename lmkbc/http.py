@@ -10,7 +10,9 @@ import ipaddress
 import logging
 import math
 import ssl
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -211,6 +213,26 @@ class Pace:
         return await attempts(attempt)
 
 
+@contextmanager
+def running() -> Iterator[tuple[asyncio.AbstractEventLoop, Callable[[Coroutine[Any, Any, Any]], Any]]]:
+    """Give an event loop, and a function that runs a coroutine on it to its end and returns the result.
+
+    If a loop already runs in this thread, as in a notebook, another thread runs this one.
+    """
+    runner = asyncio.Runner()
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        with runner:
+            yield runner.get_loop(), runner.run
+        return
+    with ThreadPoolExecutor(1) as thread:
+        try:
+            yield thread.submit(runner.get_loop).result(), lambda work: thread.submit(runner.run, work).result()
+        finally:
+            thread.submit(runner.close).result()
+
+
 def pooled(
     items: Sequence[Item],
     work: Callable[[Item], Awaitable[Result]],
@@ -242,16 +264,17 @@ def pooled(
         if close is not None:
             await close()
 
-    with asyncio.Runner() as runner:
+    with running() as (loop, run):
         tasks: list[asyncio.Task[None]] = []
         try:
             if before is not None:
-                runner.run(before())
-            tasks = [runner.get_loop().create_task(worker()) for _ in range(workers)]
+                run(before())
+            tasks = [loop.create_task(worker()) for _ in range(workers)]
             for _ in items:
-                result = runner.run(done.get())
+                result = run(done.get())
                 if isinstance(result, Exception):
                     raise result
                 yield result
         finally:
-            runner.run(end())
+            loop.call_soon_threadsafe(done.put_nowait, CallError("stopped"))  # if another thread still waits for one
+            run(end())

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lmkbc.answer.abstain import (
     has_term,
@@ -44,6 +44,7 @@ from lmkbc.answer.lists import (
 from lmkbc.answer.literal import Bracketed, Word, has_empty_list, read_literals
 from lmkbc.answer.markup import read_fields, read_table
 from lmkbc.answer.prose import emphasised, mentioned, predicated, said_frames
+from lmkbc.answer.texts import texts, unwrapped
 from lmkbc.answer.values import best_values
 from lmkbc.names import LONGEST, folded_key, shown, without_trailer
 from lmkbc.relation import Relation
@@ -136,8 +137,7 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
     if is_mute(answer) or is_failure(answer):
         return Parsed(State.UNPARSED)
     if relation.is_verbatim():
-        none = is_abstention(answer, relation)
-        return Parsed(State.ABSTAINED) if none else _as_written(answer, relation, subject, null)
+        return _from_texts(answer, relation, subject, null)
     return (
         _from_literals(answer, relation, subject)
         or (_from_values if relation.has_values() else _from_words)(
@@ -246,6 +246,19 @@ def _without_subject(text: str, subject: str) -> str:
     mark = r"(?:[*_\s]*[:=][*_]*|[\w. ]{0,40}[*_\s]*(?:→|=>))\s*(?=\S)"
     label = re.match(rf"\W*{re.escape(subject)}{mark}", text) if subject else None
     return text[label.end() :] if label else text
+
+
+def _from_texts(answer: str, relation: Relation, subject: str, null: str) -> Parsed:
+    """Return the texts of an answer as they are written: of its literals, else of its bullets or its first line."""
+    if is_abstention(answer, relation):
+        return Parsed(State.ABSTAINED)
+    if is_refusal(answer) or relation.kind == "url":
+        return Parsed(_why_nothing(answer, relation))
+    if read_literals(mended(answer), commas=False):
+        written = _as_written(answer, relation, subject, null)
+        return replace(written, objects=tuple(dict.fromkeys(map(unwrapped, written.objects))))
+    found = texts(answer.split("\n"), relation, subject)
+    return Parsed(State.ANSWERED, tuple(dict.fromkeys(found))) if found else Parsed(State.UNPARSED)
 
 
 def _from_values(text: str, relation: Relation, subject: str, _: bool) -> Parsed | None:

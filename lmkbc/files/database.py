@@ -41,7 +41,7 @@ def opened(path: Path | None, version: int, tables: Iterable[str], advice: str) 
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
             path.touch(mode=0o600)
-    db = sqlite3.connect(path or ":memory:", timeout=WAIT)
+    db = sqlite3.connect(path or ":memory:", timeout=WAIT, check_same_thread=False)
     if _version(db) not in (0, version):
         raise InputError(f"{path} was written by another version of lmkbc: {advice}")
     db.executescript(f"PRAGMA trusted_schema = OFF; PRAGMA synchronous = {'NORMAL' if _version(db) else 'OFF'};")

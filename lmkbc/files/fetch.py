@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
@@ -12,7 +11,7 @@ import httpx2
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.checksum import file_sha256
-from lmkbc.http import CallError, Pace, RequestLimits, by_proxy, connection, is_web_address, retry_after
+from lmkbc.http import CallError, Pace, RequestLimits, by_proxy, connection, is_web_address, retry_after, running
 from lmkbc.progress import Report
 
 MOST_REDIRECTS = 5
@@ -41,7 +40,8 @@ def download(url: str, accepted: Collection[str] | None, path: Path, what: str, 
     part = path.with_name(f"{path.name}.part")
     pace = Pace(RequestLimits(attempts=4, total_wait=60, first_wait=0.2))
     try:
-        asyncio.run(pace.retrying(lambda: _stream(what, url, part, progress)))
+        with running() as (_, run):
+            run(pace.retrying(lambda: _stream(what, url, part, progress)))
     except CallError as error:
         how = "run the command again to resume" if error.transient else "it is gone from there, and nothing was changed"
         raise LmkbcError(f"{url} cannot be fetched ({error}); {how}") from None

@@ -1,5 +1,6 @@
 """Python callers use the public names, and each verb on files and on data in memory, with nothing printed."""
 
+import asyncio
 import importlib
 import json
 import pkgutil
@@ -9,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from loopback import Loopback
 from space import SPACE
 
 import lmkbc
@@ -237,6 +239,16 @@ def test_a_run_is_made_scored_compared_and_read_again(run: lmkbc.PredictedRun, t
     assert run.report(tmp_path / "page.html").size > 10_000
     assert "prior on LM-KBC mini, val" in repr(again)
     assert "160 queries" in run._repr_html_()
+
+
+def test_a_server_is_asked_where_a_loop_runs_already_as_in_a_notebook(tmp_path: Path) -> None:
+    async def cell(url: str) -> lmkbc.PredictedRun:
+        given = {"edition": "mini", "system": "few-shot", "model": "m", "base_url": url}
+        return lmkbc.predict("val", limit=8, out=tmp_path / "run", store=tmp_path / "s.sqlite", **given)
+
+    with Loopback(lambda _: '["Chile"]') as server:
+        made = asyncio.run(cell(server.url))
+    assert (made.predictions.height, server.served) == (8, 8)
 
 
 def test_what_is_no_run_is_said(tmp_path: Path) -> None:

@@ -41,6 +41,8 @@ def said(body: Body) -> str:
     at = int(re.findall(r"Lang (\d+)", question)[-1])
     if "hen " in question:
         return f"{1950 + at % 70}-03-05"
+    if "website" in question:
+        return f"https://language.example/{at}"
     return f"Person {(at * 7) % 60}" if at % 4 else "Nobody Known"
 
 

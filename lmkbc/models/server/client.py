@@ -20,7 +20,7 @@ import msgspec
 import openai
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.http import CallError, by_proxy, connection
+from lmkbc.http import CallError, by_proxy, connection, running
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Reply
 from lmkbc.models.identity import model_name, same_model
@@ -255,7 +255,8 @@ def as_served(
     if url not in listings and offline:
         listings[url] = tuple(store.note(note) or ())
     elif url not in listings:
-        listings[url] = asyncio.run(_listed(open_client))
+        with running() as (_, run):
+            listings[url] = run(_listed(open_client))
         store.set_note(note, list(listings[url]))
     return replace(server, model=_chosen(server, listings[url])) if listings[url] else server
 
