@@ -167,6 +167,11 @@ def compare(
     remarks = [f"{name}: {seen.remark(whole=whole)}." for name, run in named if (seen := run.in_sample)]
     remarks += [f"{name}: {remark}." for name, run in named for remark in run.remarks]
     asked = "" if gold is not None else chosen.split_named(named_split)
+    for name, run in named:
+        if missing := len(truth.keys() - run.answers(chosen).keys()):
+            if 2 * missing > len(truth) and (error := other_split(space, run.predictions, chosen, asked)):
+                raise error
+            remarks.append(f"{name}: {missing} of {len(truth)} queries are missing, which counts as nothing answered.")
     try:
         names = _names(path, chosen, opened)
         return Comparisons(chosen, compared(chosen, truth, opened, names, baselines), remarks, asked)

@@ -26,6 +26,7 @@ from lmkbc.ask.style import check_slots
 from lmkbc.errors import refuse
 from lmkbc.models.base import LanguageModel, PlannedRequest, Sampling
 from lmkbc.models.plain_questions import FIRST_WORD, paragraphs, plain_request, texts, word_log_probabilities
+from lmkbc.models.thoughts import answer_of
 from lmkbc.names import folded_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation, Shape
@@ -94,6 +95,8 @@ class Check:
     temperature: of the texts; by default 1 for several samples and 0 for one.
     placebos: number of train's subjects without the object for which the same is asked, those without any object first.
     The mean of their log-odds is subtracted, since a model affirms some objects of every subject (dukesun99 2026).
+    max_tokens: of a reply and the thoughts before it. By default there are none, and 4 tokens about a statement, 8 to a
+    question and 32 to the reverse.
     match: for "reverse", share of the subject's words that a name must contain; 1 requires the same name.
     """
 
@@ -111,6 +114,7 @@ class Check:
     only: tuple[str, ...] = ()
     samples: Annotated[int, TEXTS] = 1
     temperature: Annotated[float | None, TEXTS] = None
+    max_tokens: Annotated[int | None, TEXTS] = None
     placebos: Annotated[int, OF_ODDS] = 0
     match: Annotated[float, OF_REVERSE] = 1.0
 
@@ -128,11 +132,17 @@ class Check:
                 self.shots < 0 or self.samples < 1 or (self.temperature or 0.0) < 0 or self.placebos < 0,
                 "shots, placebos and temperature are at least 0, and samples at least 1",
             ),
+            (self.max_tokens is not None and self.max_tokens < 1, "max_tokens is at least 1"),
             (
                 self.denial == "reply" and (self.by != "text" or self.samples > 1),
                 "denial 'reply' reads the one greedy reply to each fact: use by = 'text' and one sample",
             ),
         )
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """Return what ends a reply, which is a line if it has no room for thoughts."""
+        return ("\n",) if self.max_tokens is None else ()
 
     @property
     def sampling_temperature(self) -> float:
@@ -180,12 +190,12 @@ class FactWording:
         sampling = Sampling(temperature=check.sampling_temperature, samples=check.samples)
         for text, longest in asked:
             times = objects
-            plain = plain_request(text, replace(sampling, max_tokens=longest), ("\n",))
+            plain = plain_request(text, replace(sampling, max_tokens=check.max_tokens or longest), check.stops)
             if longest == STATEMENT and check.by == "probability":
                 plain = plain_request(text, FIRST_WORD)
                 times *= 1 + check.placebos
             elif longest == STATEMENT and check.denial == "reply":
-                plain = plain_request(text, replace(sampling, max_tokens=LONG_REPLY))
+                plain = plain_request(text, replace(sampling, max_tokens=check.max_tokens or LONG_REPLY))
             held = text.count(name) * (tokens + objects) * times // max(objects, 1)
             yield PlannedRequest(VERIFICATION, plain, times, held)
 
@@ -272,7 +282,8 @@ class FactCheck(FactWording):
         for fact, score in self._judgements(facts):
             scores[fact].append(score)
         if unclear := len(facts) - len(scores):
-            self.notes.remark(f"{unclear} of {len(facts)} facts got no clear verdict: they stay unverified")
+            advice = "; a model that thinks first needs verify.max_tokens" if self._check.by == "text" else ""
+            self.notes.remark(f"{unclear} of {len(facts)} facts got no clear verdict: they stay unverified{advice}")
         for candidates in given:
             judged = [self._judgement(c, scores.get((candidates.query, c.text))) for c in candidates.candidates]
             yield replace(candidates, candidates=tuple(judged))
@@ -320,8 +331,8 @@ class FactCheck(FactWording):
         if self._check.by == "probability":
             scores = self._corrected(facts, self._probable(prompts))
         elif self._check.denial == "reply":
-            replies = paragraphs(self._scorer, prompts, LONG_REPLY, "")
-            scores = [None if reply is None else float(reply.strip() != no) for reply in replies]
+            replies = paragraphs(self._scorer, prompts, self._check.max_tokens or LONG_REPLY, "")
+            scores = [None if reply is None else float((answer_of(reply) or "").strip() != no) for reply in replies]
         else:
             scores = [_votes(draws, yes, no) for draws in self._texts(prompts, STATEMENT)]
         yield from ((fact, score) for fact, score in zip(facts, scores, strict=True) if score is not None)
@@ -354,7 +365,8 @@ class FactCheck(FactWording):
 
     def _texts(self, prompts: Sequence[str], max_tokens: int) -> list[list[str]]:
         check = self._check
-        return texts(self._scorer, prompts, max_tokens, check.samples, check.sampling_temperature, check.seed)
+        how = check.samples, check.sampling_temperature, check.seed, check.stops
+        return texts(self._scorer, prompts, check.max_tokens or max_tokens, *how)
 
     def _backwards(self, facts: Sequence[tuple[Query, str]]) -> Iterator[tuple[tuple[Query, str], float]]:
         """Yield each fact with the share of replies that name the subject, given the object."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from lmkbc.models.base import LanguageModel, Message, Prompt, Reply, Request, Sampling, single
+from lmkbc.models.thoughts import answer_of
 
 FIRST_WORD = Sampling(temperature=0.0, max_tokens=4, logprobs=True)
 """Sampling of a request for the alternatives at the first word of an answer."""
@@ -18,15 +19,16 @@ def texts(
     draws: int = 1,
     temperature: float = 0.0,
     seed: int = 0,
+    stops: tuple[str, ...] = ("\n",),
 ) -> list[list[str]]:
-    """Return the draws of each prompt, each a line, without blank or failed ones.
+    """Return the draws of each prompt, each a line behind the thoughts, without blank or failed ones.
 
-    seed: for back ends that support it.
+    seed: for back ends that support it. stops: () where a model may think, in several lines, before its line.
     """
     sampling = Sampling(temperature=temperature, max_tokens=max_tokens, samples=draws, seed=seed)
-    rows = _replies(model, prompts, sampling, ("\n",))
-    lines = [[reply.text.partition("\n")[0].strip() for reply in replies if reply] for replies in rows]
-    return [list(filter(None, row)) for row in lines]
+    rows = _replies(model, prompts, sampling, stops)
+    said = [[reply.text if stops else (answer_of(reply.text) or "").strip() for reply in row if reply] for row in rows]
+    return [[line for text in row if (line := text.partition("\n")[0].strip())] for row in said]
 
 
 def paragraphs(

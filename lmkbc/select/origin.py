@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ LONGEST = 100
 """Maximum characters of the origin in a file's name; a longer text is cut, and ends with a hash of the whole."""
 NOT_ASKED = {item.name for item in fields(ModelReference)} - {"component"} | {"executor"}
 """Settings of a generator's table that name a model and how to reach it; they do not change the prompt."""
+STEPS = ("clean", "link", "group", "pool")
+"""Tables of a recipe for what happens to candidates before selection."""
 WORDS = ("question", "triple", "statement", "definition", "clozes")
 """Fields of a relation that prompts contain."""
 
@@ -37,11 +39,13 @@ class Origin:
     models: names, sorted; () if no model is asked.
     wording: "own" or "authors", as in the recipe; "" if no model is asked.
     wording_sha256: hash of the settings and texts that make up the prompts.
+    steps_sha256: hash of the settings of the steps before selection; "" for the usual ones.
     """
 
     models: tuple[str, ...] = ()
     wording: str = ""
     wording_sha256: str = ""
+    steps_sha256: str = ""
 
     @property
     def suffix(self) -> str:
@@ -63,14 +67,19 @@ def origin_of(run: Run, recipe: Recipe) -> Origin:
             models |= set(_recorded(run, run.files))
         else:
             models |= set(_asked(run, spec) if files is None else _recorded(run, [file.path for file in files]))
+    steps = {name: recipe.tables[name] for name in STEPS if recipe.tables.get(name)}
+    origin = Origin(models=tuple(sorted(models)), steps_sha256=_hash(portable(steps)) if steps else "")
     if not asks:
-        return Origin(models=tuple(sorted(models)))
+        return origin
     asked = {
         "generate": portable(_worded(recipe.tables["generate"])),
         "relations": {name: {word: getattr(one, word) for word in WORDS} for name, one in run.relations.items()},
     }
-    digest = hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).hexdigest()
-    return Origin(models=tuple(sorted(models)), wording=recipe.wording, wording_sha256=digest)
+    return replace(origin, wording=recipe.wording, wording_sha256=_hash(asked))
+
+
+def _hash(tables: Any) -> str:
+    return hashlib.sha256(msgspec.json.encode(tables, order="deterministic")).hexdigest()
 
 
 def _asked(run: Run, spec: GeneratorSpec) -> Iterator[str]:

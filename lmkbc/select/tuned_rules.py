@@ -31,7 +31,7 @@ from lmkbc.run.run import Run
 from lmkbc.select.calibration import Calibration, PrecisionCurve
 from lmkbc.select.composed import Agreement
 from lmkbc.select.expected_f1 import ExpectedF1
-from lmkbc.select.origin import Origin, origin_of
+from lmkbc.select.origin import STEPS, Origin, origin_of
 from lmkbc.select.registry import inner_rule
 from lmkbc.select.rule import Rule, significant
 from lmkbc.select.selector import PerRelation, Unstated, at_precision, surest
@@ -51,7 +51,7 @@ class Provenance:
 
     data_sha256: hash of the labelled split.
     candidates_sha256: hash of the candidates.
-    models, wording, wording_sha256: as in the candidates' `Origin`.
+    models, wording, wording_sha256, steps_sha256: as in the candidates' `Origin`.
     """
 
     edition: str
@@ -66,6 +66,7 @@ class Provenance:
     models: tuple[str, ...]
     wording: str
     wording_sha256: str
+    steps_sha256: str = ""
     lmkbc: str = field(default_factory=partial(version, "lmkbc"))
 
     @classmethod
@@ -86,6 +87,7 @@ class Provenance:
             models=origin.models,
             wording=origin.wording,
             wording_sha256=origin.wording_sha256,
+            steps_sha256=origin.steps_sha256,
         )
 
     def differs(self, system: str, origin: Origin, labelled: Collection[str]) -> str:
@@ -99,6 +101,8 @@ class Provenance:
             return f"was tuned on answers of {_listed(self.models)}, not of {_listed(origin.models)}"
         if self.wording_sha256 != origin.wording_sha256:
             return f"was tuned on other prompts (wording {self.wording!r}, SHA-256 {self.wording_sha256[:12]}...)"
+        if self.steps_sha256 != origin.steps_sha256:
+            return f"was tuned with other settings of {', '.join(STEPS[:-1])} or {STEPS[-1]}"
         if self.data_sha256 not in labelled:
             return f"was tuned on other data (SHA-256 {self.data_sha256[:12]}..., not {min(labelled)[:12]}...)"
         return ""
@@ -344,6 +348,8 @@ def _selector(run: Run, recipe: Recipe, any_thresholds: bool) -> tuple[PerRelati
             "for the recipe's own rule"
         )
     remark = f", which {other}" if other else ""
+    if own := [one for one in tuned.selector.rules if one in recipe.select.rules]:
+        remark += f", and not by the recipe's rule for {', '.join(own)}"
     about = {"how": f"selected by {name}{remark}", **tuned.about, "file_sha256": sha256(path.read_bytes())}
     return tuned.selector, about | ({"differs": other} if other else {})
 

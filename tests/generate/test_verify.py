@@ -107,6 +107,9 @@ def test_what_is_unclear_stays_unverified_and_is_said(caplog: pytest.LogCaptureF
     assert silent.notes.remarks[0] in caplog.text
     (found,) = check(Knowing(says=("I", "")), by="text").verify([one("France", "Spain")])
     assert truths(found)["Spain"] is None
+    thinking = "<think>Spain?\nIt has\n</think>\n\nTrue", "<think>Spain?\nNo</think>\nFalse"
+    (found,) = check(Knowing(says=thinking), by="text", max_tokens=300).verify([one("France", "Spain")])
+    assert truths(found)["Spain"] == 0.5
 
 
 def test_worked_examples_alternate_and_leave_out_the_subject() -> None:

@@ -77,7 +77,11 @@ def test_a_model_that_is_named_for_a_run_counts_and_the_words_of_a_relation_too(
     name, relation = next(iter(run.relations.items()))
     run.relations[name] = replace(relation, question="Which of {subject}?")
     assert origin_of(run, recipe).wording_sha256 != usual.wording_sha256
-    assert origin_of(RUN, read_recipe(SPACE, "embedded")) == Origin()
+    embedded = read_recipe(SPACE, "embedded")
+    steps = origin_of(RUN, embedded).steps_sha256
+    assert origin_of(RUN, embedded) == Origin(steps_sha256=steps)
+    weighed = replace(embedded, tables={**embedded.tables, "pool": {"weights": {"m": 5.0}}})
+    assert origin_of(RUN, weighed).steps_sha256 not in ("", steps)
 
 
 def test_a_server_whose_model_is_taken_whatever_it_is_says_who_answers(tmp_path: Path) -> None:
