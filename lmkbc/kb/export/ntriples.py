@@ -93,7 +93,7 @@ class Triples:
             return text(signed(number[0]), "decimal")
         if fact.about.kind != "url":
             return text(fact.object)
-        check_text(fact, fact.object.isascii())
+        check_text(fact, all(char.isascii() or char.isalnum() for char in fact.object))
         return f"<{fact.object}>"
 
     def truthy(self, fact: FactRow) -> Iterator[str]:
@@ -104,8 +104,9 @@ class Triples:
     def statement(self, fact: FactRow) -> Iterator[str]:
         """Yield a fact as a statement node. A number with its unit and a date with its precision are value nodes."""
         value, subject, name = self.value(fact), self.node(fact.subject, fact.subject_id), fact.about.property
-        of_value = self.predicate(fact, "statement/value/")
-        node = self._hashed("statement", "\n".join((subject, name, fact.relation, value)))
+        of_value, date = self.predicate(fact, "statement/value/"), date_of(fact)
+        about = "circa" if date and date.circa else ""  # the year alone has a node of its own
+        node = self._hashed("statement", "\n".join(filter(None, (subject, name, fact.relation, value, about))))
         yield line(subject, self.predicate(fact, ""), node)
         yield line(node, RDF_TYPE, iri(WIKIBASE, "Statement"))
         yield line(node, iri(WIKIBASE, "rank"), iri(WIKIBASE, "NormalRank"))
@@ -117,7 +118,7 @@ class Triples:
             yield line(content, RDF_TYPE, iri(WIKIBASE, "QuantityValue"))
             yield line(content, iri(WIKIBASE, "quantityAmount"), text(signed(digits), "decimal"))
             yield line(content, iri(WIKIBASE, "quantityUnit"), iri(ENTITY, unit or NO_UNIT))
-        if date := date_of(fact):
+        if date:
             content = self._hashed("value", str(date.at(date.precision)))
             yield line(node, of_value, content)
             yield line(content, RDF_TYPE, iri(WIKIBASE, "TimeValue"))

@@ -41,8 +41,11 @@ Triple = tuple[str, str, str]
 """Subject, property, and the object: a QID, a number in plain digits in the unit of the facts, a date, or a text."""
 _TRIPLE = re.compile(
     rf"\s*<http://www\.wikidata\.org/entity/({QID})>\s*<http://www\.wikidata\.org/prop/direct/(P[1-9][0-9]*)>\s*"
-    rf'(?:<http://www\.wikidata\.org/entity/({QID})>|"([^"\\]*)"(?:\^\^<[^>]*>)?)\s*\.\s*'
+    rf'(?:<http://www\.wikidata\.org/entity/({QID})>|<(https?://[^<>"]*)>'
+    r'|"((?:[^"\\]|\\.)*)"(?:\^\^<[^>]*>|@[\w-]+)?)\s*\.\s*'
 )
+_MEANT = {"t": "\t", "n": "\n", "r": "\r"}
+_ESCAPED = re.compile(r'\\(["\\tnr])')
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,10 @@ def _triples(path: Path) -> Iterator[Triple]:
     with reader.stream(path) as file:
         for raw in file:
             match = _TRIPLE.fullmatch(raw.decode("utf-8", "replace"))
-            if match and (value := match[3] or _HISTORICAL.sub(lambda year: f"-{int(year[1]) + 1:04}", match[4])):
+            if match is None:
+                continue
+            text = _HISTORICAL.sub(lambda year: f"-{int(year[1]) + 1:04}", match[5] or "")
+            if value := match[3] or match[4] or _ESCAPED.sub(lambda mark: _MEANT.get(mark[1], mark[1]), text):
                 yield match[1], match[2], value
     if raw.strip() and not raw.lstrip().startswith(b"#") and not raw.partition(b" #")[0].rstrip().endswith(b"."):
         raise InputError(f"{path} ends in the middle of a line, so it was cut off: get it whole")

@@ -20,7 +20,7 @@ from lmkbc.kb.build.knowledge import About, FactRow
 from lmkbc.kb.export.date_values import EDTF, lexical, moment, time_value, timestamp
 from lmkbc.kb.export.left_out import ExportTally, LeftOutError
 from lmkbc.kb.export.ntriples import XSD, Triples
-from lmkbc.kb.export.quickstatements import commands, read_known, table
+from lmkbc.kb.export.quickstatements import commands, read_known, statements, table
 from lmkbc.kb.export.wikidata_json import entity, lines
 from lmkbc.relation import Kind
 
@@ -111,6 +111,7 @@ def test_an_approximate_date_is_qualified_in_each_format() -> None:
         ("string", "string", "a b", '"a b"'),
         ("identifier", "external-id", "tt0111161", '"tt0111161"'),
         ("url", "url", "https://a.org/b?c=d", "<https://a.org/b?c=d>"),
+        ("url", "url", "https://ä.org/café", "<https://ä.org/café>"),
         ("date", "time", "1985", f'"1985"^^<{XSD}gYear>'),
     ],
 )
@@ -129,11 +130,25 @@ def test_a_text_that_no_command_can_hold_is_no_proposal(value: str) -> None:
     assert [*proposals([fact("string", value)])] == []
 
 
-@pytest.mark.parametrize("value", ["a.org", "https://a b", "javascript:x", "https://ä.org"])
+@pytest.mark.parametrize("value", ["a.org", "https://a b", "javascript:x", "https://a.org/\ue000"])
 def test_no_address_is_no_iri(value: str) -> None:
     for write in (Triples().truthy, Triples().statement):
         with pytest.raises(LeftOutError):
             [*write(fact("url", value))]
+
+
+def test_a_year_and_about_that_year_are_two_statements() -> None:
+    written = [[*Triples().statement(fact("date", text, text))] for text in ("1835", "c. 1835")]
+    assert written[0][0] != written[1][0]
+
+
+def test_addresses_and_texts_of_a_dump_are_read_as_they_are_written(tmp_path: Path) -> None:
+    of = (
+        "<http://www.wikidata.org/entity/Q1> <http://www.wikidata.org/prop/direct/P1> " + value + " .\n"
+        for value in ("<https://ä.org/café>", '"Lux \\"in\\" x"@la', '"007"')
+    )
+    (tmp_path / "known.nt").write_text("".join(of), "utf-8")
+    assert [value for *_, value in statements(tmp_path / "known.nt")] == ["https://ä.org/café", 'Lux "in" x', "007"]
 
 
 @given(st.text(), st.sampled_from(get_args(Kind)), st.text())
