@@ -134,7 +134,7 @@ def _months() -> dict[str, int]:
                 for number, name in context.get(width, {}).items():
                     key = folded_key(name) + "." * dotted
                     months[key] = number if months.get(key, number) == number else 0
-    return months
+    return {"sept": 9, **months}
 
 
 @cache
@@ -154,10 +154,14 @@ def _eras() -> re.Pattern[str]:
     )
 
 
+_MID = re.compile(r"(?<=\bmid)-(?=\d)", re.IGNORECASE)
+
+
 def _with_signs(text: str) -> str:
     """Return a text with signs for eras and months, and single blanks."""
     text = unicodedata.normalize("NFC", re.sub("[\ue000-\uf8ff]", " ", text[:LONGEST]))
     text = " ".join(text.replace("’", "'").replace("−", "-").replace("‑", "-").split())
+    text = _MID.sub(" ", text)
     if not any(char.isalpha() for char in text.replace("T", "").replace("Z", "")):
         return text
     text = _WORD.sub(_month, _eras().sub(lambda era: f" {_BC if era['bc'] else _AD} ", text))
@@ -185,6 +189,7 @@ _JOINT = r"[\s,.]{0,3}(?:(?:of|de|del|di|do|roku|den)\.?\s|d')?"
 _CIRCA = (
     r"(?P<circa>(?:c|ca|cca|circa|around|about|approximately|approx|roughly|etwa|um|ungefähr|environ|vers|hacia"
     r"|alrededor de|verso|rond|omstreeks|około|ok|okolo|kolem|около|ок|omkring|runt|noin|cerca de|por volta de)\.?\s"
+    r"(?:the year\s)?"
     r"|[~≈]\s?|c\.)"
 )
 _LEAD = (

@@ -25,7 +25,6 @@ import os
 import platform
 import re
 import shutil
-import tempfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -244,7 +243,8 @@ def staged(target: Path, named: Path | None = None) -> Iterator[Path]:
     """
     with _disk_errors(named or target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        stage = Path(tempfile.mkdtemp(prefix=_prefix(target), dir=target.parent))
+        stage = target.parent / f"{_prefix(target)}{token_hex(8)}"
+        stage.mkdir()  # readable as the user's own folders are, unlike one of tempfile
         try:
             yield stage
             if target.exists():

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -36,11 +37,20 @@ class InputTable:
     """The rows of a file, which can be read more than once. InputError names the file, the line and the column.
 
     columns: columns to read; others are ignored. needed: number of required columns, from the first.
+    also: other name -> column of which it is the name if no column has the name itself.
     ends: whether the last line of CSV needs a line end, since a value that is cut off is a wrong value.
     """
 
-    def __init__(self, path: Path, columns: Sequence[str], needed: int, *, ends: bool = False) -> None:
-        self.path, self._columns, self._needed, self._ends = path, tuple(columns), needed, ends
+    def __init__(
+        self,
+        path: Path,
+        columns: Sequence[str],
+        needed: int,
+        *,
+        ends: bool = False,
+        also: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self.path, self._columns, self._needed, self._ends, self._also = path, tuple(columns), needed, ends, also
 
     def rows(self) -> Iterator[TableRow]:
         """Yield the rows in the order of the file, without blank lines."""
@@ -114,6 +124,7 @@ class InputTable:
     def _places(self, names: Sequence[str]) -> list[int]:
         """Return the positions of the columns, -1 for a missing one. Case does not count."""
         header = [*map(_folded, names)]
+        header = [own if (own := self._also.get(name, name)) not in header else name for name in header]
         for name in self._columns[: self._needed]:
             if name not in header:
                 hint = did_you_mean(name, names)

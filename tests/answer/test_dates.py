@@ -19,6 +19,10 @@ from lmkbc.types import State
 
 READ = """
 1985 | 1985
+Sept 1899 | 1899-09
+Sept 3, 1899 | 1899-09-03
+mid-19th century | 19th century
+around the year 1875 | c. 1875
 in 1985 | 1985
 476 | 476
 AD 79 | 79 AD

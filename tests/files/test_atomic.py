@@ -150,7 +150,7 @@ def test_a_kill_at_any_step_leaves_no_file_of_another_run_than_the_manifest(
 
     for name, module in (("replace", os), ("fsync", os), ("rename", Path), ("unlink", Path), ("rmdir", Path)):
         dying(name, module)
-    for name, module in (("rmtree", shutil), ("mkdtemp", atomic.tempfile)):
+    for name, module in (("rmtree", shutil), ("token_hex", atomic)):
         dying(name, module)
     seen, finished = set[str](), False
     while not finished:

@@ -23,6 +23,8 @@ from lmkbc.names import as_qid, folded_key, shown
 from lmkbc.relation import ANYTHING, EntityClass, EntityType, Relation
 
 COLUMNS = ("name", "id", "class")
+ALSO = {"qid": "id", "item": "id", "itemlabel": "name", "label": "name"}
+"""Names of these columns elsewhere, as in results of Wikidata's Query Service."""
 SCHEMA = dict.fromkeys(COLUMNS, pl.String)
 AT_ONCE = 250_000
 """Rows that are Python values at a time; progress is logged after each such chunk."""
@@ -67,7 +69,7 @@ class SubjectFile(Subjects):
     """
 
     def __init__(self, path: Path, limit: int | None = None, before: pl.DataFrame | None = None) -> None:
-        table = InputTable(path, COLUMNS, 1)
+        table = InputTable(path, COLUMNS, 1, also=ALSO)
         self.sha256 = file_sha256(path)
         earlier = pl.DataFrame(schema=SCHEMA) if before is None else before
         first = len(earlier)

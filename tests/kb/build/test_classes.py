@@ -241,10 +241,17 @@ def parquet(**columns: list[object]) -> bytes:
     return buffer.getvalue()
 
 
+@pytest.mark.parametrize("header", ["item,itemLabel", "QID,Name", "id,name"])
+def test_columns_may_be_called_as_the_query_service_calls_them(tmp_path: Path, header: str) -> None:
+    (tmp_path / "s.csv").write_text(f"{header}\nhttp://www.wikidata.org/entity/Q42,Douglas\n")
+    (one,) = SubjectFile(tmp_path / "s.csv")
+    assert (one.name, one.id) == ("Douglas", "Q42")
+
+
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (parquet(label=["a"]), "has no column 'name'"),
+        (parquet(title=["a"]), "has no column 'name'"),
         (parquet(name=[1]), "column 'name': holds Int64, where text is due"),
         (parquet(name=["a"], id=[1]), "column 'id': holds Int64"),
         (parquet(name=["a", None]), "row 2: name is null"),
