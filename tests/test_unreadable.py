@@ -47,7 +47,7 @@ def test_unreadable_replies_count_as_wrong_and_only_submit_refuses(
     _, told = command.done(*PREDICT, "--from", said, "--out", out)
     assert "2 of 160 queries failed, first " in told
     assert "they count as wrong, so the run gets no zip" in told
-    assert f"{out / 'predictions.jsonl'}: 160 queries" in told
+    assert f"{out / 'predictions.jsonl'}: 158 of 160 queries" in told
     rows = [json.loads(line) for line in (out / "predictions.jsonl").read_bytes().splitlines()]
     asked = {(row["SubjectEntity"], row["Relation"]) for row in rows}
     lost = {(query.subject, query.relation) for query in (EMPTY, FULL)}

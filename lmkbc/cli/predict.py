@@ -73,11 +73,13 @@ def _show(run: PredictedRun, seconds: float, *, can_search: bool) -> None:
     if tally.failed:
         missing = run.directory / submission.MISSING
         become = "count as wrong, so the run gets no zip" if tally.unreadable else "are submitted as empty answers"
-        way = "; ask again, or submit them as empty with --failed-as-empty" if tally.unreadable else ""
+        stays = "; a reply that cannot be read stays until the prompt or the model changes, or --fresh asks anew; "
+        way = f"{stays}--failed-as-empty submits these queries as empty" if tally.unreadable else ""
         note(f"{tally.failures}; they {become}; {missing} lists them{way}")
     subset = SavedRun.at(run.directory).is_subset
     first = "" if "relations" in run.manifest else "the first "
     queries = f"{first}{tally.queries} of {counted(run.whole, 'query')}" if subset else counted(tally.queries, "query")
+    queries = f"{tally.queries - tally.failed} of {queries}" if tally.unreadable and not subset else queries
     selection, where = run.manifest["selection"], run.directory
     empty = tally.empty + (tally.failed if tally.is_finished and not tally.unreadable else 0)  # as the file has them
     note(
