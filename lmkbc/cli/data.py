@@ -16,6 +16,7 @@ from lmkbc.files import fetch as fetching
 from lmkbc.files.checksum import file_sha256
 from lmkbc.files.places import data_dirs
 from lmkbc.files.writable import check_directory
+from lmkbc.run.saved import read_gold
 from lmkbc.workspace import Workspace
 
 app = typer.Typer(
@@ -98,7 +99,10 @@ def _checked(space: Workspace, edition: Edition, row: dict[str, Any]) -> dict[st
         return {"rows": None}
     source = edition.splits[row["split"]]
     same = source is None or file_sha256(Path(row["path"])) == source.sha256
-    read = space.examples if space.has_gold(edition, row["split"]) else space.queries
+    is_labelled = space.has_gold(edition, row["split"])
+    if is_labelled:
+        read_gold(Path(row["path"]), edition)  # the column that scores need
+    read = space.examples if is_labelled else space.queries
     return {"state": "ok" if same else "differs", "rows": len(read(edition, row["split"]))}
 
 
