@@ -13,6 +13,7 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import chain, islice
 from typing import Annotated, Literal
 
@@ -168,6 +169,7 @@ class FactWording:
         examples: ExampleSelector | None = None,
     ) -> None:
         self._check, self._relations = check, relations
+        self._worked_once = lru_cache(maxsize=64)(self._worked)  # facts come by subject, and share their examples
         method: Method = "random" if check.relations == "own" else "fixed"
         shots = Shots(k=check.shots, method=method, seed=check.seed, relations=check.relations)
         self._examples = examples or ExampleSelector(shots, train)
@@ -203,7 +205,7 @@ class FactWording:
         return self._relations[query.relation].is_in(self._check.only)
 
     def _stated(self, query: Query, text: str) -> str:
-        return self._worked(query) + self._question(query, text)
+        return self._worked_once(query) + self._question(query, text)
 
     def _reversed(self, query: Query, text: str) -> str:
         return self._inverted(query) + self._blank(query, text)
