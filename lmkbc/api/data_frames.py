@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 Answers: TypeAlias = "Mapping[Pair, Sequence[Any]] | Iterable[Mapping[str, Any]] | pl.DataFrame"
-"""Objects by (subject, relation); or rows with SubjectEntity, Relation and the edition's column, as in its files."""
+"""Objects by (subject, relation); or rows with SubjectEntity, Relation and the edition's column, else `objects`."""
 
 
 def shown(title: str, *parts: pl.DataFrame | str) -> str:
@@ -40,7 +40,8 @@ def given(answers: Any, edition: Edition, name: str) -> Given:
     made = []
     for number, row in enumerate(rows):
         try:
-            subject, relation, objects = row["SubjectEntity"], row["Relation"], row[edition.column]
+            column = "objects" if "objects" in row and edition.column not in row else edition.column
+            subject, relation, objects = row["SubjectEntity"], row["Relation"], row[column]
         except KeyError as error:
             lacks = f"{name}, row {number}: lacks {error.args[0]}"
             raise InputError(f"{lacks}, a column of edition {edition.name}") from None

@@ -232,6 +232,7 @@ def test_a_run_is_made_scored_compared_and_read_again(run: lmkbc.PredictedRun, t
     assert (
         scores.f1 == lmkbc.score(run.directory).f1 == lmkbc.score(run.directory / "predictions.zip", edition="mini").f1
     )
+    assert scores.f1 == lmkbc.score(run.predictions, edition="mini", split="val").f1
     other = lmkbc.predict("val", edition="mini", system="bl22-empty", out=tmp_path / "empty")
     assert run.compare(other).comparisons[0].overall.second == pytest.approx(other.evaluate().f1)
     again = lmkbc.read_run(run.directory)
