@@ -34,12 +34,16 @@ STEP = "tune (relations x folds)"
 
 @dataclass(frozen=True, slots=True)
 class TunedRelation:
-    """The rule chosen for a relation, its official F1 out of fold and in sample, and the number of its queries."""
+    """The rule chosen for a relation, its official F1 out of fold and in sample, and the number of its queries.
+
+    own_f1: F1 of what a run keeps without tuned rules.
+    """
 
     rule: Rule
     cv_f1: float
     insample_f1: float
     rows: int
+    own_f1: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,7 @@ class Tuned:
     failed: number of queries that no model answered; every F1 counts them as wrong.
     predictions: out of fold, one per query, in the order of the candidate sets; failed ones stay failed.
     confidences: calibrations of candidates and their quality.
+    own_macro_f1: F1 of what a run keeps without tuned rules, which have seen no row of this split.
     """
 
     relations: Mapping[str, TunedRelation]
@@ -58,6 +63,7 @@ class Tuned:
     failed: int
     options: TuningOptions
     confidences: Confidences
+    own_macro_f1: float = 0.0
 
 
 def tune(data: TuningSet, *, report: Report = silent) -> Tuned:
@@ -103,11 +109,12 @@ def _tune(data: TuningSet, report: Report) -> Tuned:
     everything = {name: np.ones(len(task.outcomes), dtype=np.bool_) for name, task in tasks.items()}
     final = choice(everything)
     fitted = failed | selected(answered, final, outer.keys())
+    untuned = failed | {made.query: made for made in data.selector.select_all(answered.sets)}
     lost: dict[str, list[int]] = {}
     for found, example in zip(data.sets, data.examples, strict=True):
         if found.failed:
             lost.setdefault(found.query.relation, []).append(len(edition.gold_column(example)))
-    cv, insample = (official(made, data.examples, edition) for made in (held_out, fitted))
+    cv, insample, own = (official(made, data.examples, edition) for made in (held_out, fitted, untuned))
     return Tuned(
         relations={
             name: TunedRelation(
@@ -115,6 +122,7 @@ def _tune(data: TuningSet, report: Report) -> Tuned:
                 cv_f1=cv.relations[name].f1,
                 insample_f1=insample.relations[name].f1,
                 rows=cv.relations[name].rows,
+                own_f1=own.relations[name].f1,
             )
             for name, rule in final.items()
         },
@@ -124,6 +132,7 @@ def _tune(data: TuningSet, report: Report) -> Tuned:
         failed=len(failed),
         options=options,
         confidences=assess(tasks, lost, fold, inner_fold),
+        own_macro_f1=own.overall.f1,
     )
 
 
