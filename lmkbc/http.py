@@ -214,7 +214,7 @@ class Pace:
 
 
 @contextmanager
-def running() -> Iterator[tuple[asyncio.AbstractEventLoop, Callable[[Coroutine[Any, Any, Any]], Any]]]:
+def event_loop() -> Iterator[tuple[asyncio.AbstractEventLoop, Callable[[Coroutine[Any, Any, Any]], Any]]]:
     """Give an event loop, and a function that runs a coroutine on it to its end and returns the result.
 
     If a loop already runs in this thread, as in a notebook, another thread runs this one.
@@ -264,7 +264,7 @@ def pooled(
         if close is not None:
             await close()
 
-    with running() as (loop, run):
+    with event_loop() as (loop, run):
         tasks: list[asyncio.Task[None]] = []
         try:
             if before is not None:

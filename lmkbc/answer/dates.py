@@ -155,6 +155,7 @@ def _eras() -> re.Pattern[str]:
 
 
 _MID = re.compile(r"(?<=\bmid)-(?=\d)", re.IGNORECASE)
+"""A hyphen that would be read as a sign, as in "mid-19th century"."""
 
 
 def _with_signs(text: str) -> str:

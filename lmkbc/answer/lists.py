@@ -49,7 +49,7 @@ _GROUPS = frozenset(
 )
 """Words of labels for a part of the objects, each of which has a list of its own."""
 _LABELS = _GROUPS | frozenset(
-    "name names label answer answers object objects entity entities item items result results output option list "
+    "name names label id answer answers object objects entity entities item items result results output option list "
     "north south east west northeast northwest southeast southwest".split()
 )
 """Words of general labels; those of a relation are made of its own terms, or of words that are never its object."""

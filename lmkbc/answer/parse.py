@@ -9,7 +9,7 @@ unwritable numbers, a text that was cut off, or anything else. The last is a fai
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from lmkbc.answer.abstain import (
@@ -137,7 +137,7 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
     if is_mute(answer) or is_failure(answer):
         return Parsed(State.UNPARSED)
     if relation.is_verbatim():
-        return _from_texts(answer, relation, subject, null)
+        return _from_texts(_without_subject(answer, subject), relation, subject, null)
     return (
         _from_literals(answer, relation, subject)
         or (_from_values if relation.has_values() else _from_words)(
@@ -249,16 +249,13 @@ def _without_subject(text: str, subject: str) -> str:
 
 
 def _from_texts(answer: str, relation: Relation, subject: str, null: str) -> Parsed:
-    """Return the texts of an answer as they are written: of its literals, else of its bullets or its first line."""
+    """Return the texts of an answer as they are written, without the emphasis or the quotes around them."""
     if is_abstention(answer, relation):
         return Parsed(State.ABSTAINED)
     if is_refusal(answer) or relation.kind == "url":
         return Parsed(_why_nothing(answer, relation))
-    if read_literals(mended(answer), commas=False):
-        written = _as_written(answer, relation, subject, null)
-        return replace(written, objects=tuple(dict.fromkeys(map(unwrapped, written.objects))))
-    found = texts(answer.split("\n"), relation, subject)
-    return Parsed(State.ANSWERED, tuple(dict.fromkeys(found))) if found else Parsed(State.UNPARSED)
+    written = _as_written(answer, relation, subject, null, lambda plain: texts(plain, relation))
+    return replace(written, objects=tuple(dict.fromkeys(map(unwrapped, written.objects))))
 
 
 def _from_values(text: str, relation: Relation, subject: str, _: bool) -> Parsed | None:
@@ -403,27 +400,32 @@ def verbatim(text: str, relation: Relation, subject: str, null: str = "", lines:
         return Parsed(State.TRUNCATED if answer is None else State.UNPARSED)
     if is_mute(answer):
         return Parsed(State.ABSTAINED if answer == null else State.UNPARSED)
-    return _as_written(answer, relation, subject, null, lines)
+
+    def plain(text: str) -> list[str]:
+        kept = text if lines else text.split("\n", 1)[0]
+        is_parted = relation.kind in ("entity", "number")
+        return [word.text for word in parted(kept, relation)] if is_parted else kept.split("\n")
+
+    return _as_written(answer, relation, subject, null, plain)
 
 
-def _as_written(answer: str, relation: Relation, subject: str, null: str, lines: bool = False) -> Parsed:
-    """Return the objects of an answer that is found already and is no mere mark."""
-    words, empty = _words(answer, relation, subject, lines)
+def _as_written(answer: str, relation: Relation, subject: str, null: str, plain: Callable[[str], list[str]]) -> Parsed:
+    """Return the objects of an answer that is found already and is no mere mark. plain: reads one without literals."""
+    words, empty = _words(answer, relation, subject, plain)
     if not words:
         return Parsed(State.ABSTAINED if empty else State.UNPARSED)
-    nothing = words == (null,) or words == _words(null, relation, subject, lines)[0]
+    nothing = words == (null,) or words == _words(null, relation, subject, plain)[0]
     return Parsed(State.ABSTAINED) if nothing else Parsed(State.ANSWERED, words)
 
 
-def _words(answer: str, relation: Relation, subject: str, lines: bool) -> tuple[tuple[str, ...], bool]:
+def _words(
+    answer: str, relation: Relation, subject: str, plain: Callable[[str], list[str]]
+) -> tuple[tuple[str, ...], bool]:
     """Return the elements of an answer's literals, else the parts of its text, and whether a list is empty."""
     groups = read_literals(mended(answer), commas="," in relation.shape.separators)
     empty = any(map(has_empty_list, groups))
     words = [word for group in groups for word in elements(group, relation, subject) if word.whole]
     if any(not word.quoted and word.text in _NULLS for word in words):
         words, empty = [word for word in words if word.quoted or word.text not in _NULLS], True
-    if not groups:
-        plain = answer if lines else answer.split("\n", 1)[0]
-        is_parted = relation.kind in ("entity", "number")
-        words = parted(plain, relation) if is_parted else [Word(line, quoted=False) for line in plain.split("\n")]
-    return tuple(text for word in words if (text := word.text.strip())), empty or any(not word.text for word in words)
+    found = [word.text for word in words] if groups else plain(answer)
+    return tuple(text for one in found if (text := one.strip())), empty or not all(found)

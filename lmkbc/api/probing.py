@@ -50,10 +50,10 @@ def invented(
     from lmkbc.probe.invented import free_triples, silence
     from lmkbc.select.tuned_rules import selector_for
 
-    bare = options.get("model") and not (options.get("system") or options.get("edition"))
-    if quantise != "none" and (options.get("base_url") or not bare):
+    model = None if options.get("system") or options.get("edition") else options.get("model")
+    if quantise != "none" and (options.get("base_url") or not model):
         raise OptionError("quantise", "is for a model of this machine, and for no system: leave it out")
-    if bare and (model := options.get("model")):
+    if model:
         others = {"split": split, "relation": relation, **options}
         if of_systems := [name for name, value in others.items() if value and name not in OF_MODELS]:
             raise OptionError(

@@ -49,13 +49,14 @@ class Tuning:
 
     @cached_property
     def relations(self) -> pl.DataFrame:
-        """Return a row per relation: queries, F1 out of fold, F1 in sample, and the rule."""
+        """Return a row per relation: queries, F1 untuned, out of fold and in sample, and the rule."""
         import polars as pl
 
         rows = [
             {
                 "relation": name,
                 "rows": relation.rows,
+                "untuned_f1": relation.untuned_f1,
                 "cv_f1": relation.cv_f1,
                 "insample_f1": relation.insample_f1,
                 "rule": described(relation.rule.to_table()),

@@ -77,9 +77,9 @@ def _show(run: PredictedRun, seconds: float, *, can_search: bool) -> None:
         way = f"{stays}--failed-as-empty submits these queries as empty" if tally.unreadable else ""
         note(f"{tally.failures}; they {become}; {missing} lists them{way}")
     subset = SavedRun.at(run.directory).is_subset
-    first = "" if "relations" in run.manifest else "the first "
-    queries = f"{first}{tally.queries} of {counted(run.whole, 'query')}" if subset else counted(tally.queries, "query")
-    queries = f"{tally.queries - tally.failed} of {queries}" if tally.unreadable and not subset else queries
+    rows, whole = tally.queries - tally.failed * bool(tally.unreadable), run.whole if subset else tally.queries
+    first = "the first " if subset and "relations" not in run.manifest else ""
+    queries = f"{first}{rows} of {counted(whole, 'query')}" if rows < whole or first else counted(whole, "query")
     selection, where = run.manifest["selection"], run.directory
     empty = tally.empty + (tally.failed if tally.is_finished and not tally.unreadable else 0)  # as the file has them
     note(

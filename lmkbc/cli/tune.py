@@ -45,7 +45,7 @@ def _as_json(tuned: Tuned) -> dict[str, Any]:
     }
     return {
         "cv_macro_f1": tuned.cv_macro_f1,
-        "own_macro_f1": tuned.own_macro_f1,
+        "untuned_macro_f1": tuned.untuned_macro_f1,
         "insample_macro_f1": tuned.insample_macro_f1,
         "confidence": confidence_json(tuned.confidences),
         "failed": tuned.failed,
@@ -80,7 +80,7 @@ def _print(tuned: Tuned, title: str) -> None:
         [
             name,
             relation.rows,
-            relation.own_f1,
+            relation.untuned_f1,
             relation.cv_f1,
             relation.insample_f1,
             tuned.confidences.relations[name].recall,
@@ -88,11 +88,11 @@ def _print(tuned: Tuned, title: str) -> None:
         ]
         for name, relation in sorted(tuned.relations.items())
     ]
-    overall = [tuned.own_macro_f1, tuned.cv_macro_f1, tuned.insample_macro_f1, tuned.confidences.recall]
+    overall = [tuned.untuned_macro_f1, tuned.cv_macro_f1, tuned.insample_macro_f1, tuned.confidences.recall]
     rows.append(["*** Average ***", None, *overall, ""])
     columns = ["relation", "rows", "F1 untuned", "F1 out of fold", "F1 in sample", "R@P90", "rule"]
     show_table(columns, rows, title=title)
-    if tuned.own_macro_f1 >= tuned.cv_macro_f1:
+    if tuned.untuned_macro_f1 >= tuned.cv_macro_f1:
         note("out of fold, tuned rules are no better than the recipe's own: --untuned selects by these")
     for sentence in _confidence(tuned.confidences):
         note(sentence)

@@ -35,7 +35,7 @@ def opened(path: Path | None, version: int, tables: Iterable[str], advice: str) 
     InputError for a file of another version. OSError and DATABASE_ERRORS are passed on.
 
     The journal is written ahead (WAL). So a killed process loses nothing, and a power cut at most the last moments.
-    Only the owner can read a new file, and SQLite gives its other files the same mode.
+    Only the owner can read a new file, and SQLite gives its other files the same mode. Threads may use it in turn.
     """
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)

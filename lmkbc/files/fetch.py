@@ -11,7 +11,7 @@ import httpx2
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.checksum import file_sha256
-from lmkbc.http import CallError, Pace, RequestLimits, by_proxy, connection, is_web_address, retry_after, running
+from lmkbc.http import CallError, Pace, RequestLimits, by_proxy, connection, event_loop, is_web_address, retry_after
 from lmkbc.progress import Report
 
 MOST_REDIRECTS = 5
@@ -40,7 +40,7 @@ def download(url: str, accepted: Collection[str] | None, path: Path, what: str, 
     part = path.with_name(f"{path.name}.part")
     pace = Pace(RequestLimits(attempts=4, total_wait=60, first_wait=0.2))
     try:
-        with running() as (_, run):
+        with event_loop() as (_, run):
             run(pace.retrying(lambda: _stream(what, url, part, progress)))
     except CallError as error:
         how = "run the command again to resume" if error.transient else "it is gone from there, and nothing was changed"

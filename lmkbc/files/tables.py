@@ -37,7 +37,7 @@ class InputTable:
     """The rows of a file, which can be read more than once. InputError names the file, the line and the column.
 
     columns: columns to read; others are ignored. needed: number of required columns, from the first.
-    also: other name -> column of which it is the name if no column has the name itself.
+    also: of CSV and Parquet, other name -> column of which it is the name if no column has the name itself.
     ends: whether the last line of CSV needs a line end, since a value that is cut off is a wrong value.
     """
 

@@ -284,7 +284,8 @@ class FactCheck(FactWording):
         for fact, score in self._judgements(facts):
             scores[fact].append(score)
         if unclear := len(facts) - len(scores):
-            advice = "; a model that thinks first needs verify.max_tokens" if self._check.by == "text" else ""
+            has_no_room = self._check.stops and TEXTS.holds(self._check)
+            advice = "; a model that thinks first needs verify.max_tokens" if has_no_room else ""
             self.notes.remark(f"{unclear} of {len(facts)} facts got no clear verdict: they stay unverified{advice}")
         for candidates in given:
             judged = [self._judgement(c, scores.get((candidates.query, c.text))) for c in candidates.candidates]
@@ -334,7 +335,8 @@ class FactCheck(FactWording):
             scores = self._corrected(facts, self._probable(prompts))
         elif self._check.denial == "reply":
             replies = paragraphs(self._scorer, prompts, self._check.max_tokens or LONG_REPLY, "")
-            scores = [None if reply is None else float((answer_of(reply) or "").strip() != no) for reply in replies]
+            said = (reply and answer_of(reply) for reply in replies)
+            scores = [None if answer is None else float(answer.strip() != no) for answer in said]
         else:
             scores = [_votes(draws, yes, no) for draws in self._texts(prompts, STATEMENT)]
         yield from ((fact, score) for fact, score in zip(facts, scores, strict=True) if score is not None)

@@ -143,7 +143,9 @@ class Sampling:
             raise ValueError(f"samples is {self.samples}: give 1 to {MOST_SAMPLES:,}")
         if self.at_first is not None and not (1 <= self.at_first < self.samples and 0 < self.agreement <= 1):
             raise ValueError(f"at_first is {self.at_first}: give fewer draws than samples, and agreement as a share")
-        if self.max_tokens == 0 or min(self.max_tokens or 1, self.temperature or 0, self.first_temperature or 0) < 0:
+        if min(self.temperature or 0, self.first_temperature or 0) < 0 or (
+            self.max_tokens is not None and self.max_tokens < 1
+        ):
             raise ValueError("max_tokens is at least 1, and a temperature at least 0")
         check_extra(self.extra)
 

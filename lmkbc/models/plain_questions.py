@@ -27,7 +27,7 @@ def texts(
     """
     sampling = Sampling(temperature=temperature, max_tokens=max_tokens, samples=draws, seed=seed)
     rows = _replies(model, prompts, sampling, stops)
-    said = [[reply.text if stops else (answer_of(reply.text) or "").strip() for reply in row if reply] for row in rows]
+    said = [[(answer_of(reply.text) or "").strip() for reply in row if reply] for row in rows]
     return [[line for text in row if (line := text.partition("\n")[0].strip())] for row in said]
 
 

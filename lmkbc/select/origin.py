@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -12,6 +11,7 @@ from typing import Any
 import msgspec
 
 from lmkbc.ask.plan import Frames
+from lmkbc.files.checksum import sha256
 from lmkbc.files.places import name_of
 from lmkbc.generate.access import served
 from lmkbc.generate.recorded_rows import models_in
@@ -26,8 +26,6 @@ LONGEST = 100
 """Maximum characters of the origin in a file's name; a longer text is cut, and ends with a hash of the whole."""
 NOT_ASKED = {item.name for item in fields(ModelReference)} - {"component"} | {"executor"}
 """Settings of a generator's table that name a model and how to reach it; they do not change the prompt."""
-STEPS = ("clean", "link", "group", "pool")
-"""Tables of a recipe for what happens to candidates before selection."""
 WORDS = ("question", "triple", "statement", "definition", "clozes")
 """Fields of a relation that prompts contain."""
 
@@ -54,7 +52,7 @@ class Origin:
         text = "".join(f"--{re.sub(r'[^A-Za-z0-9._+-]+', '_', part)}" for part in parts if part)
         if len(text) <= LONGEST:
             return text
-        return f"{text[: LONGEST - 9]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+        return f"{text[: LONGEST - 9]}-{sha256(text.encode())[:8]}"
 
 
 def origin_of(run: Run, recipe: Recipe) -> Origin:
@@ -67,7 +65,7 @@ def origin_of(run: Run, recipe: Recipe) -> Origin:
             models |= set(_recorded(run, run.files))
         else:
             models |= set(_asked(run, spec) if files is None else _recorded(run, [file.path for file in files]))
-    steps = {name: recipe.tables[name] for name in STEPS if recipe.tables.get(name)}
+    steps = {name: table for name, table in recipe.tables.items() if table and name not in ("generate", "select")}
     origin = Origin(models=tuple(sorted(models)), steps_sha256=_hash(portable(steps)) if steps else "")
     if not asks:
         return origin
@@ -79,7 +77,7 @@ def origin_of(run: Run, recipe: Recipe) -> Origin:
 
 
 def _hash(tables: Any) -> str:
-    return hashlib.sha256(msgspec.json.encode(tables, order="deterministic")).hexdigest()
+    return sha256(msgspec.json.encode(tables, order="deterministic"))
 
 
 def _asked(run: Run, spec: GeneratorSpec) -> Iterator[str]:

@@ -31,7 +31,7 @@ from lmkbc.run.run import Run
 from lmkbc.select.calibration import Calibration, PrecisionCurve
 from lmkbc.select.composed import Agreement
 from lmkbc.select.expected_f1 import ExpectedF1
-from lmkbc.select.origin import STEPS, Origin, origin_of
+from lmkbc.select.origin import Origin, origin_of
 from lmkbc.select.registry import inner_rule
 from lmkbc.select.rule import Rule, significant
 from lmkbc.select.selector import PerRelation, Unstated, at_precision, surest
@@ -102,7 +102,7 @@ class Provenance:
         if self.wording_sha256 != origin.wording_sha256:
             return f"was tuned on other prompts (wording {self.wording!r}, SHA-256 {self.wording_sha256[:12]}...)"
         if self.steps_sha256 != origin.steps_sha256:
-            return f"was tuned with other settings of {', '.join(STEPS[:-1])} or {STEPS[-1]}"
+            return "was tuned with other settings of the steps before selection, such as clean and pool"
         if self.data_sha256 not in labelled:
             return f"was tuned on other data (SHA-256 {self.data_sha256[:12]}..., not {min(labelled)[:12]}...)"
         return ""

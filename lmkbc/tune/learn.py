@@ -36,14 +36,14 @@ STEP = "tune (relations x folds)"
 class TunedRelation:
     """The rule chosen for a relation, its official F1 out of fold and in sample, and the number of its queries.
 
-    own_f1: F1 of what a run keeps without tuned rules.
+    untuned_f1: F1 of what a run keeps without tuned rules.
     """
 
     rule: Rule
     cv_f1: float
     insample_f1: float
     rows: int
-    own_f1: float = 0.0
+    untuned_f1: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Tuned:
     failed: number of queries that no model answered; every F1 counts them as wrong.
     predictions: out of fold, one per query, in the order of the candidate sets; failed ones stay failed.
     confidences: calibrations of candidates and their quality.
-    own_macro_f1: F1 of what a run keeps without tuned rules, which have seen no row of this split.
+    untuned_macro_f1: F1 of what a run keeps without tuned rules.
     """
 
     relations: Mapping[str, TunedRelation]
@@ -63,7 +63,7 @@ class Tuned:
     failed: int
     options: TuningOptions
     confidences: Confidences
-    own_macro_f1: float = 0.0
+    untuned_macro_f1: float
 
 
 def tune(data: TuningSet, *, report: Report = silent) -> Tuned:
@@ -114,7 +114,7 @@ def _tune(data: TuningSet, report: Report) -> Tuned:
     for found, example in zip(data.sets, data.examples, strict=True):
         if found.failed:
             lost.setdefault(found.query.relation, []).append(len(edition.gold_column(example)))
-    cv, insample, own = (official(made, data.examples, edition) for made in (held_out, fitted, untuned))
+    cv, insample, plain = (official(made, data.examples, edition) for made in (held_out, fitted, untuned))
     return Tuned(
         relations={
             name: TunedRelation(
@@ -122,7 +122,7 @@ def _tune(data: TuningSet, report: Report) -> Tuned:
                 cv_f1=cv.relations[name].f1,
                 insample_f1=insample.relations[name].f1,
                 rows=cv.relations[name].rows,
-                own_f1=own.relations[name].f1,
+                untuned_f1=plain.relations[name].f1,
             )
             for name, rule in final.items()
         },
@@ -132,7 +132,7 @@ def _tune(data: TuningSet, report: Report) -> Tuned:
         failed=len(failed),
         options=options,
         confidences=assess(tasks, lost, fold, inner_fold),
-        own_macro_f1=own.overall.f1,
+        untuned_macro_f1=plain.overall.f1,
     )
 
 

@@ -13,8 +13,8 @@ from small import small_relation
 
 from lmkbc.answer.clean import sifted
 from lmkbc.answer.dates import LANGUAGES, PartialDate, Precision, find_dates, read_date
-from lmkbc.answer.parse import parse, verbatim
-from lmkbc.relation import EntityType, Kind, Relation, Shape
+from lmkbc.answer.parse import parse
+from lmkbc.relation import Kind, Relation, Shape
 from lmkbc.types import State
 
 READ = """
@@ -227,87 +227,3 @@ def test_a_date_outside_of_the_shape_and_no_date_are_dropped() -> None:
         State.ABSTAINED,
         State.UNPARSED,
     ]
-
-
-@pytest.mark.parametrize("kind", ["string", "identifier"])
-@pytest.mark.parametrize(
-    ("text", "objects"),
-    [
-        ("Liberté, égalité and fraternité (motto)", ["Liberté, égalité and fraternité (motto)"]),
-        ('["A, B", "the C"]', ["A, B", "the C"]),
-        ("```\nX-1\n```", ["X-1"]),
-        ("007", ["007"]),
-        ("X", ["X"]),
-        ("none", []),
-        ("[]", []),
-    ],
-)
-def test_texts_are_neither_parted_nor_cleaned(kind: Kind, text: str, objects: list[str]) -> None:
-    asked = relation(kind)
-    read = parse(text, asked, "X")
-    assert [*read.objects] == objects
-    assert read.state == (State.ANSWERED if objects else State.ABSTAINED)
-    assert sifted(objects, asked, "X") == (tuple(objects), ())
-    assert not objects or verbatim(text, asked, "X") == read
-
-
-CODE = replace(
-    relation("identifier"),
-    statement="The code of {subject} is {object}.",
-    clozes=("The codes of {subject} include {mask}.", "{subject} has the code {mask}."),
-    triple="has the code",
-    object_type=EntityType("identifier", "Q853614"),
-)
-
-
-@pytest.mark.parametrize(
-    ("text", "objects"),
-    [
-        *(
-            (text, ["A1234"])
-            for text in ("**A1234**", "*A1234*", "`A1234`.", "- A1234", "1. A1234", "A1234.", '["**A1234**"]')
-        ),
-        *(
-            (text, ["A1234"])
-            for text in ("ID: A1234", "**Code:** A1234", "X: A1234", "**X**: A1234", "It has the code A1234.")
-        ),
-        *((text, ["A1234"]) for text in ("The code of X is A1234.", "The code of X is **A1234**, since 1990.")),
-        ("The codes of X include:\n- A1234\n- place/Eiffel-Tower", ["A1234", "place/Eiffel-Tower"]),
-        ("0000 0001 2103 2683", ["0000 0001 2103 2683"]),
-        *((text, []) for text in ("TBD", "Not assigned", "I cannot verify this.", "See the Admiralty List of Lights.")),
-    ],
-)
-def test_an_identifier_is_read_out_of_what_stands_around_it(text: str, objects: list[str]) -> None:
-    assert [*parse(text, CODE, "X").objects] == objects
-
-
-@pytest.mark.parametrize(
-    ("text", "objects"),
-    [
-        ("**The Rock**", ["The Rock"]),
-        ("Motto: Lux in tenebris", ["Lux in tenebris"]),
-        ('The motto of X is "I am the light.".', ["I am the light."]),
-        ("I am the light of the world.", ["I am the light of the world."]),
-        ("Rock 'n' Roll", ["Rock 'n' Roll"]),
-        ("- Lux\n- In God We Trust", ["Lux", "In God We Trust"]),
-        ("I cannot verify this.", []),
-    ],
-)
-def test_a_text_keeps_its_own_marks_and_loses_those_of_a_reply(text: str, objects: list[str]) -> None:
-    asked = replace(CODE, kind="string", statement="The motto of {subject} is {object}.", triple="has the motto")
-    assert [*parse(text, asked, "X").objects] == objects
-
-
-@pytest.mark.parametrize(
-    ("text", "objects"),
-    [
-        ("Its site is https://a.org/b,c_(d).", ["https://a.org/b,c_(d)"]),
-        ("[A](https://a.org/?b=c#d)", ["https://a.org/?b=c#d"]),
-        ('{"url": "http://a.org"}', ["http://a.org"]),
-        ("<https://a.org>, `https://b.org`", ["https://a.org", "https://b.org"]),
-        ("I'm unable to browse the web.", []),
-        ("Official site unknown", []),
-    ],
-)
-def test_addresses_are_found_in_their_marks(text: str, objects: list[str]) -> None:
-    assert [*parse(text, relation("url"), "X").objects] == objects

@@ -109,8 +109,7 @@ def test_chunks_hold_every_word_and_overlap(words: list[str], size: int, data: s
     overlap = data.draw(st.integers(0, size - 1))
     parts = [chunk.split() for chunk in chunks(" ".join(words), size, overlap)]
     assert all(len(part) <= size for part in parts)
-    rebuilt = parts[0] + [word for part in parts[1:] for word in part[overlap:]]
-    assert rebuilt == words
+    assert parts[0] + [word for part in parts[1:] for word in part[overlap:]] == words
     assert not words or all(len(part) > overlap or len(parts) == 1 for part in parts)
 
 

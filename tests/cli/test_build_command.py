@@ -42,8 +42,7 @@ def test_a_base_is_built_of_what_fits_each_class_and_once(run: Command, tmp_path
     assert "place-of-death" in set(asked.filter(subject="Albert Einstein")["relation"])
     players = asked.filter(relation="instrument")["subject"].to_list()
     assert players == ["Johann Sebastian Bach"]
-    manifest = json.loads(Path("kb/manifest.json").read_text())
-    assert manifest["counts"]["subjects"] == 5
+    assert json.loads(Path("kb/manifest.json").read_text())["counts"]["subjects"] == 5
     assert str(tmp_path) not in Path("kb/manifest.json").read_text()
     again = {path: path.read_bytes() for path in Path("kb").rglob("*") if path.is_file()}
     assert run("--out", "kb")[0] == 0

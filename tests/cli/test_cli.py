@@ -111,7 +111,7 @@ def test_tuning_writes_thresholds_that_predict_uses(run: Path, here: Command) ->
     assert 0 < shown["cv_macro_f1"] <= shown["insample_macro_f1"] + 0.05
     here.done("predict", "-s", "val", "--out", "untuned", "--untuned", *common)
     own = json.loads(here.done("evaluate", "untuned", "--json", "--workspace", "space")[0])
-    assert shown["own_macro_f1"] == pytest.approx(own["macro_f1"])
+    assert shown["untuned_macro_f1"] == pytest.approx(own["macro_f1"])
     (tuned,) = (space / "thresholds" / "mini").iterdir()
     _, told = here.done("predict", "-s", "val", "--out", "tuned", *common)
     assert f"selected by thresholds/mini/{tuned.name}; " in told

@@ -253,13 +253,13 @@ def test_a_damaged_run_is_left_out_with_a_line(folder: Path, tmp_path: Path, com
 def test_the_interval_covers_the_mean_as_often_as_it_says() -> None:
     draw = np.random.default_rng(1)
     covered = 0
-    for _ in range(80):
+    for _ in range(200):
         f1 = draw.choice([0.0, 0.5, 1.0], p=[0.5, 0.2, 0.3], size=120)
         rows = {(f"s{at}", f"r{at % 3}"): RowScore(1, 1, float(own), 1, 1, 1) for at, own in enumerate(f1)}
         found = score_interval(rows, by_relation=True)
         assert found is not None
         covered += found[0] <= 0.4 <= found[1]
-    assert 0.9 <= covered / 80 <= 0.99
+    assert 0.9 <= covered / 200 <= 0.99
     assert score_interval({("a", "r"): RowScore(1, 1, 1.0, 1, 1, 1)}, by_relation=True) is None
 
 

@@ -80,8 +80,7 @@ def test_the_walk_from_a_name_to_a_base(
         (space / "subjects.csv").write_text("\n".join(["name,id", *lines]))
         command.done("build", "--subjects", "subjects.csv", "--out", "kb", *asked)
     base = pl.read_parquet(space / "kb" / "facts" / "**" / "*.parquet", hive_partitioning=True)
-    years = base.filter(pl.col("relation") == "inception")
-    assert len(years) == 20
+    assert len(base.filter(pl.col("relation") == "inception")) == 20
     assert set(base["relation"]) == {"inception", "designed-by"}
     command.done("report", "kb", "--out", "pages")
     page = (space / "pages" / "index.html").read_text()

@@ -24,7 +24,7 @@ RULES = {
 
 
 def tuned() -> Tuned:
-    relations = {name: TunedRelation(rule, 1 / 3, 0.5, 100) for name, rule in RULES.items()}
+    relations = {name: TunedRelation(rule, 1 / 3, 0.5, 100, 0.25) for name, rule in RULES.items()}
     own = RelationConfidence(RULES["a"].calibration, PrecisionCurve(), 0.0)
     beside = RelationConfidence(Calibration(weights={"score": 0.5}, label_priors={"ü": 0.125}), CURVE, 0.25)
     worth = Reliability(ece=0.125, ace=0.25, brier=0.5, bins=(Bin(3, 0.5, 0.75),))
@@ -32,7 +32,7 @@ def tuned() -> Tuned:
     known = Confidences(
         relations={"a": own, "b": beside}, recall=0.1, recall_interval=(0, 0.2), kept=kept, raw=worth, calibrated=worth
     )
-    return Tuned(relations, 1 / 3, 0.5, (), 0, TuningOptions(trials=200), known)
+    return Tuned(relations, 1 / 3, 0.5, (), 0, TuningOptions(trials=200), known, 0.25)
 
 
 def provenance(**changes: str) -> tuned_rules.Provenance:

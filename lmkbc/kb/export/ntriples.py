@@ -30,6 +30,8 @@ OWN = "urn:lmkbc:"
 _BASE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\\x7f-\x9f]*[/#:]")
 _ESCAPED = re.compile(r'[\x00-\x1f"\\\x7f-\x9f\u2028\u2029\ufffe\uffff]')
 _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r"}
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U00((?:0[0-9A-Fa-f]|10)[0-9A-Fa-f]{4})|(.))")
+_MEANT = {"t": "\t", **{short[1]: char for char, short in _SHORT.items()}}
 
 
 def checked_base(base: str) -> str:
@@ -49,6 +51,11 @@ def text(value: str, datatype: str = "") -> str:
     escaped = _ESCAPED.sub(lambda char: _SHORT.get(char[0]) or f"\\u{ord(char[0]):04X}", value)
     escaped = escaped.encode("utf-8", "backslashreplace").decode() if not escaped.isascii() else escaped
     return f'"{escaped}"' + (f"^^<{datatype if ':' in datatype else XSD + datatype}>" if datatype else "")
+
+
+def unescaped(literal: str) -> str:
+    """Return the text of a literal between its quotes."""
+    return _ESCAPE.sub(lambda sign: _MEANT.get(sign[3], sign[3]) or chr(int(sign[1] or sign[2], 16)), literal)
 
 
 def line(subject: str, predicate: str, value: str) -> str:

@@ -25,6 +25,7 @@ from lmkbc.kb.build.facts import decimal
 from lmkbc.kb.build.knowledge import About, FactRow
 from lmkbc.kb.export.date_values import CIRCA, NATURE, date_of, exact, known_dates, timestamp
 from lmkbc.kb.export.left_out import LeftOutError
+from lmkbc.kb.export.ntriples import unescaped
 from lmkbc.kb.export.wikidata_json import TEXTS, check_property, check_text, known_number, plain, quantity
 from lmkbc.names import QID, as_qid
 
@@ -44,8 +45,6 @@ _TRIPLE = re.compile(
     rf'(?:<http://www\.wikidata\.org/entity/({QID})>|<(https?://[^<>"]*)>'
     r'|"((?:[^"\\]|\\.)*)"(?:\^\^<[^>]*>|@[\w-]+)?)\s*\.\s*'
 )
-_MEANT = {"t": "\t", "n": "\n", "r": "\r"}
-_ESCAPED = re.compile(r'\\(["\\tnr])')
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +100,14 @@ def _triples(path: Path) -> Iterator[Triple]:
     with reader.stream(path) as file:
         for raw in file:
             match = _TRIPLE.fullmatch(raw.decode("utf-8", "replace"))
-            if match is None:
-                continue
-            text = _HISTORICAL.sub(lambda year: f"-{int(year[1]) + 1:04}", match[5] or "")
-            if value := match[3] or match[4] or _ESCAPED.sub(lambda mark: _MEANT.get(mark[1], mark[1]), text):
+            if match and (value := match[3] or match[4] or _literal(match[5])):
                 yield match[1], match[2], value
     if raw.strip() and not raw.lstrip().startswith(b"#") and not raw.partition(b" #")[0].rstrip().endswith(b"."):
         raise InputError(f"{path} ends in the middle of a line, so it was cut off: get it whole")
+
+
+def _literal(text: str) -> str:
+    return unescaped(_HISTORICAL.sub(lambda year: f"-{int(year[1]) + 1:04}", text))
 
 
 def _rows(path: Path) -> Iterator[Triple]:

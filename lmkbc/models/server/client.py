@@ -20,7 +20,7 @@ import msgspec
 import openai
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.http import CallError, by_proxy, connection, running
+from lmkbc.http import CallError, by_proxy, connection, event_loop
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Reply
 from lmkbc.models.identity import model_name, same_model
@@ -255,7 +255,7 @@ def as_served(
     if url not in listings and offline:
         listings[url] = tuple(store.note(note) or ())
     elif url not in listings:
-        with running() as (_, run):
+        with event_loop() as (_, run):
             listings[url] = run(_listed(open_client))
         store.set_note(note, list(listings[url]))
     return replace(server, model=_chosen(server, listings[url])) if listings[url] else server

@@ -19,7 +19,7 @@ from lmkbc.kb.audit.precision import COLUMNS
 from lmkbc.kb.build.knowledge import About, FactRow
 from lmkbc.kb.export.date_values import EDTF, lexical, moment, time_value, timestamp
 from lmkbc.kb.export.left_out import ExportTally, LeftOutError
-from lmkbc.kb.export.ntriples import XSD, Triples
+from lmkbc.kb.export.ntriples import XSD, Triples, text
 from lmkbc.kb.export.quickstatements import commands, read_known, statements, table
 from lmkbc.kb.export.wikidata_json import entity, lines
 from lmkbc.relation import Kind
@@ -145,10 +145,14 @@ def test_a_year_and_about_that_year_are_two_statements() -> None:
 def test_addresses_and_texts_of_a_dump_are_read_as_they_are_written(tmp_path: Path) -> None:
     of = (
         "<http://www.wikidata.org/entity/Q1> <http://www.wikidata.org/prop/direct/P1> " + value + " .\n"
-        for value in ("<https://ä.org/café>", '"Lux \\"in\\" x"@la', '"007"')
+        for value in ("<https://ä.org/café>", '"Lux \\"in\\" x"@la', text('"ä"\\\u2028\t\n'))
     )
     (tmp_path / "known.nt").write_text("".join(of), "utf-8")
-    assert [value for *_, value in statements(tmp_path / "known.nt")] == ["https://ä.org/café", 'Lux "in" x', "007"]
+    assert [value for *_, value in statements(tmp_path / "known.nt")] == [
+        "https://ä.org/café",
+        'Lux "in" x',
+        '"ä"\\\u2028\t\n',
+    ]
 
 
 @given(st.text(), st.sampled_from(get_args(Kind)), st.text())

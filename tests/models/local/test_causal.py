@@ -250,8 +250,7 @@ def test_draws_are_the_same_whatever_the_batch(asked: CausalModel, monkeypatch: 
     how = {"max_tokens": 6, "draws": 3, "temperature": 0.9, "top_p": 0.95, "top_k": 50, "seed": 4}
     some = PROMPTS[-1:] + PROMPTS[4:]
     together = answers(asked, some, **how)
-    alone = [answers(asked, [prompt], **how)[0] for prompt in some]
-    assert together == alone
+    assert together == [answers(asked, [prompt], **how)[0] for prompt in some]
     assert together[0] == together[-1]  # the same prompt, the same draws
     monkeypatch.setattr(asked, "_room", Room(3, 100), raising=False)  # not computed where rows have one length
     assert answers(asked, some[::-1], **how)[::-1] == together

@@ -97,9 +97,8 @@ def test_prompts_have_the_papers_form_and_never_the_own_subject() -> None:
             assert len(solved) == 3
             assert not any(line.startswith(question) for line in solved)
             assert all(line.split("? ")[1].endswith("%") and "; city" in line for line in solved)
-    assert (
-        len({text.rsplit("\n", 1)[0] for _, text in made}) == 1 + 3
-    )  # one head for all, but for the subjects that are themselves examples
+    # one head for all, but for the subjects that are themselves examples
+    assert len({text.rsplit("\n", 1)[0] for _, text in made}) == 1 + 3
     assert len({text.rsplit("\n", 1)[0] for _, text in texts(wording, fixed=False)}) > 20
     assert next(prompts(TRAIN[:1], TRAIN, {"P36": "{subject}"}, 0))[1].text == "land 0"
 

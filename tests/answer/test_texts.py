@@ -1,0 +1,94 @@
+"""Texts, identifiers and addresses: as they are written, out of the markup, labels and sentences of a reply."""
+
+import pytest
+from small import small_relation
+
+from lmkbc.answer.clean import sifted
+from lmkbc.answer.parse import parse, verbatim
+from lmkbc.relation import Kind, Relation
+from lmkbc.types import State
+
+
+def asking(kind: Kind, noun: str) -> Relation:
+    """A relation for what has a name of its own, such as a code or a motto."""
+    sentence = f"The {noun} of {{subject}} is"
+    return small_relation(
+        noun,
+        kind=kind,
+        definition=f"Its {noun}.",
+        clozes=(f"{sentence} {{mask}}.",),
+        question=f"What is the {noun} of {{subject}}?",
+        triple=f"has the {noun}",
+        statement=f"{sentence} {{object}}.",
+    )
+
+
+RELATIONS = {"code": asking("identifier", "code"), "motto": asking("string", "motto"), "site": asking("url", "site")}
+
+
+@pytest.mark.parametrize("name", ["code", "motto"])
+@pytest.mark.parametrize(
+    ("text", "objects"),
+    [
+        ("Liberté, égalité and fraternité (motto)", ["Liberté, égalité and fraternité (motto)"]),
+        ('["A, B", "the C"]', ["A, B", "the C"]),
+        ("```\nX-1\n```", ["X-1"]),
+        ("007", ["007"]),
+        ("X", ["X"]),
+        ("none", []),
+        ("[]", []),
+    ],
+)
+def test_texts_are_neither_parted_nor_cleaned(name: str, text: str, objects: list[str]) -> None:
+    asked = RELATIONS[name]
+    read = parse(text, asked, "X")
+    assert [*read.objects] == objects
+    assert read.state == (State.ANSWERED if objects else State.ABSTAINED)
+    assert sifted(objects, asked, "X") == (tuple(objects), ())
+    assert not objects or verbatim(text, asked, "X") == read
+
+
+READ = """
+code  | **A1234**                                   | A1234
+code  | *A1234*                                     | A1234
+code  | `A1234`.                                    | A1234
+code  | - A1234                                     | A1234
+code  | 1. A1234                                    | A1234
+code  | A1234.                                      | A1234
+code  | ["**A1234**"]                               | A1234
+code  | ID: A1234                                   | A1234
+code  | **Code:** A1234                             | A1234
+code  | X: A1234                                    | A1234
+code  | **X**: A1234                                | A1234
+code  | It has the code A1234.                      | A1234
+code  | The code of X is a1234-x.                   | a1234-x
+code  | The code of X is **A1234**, since 1990.     | A1234
+code  | The codes of X include:~- A1234~- place/A-B | A1234, place/A-B
+code  | 0000 0001 2103 2683                         | 0000 0001 2103 2683
+code  | TBD                                         |
+code  | Not assigned                                |
+code  | I cannot verify this.                       |
+code  | See the Admiralty List of Lights.           |
+motto | ```~X-1.~```                                | X-1.
+motto | **The Rock**                                | The Rock
+motto | Motto: Lux in tenebris                      | Lux in tenebris
+motto | The motto of X is Lux in tenebris.          | Lux in tenebris
+motto | The motto of X is "I am the light.".        | I am the light.
+motto | I am the light of the world.                | I am the light of the world.
+motto | Rock 'n' Roll                               | Rock 'n' Roll
+motto | - Lux~- In God We Trust                     | Lux, In God We Trust
+motto | I cannot verify this.                       |
+site  | Its site is https://a.org/b,c_(d).          | https://a.org/b,c_(d)
+site  | [A](https://a.org/?b=c#d)                   | https://a.org/?b=c#d
+site  | {"url": "http://a.org"}                     | http://a.org
+site  | <https://a.org>, `https://b.org`            | https://a.org, https://b.org
+site  | I'm unable to browse the web.               |
+site  | Official site unknown                       |
+"""
+"""Relation, reply with ~ for line ends, objects."""
+
+
+@pytest.mark.parametrize("row", READ.strip().splitlines())
+def test_what_stands_around_a_text_is_left_out(row: str) -> None:
+    name, text, objects = (cell.strip() for cell in row.split("|"))
+    assert ", ".join(parse(text.replace("~", "\n"), RELATIONS[name], "X").objects) == objects
