@@ -1,9 +1,10 @@
-"""Call path of `predict`: the modules that a run enters from the command to the zip, and those that it loads.
+"""The shape of the engine, which `tests/budgets.toml` bounds; then the call path of `predict`.
 
-The path is traced at run time. `predict` runs twice on the bundled edition with the given system. The first run imports
-everything. In the second, every call between two modules of the engine is recorded. Construction lasts until the first
-query is answered. A module is "entered again" if another one calls it while it waits for an answer itself: the path
-goes back and forth. A later call from a loop over rows does not count.
+The path has the modules that a run enters from the command to the zip, and those that it loads. It is traced at run
+time. `predict` runs twice on the bundled edition with the given system. The first run imports everything. In the
+second, every call between two modules of the engine is recorded. Construction lasts until the first query is answered.
+A module is "entered again" if another one calls it while it waits for an answer itself: the path goes back and forth. A
+later call from a loop over rows does not count.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from types import FrameType
 from typing import Any
 
 from eval.bench import parsed, parser_of
+from eval.bench._shape import measured
 from lmkbc.cli import build
 
 LOADED = """
@@ -99,6 +101,8 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--system", default="prior", help="the system whose path is traced")
     parser.add_argument("--runs", nargs="*", default=RUNS, help="options of `predict` whose modules are counted")
     given = parsed(parser, argv, runs=())
+    for name, number in measured().items():
+        print(f"{name.replace('_', ' ')}: {number:,}")
     for run in given.runs:
         print(f"modules of the engine that `predict {run}` loads: {loaded(run)}")
     options = ["--system", given.system, *(["--limit", "1", "--no-report", "--untuned"] if given.small else [])]

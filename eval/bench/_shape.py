@@ -1,0 +1,121 @@
+"""Shape of the engine: chain of imports, single modules among the layers, settings, inner names in tests, statements.
+
+`tests/budgets.toml` bounds these numbers, and `python -m eval.bench house` prints them. They are read from the source
+of this checkout; nothing of it is run.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from eval.bench import ROOT
+
+WINGS = ("kb", "probe", "train", "domain", "report", "systems")
+"""Folders outside of the core."""
+PUBLIC = "lmkbc.testing"
+"""Module whose names are for the authors of plug-ins, so that tests may import them freely."""
+_LAYERS = re.compile(r'LAYERS = """(.*?)"""', re.DOTALL)
+_ROW = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """Return the syntax tree of a module."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def modules(root: Path = ROOT) -> dict[str, Path]:
+    """Return name -> path of the engine's modules; a package has the name of its folder."""
+    paths = sorted((root / "lmkbc").rglob("*.py"))
+    return {".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): path for path in paths}
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Yield the names of the modules that a file imports, anywhere in it."""
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                yield full if full in modules() else str(node.module)
+
+
+def graph() -> dict[str, set[str]]:
+    """Return the modules of the engine that each of them imports."""
+    return {name: {used for used in imports(path) if used in modules()} - {name} for name, path in modules().items()}
+
+
+def longest_chain(imported: Mapping[str, set[str]]) -> int:
+    """Return the number of modules of the longest chain of imports, which has no circle."""
+
+    @cache
+    def depth(name: str) -> int:
+        return 1 + max((depth(used) for used in sorted(imported[name])), default=0)
+
+    return max(map(depth, imported))
+
+
+def statements(path: Path) -> int:
+    """Return the number of statements of a file, without docstrings."""
+    return sum(isinstance(node, ast.stmt) and not _is_text(node) for node in ast.walk(tree_of(path)))
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def inner_names() -> set[str]:
+    """Return the names that tests import from modules of the engine other than the public ones."""
+    return {
+        f"{node.module}.{alias.name}"
+        for path in (ROOT / "tests").rglob("*.py")
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.ImportFrom)
+        and str(node.module).startswith("lmkbc.")
+        and not str(node.module).startswith(PUBLIC)
+        for alias in node.names
+    }
+
+
+def used_settings() -> dict[str, set[str]]:
+    """Return setting -> the bundled recipes that use it."""
+    used = defaultdict(set)
+    for path in (ROOT / "lmkbc" / "systems").rglob("*.toml"):
+        recipe = path.parent.name if path.name == "recipe.toml" else path.stem
+        for name in _keys(tomllib.loads(path.read_text(encoding="utf-8"))):
+            used[name].add(recipe)
+    return used
+
+
+def _keys(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _keys(inner)
+
+
+@cache
+def measured() -> dict[str, int]:
+    """Return the six numbers that `tests/budgets.toml` bounds, by their names there."""
+    house = (ROOT / "tests" / "test_house.py").read_text(encoding="utf-8")
+    layers = _LAYERS.search(house)
+    rows = _ROW.findall((ROOT / "docs" / "reference" / "recipes.md").read_text(encoding="utf-8"))
+    used = used_settings()
+    core = [path for path in modules().values() if path.relative_to(ROOT / "lmkbc").parts[0] not in WINGS]
+    return {
+        "longest_chain_of_imports": longest_chain(graph()),
+        "single_modules_among_layers": sum("." in entry for entry in layers[1].split()) if layers else 0,
+        "names_of_settings": len({*rows}),
+        "rows_of_settings_in_at_most_one_recipe": sum(len(used.get(row, ())) < 2 for row in rows),
+        "inner_names_in_tests": len(inner_names()),
+        "statements_of_core": sum(map(statements, core)),
+    }
