@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx2
@@ -15,6 +16,8 @@ from lmkbc.http import CallError, Pace, RequestLimits, by_proxy, connection, eve
 from lmkbc.progress import Report
 
 MOST_REDIRECTS = 5
+MOST_BYTES = 1 << 34
+"""Largest file in bytes that is downloaded; a body without an end stops there."""
 
 
 def fetch(edition: Edition, root: Path, progress: Report | None = None) -> list[Path]:
@@ -58,13 +61,7 @@ def download(url: str, accepted: Collection[str] | None, path: Path, what: str, 
 async def _stream(split: str, url: str, part: Path, progress: Report | None) -> None:
     """Append the missing bytes to a file. CallError if that fails."""
     try:
-        async with httpx2.AsyncClient(
-            follow_redirects=True,
-            max_redirects=MOST_REDIRECTS,
-            timeout=30,
-            event_hooks={"request": [_guard(url)]},
-            **connection(url),
-        ) as client:
+        async with httpx2.AsyncClient(timeout=30, follow_redirects=False, **connection(url)) as client:
             await _append(client, split, url, part, progress)
     except httpx2.HTTPStatusError as error:
         status, busy = error.response.status_code, httpx2.codes.TOO_MANY_REQUESTS
@@ -78,7 +75,7 @@ async def _stream(split: str, url: str, part: Path, progress: Report | None) -> 
 async def _append(client: httpx2.AsyncClient, split: str, url: str, part: Path, progress: Report | None) -> None:
     have = part.stat().st_size if part.exists() else 0
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
-    async with client.stream("GET", url, headers=headers) as response:
+    async with _moved(client, client.build_request("GET", url, headers=headers)) as response:
         if response.status_code == httpx2.codes.RANGE_NOT_SATISFIABLE:
             return  # the file is complete already; its checksum is verified later
         response.raise_for_status()
@@ -90,21 +87,32 @@ async def _append(client: httpx2.AsyncClient, split: str, url: str, part: Path, 
             async for chunk in response.aiter_raw():  # without decompression, since none was requested
                 file.write(chunk)
                 have += len(chunk)
+                if have > MOST_BYTES:
+                    raise LmkbcError(f"{url} is longer than {MOST_BYTES >> 30} GiB, as no published file is")
                 if progress:
                     progress(split, have, total)
             file.flush()
             os.fsync(file.fileno())
 
 
-def _guard(url: str) -> Callable[[httpx2.Request], Awaitable[None]]:
-    """Return a hook that refuses a redirect from https to an unencrypted address.
+@asynccontextmanager
+async def _moved(client: httpx2.AsyncClient, request: httpx2.Request) -> AsyncIterator[httpx2.Response]:
+    """Give the response to a request after at most `MOST_REDIRECTS` redirects, whose bodies are not read.
 
-    Other redirects are allowed, since download mirrors use them. The origin of the bytes does not matter, because their
-    SHA-256 is known. No key is sent.
+    Redirects are allowed, since download mirrors use them, but none from https to an unencrypted address. The origin of
+    the bytes does not matter, because their SHA-256 is known. No key is sent.
     """
-
-    async def check(request: httpx2.Request) -> None:
-        if url.startswith("https:") and request.url.scheme != "https":
-            raise LmkbcError(f"{url} redirects to {request.url.scheme}://{request.url.host}, which is not encrypted")
-
-    return check
+    start, hops = request.url, 0
+    response = await client.send(request, stream=True)
+    try:
+        while response.next_request is not None:
+            await response.aclose()
+            to, hops = response.next_request.url, hops + 1
+            if start.scheme == "https" != to.scheme:
+                raise LmkbcError(f"{start} redirects to {to.scheme}://{to.host}, which is not encrypted")
+            if hops > MOST_REDIRECTS:
+                raise httpx2.TooManyRedirects(f"it redirects more than {MOST_REDIRECTS} times")
+            response = await client.send(response.next_request, stream=True)
+        yield response
+    finally:
+        await response.aclose()

@@ -16,12 +16,12 @@ from importlib.metadata import version
 import httpx2
 
 from lmkbc.errors import InputError, LmkbcError
+from lmkbc.files.web_client import WebClient
 from lmkbc.http import (
     CallError,
     Pace,
     RequestLimits,
     by_proxy,
-    connection,
     is_web_address,
     pooled,
     retry_after,
@@ -74,7 +74,7 @@ class Client:
         failures are reported at the end. If the API refuses requests, or as many calls failed as run at once, it stops
         at once.
         """
-        http = httpx2.AsyncClient(headers=self._headers, timeout=self._timeout, **connection(self._url))
+        http = WebClient(self._url, headers=self._headers, timeout=self._timeout)
         pace, failed = Pace(self._limits), list[str]()
 
         async def ask(position: int) -> tuple[int, T | None] | None:
@@ -125,9 +125,10 @@ class Client:
         await pace.enter()
         params = {**call.params, "format": "json", "maxlag": f"{MAXLAG:.0f}"}
         try:
-            async with asyncio.timeout(self._deadline), http.stream("GET", self._url, params=params) as response:
-                after = self._checked(response)
-                reply = decode(await response.aread(), call.decoder)
+            async with asyncio.timeout(self._deadline):
+                response = await http.get(self._url, params=params)
+            after = self._checked(response)
+            reply = decode(response.content, call.decoder)
             if reply.error is None:
                 return call.read(reply)
             if reply.error.code in call.passes:

@@ -2,18 +2,19 @@
 
 import asyncio
 import hashlib
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import httpx2
 import pytest
-from loopback import Fault, Files, response
+from loopback import Fault, Files, Sent, response
 from space import SPACE
 
 from lmkbc.edition import Download, Edition
 from lmkbc.errors import LmkbcError
-from lmkbc.files.fetch import _guard, fetch
+from lmkbc.files.fetch import _moved, fetch
 
 CONTENT = b'{"SubjectEntity": "Rhine"}\n' * 2000
 
@@ -92,7 +93,29 @@ def test_redirects_are_followed_but_never_from_https_to_http(
     url, seen = server
     assert fetch(edition(url + "/moved"), tmp_path)[0].read_bytes() == CONTENT
     assert [path for path, _ in seen][:2] == ["/moved", "/good"]
-    check = _guard("https://example.org/a")
-    asyncio.run(check(httpx2.Request("GET", "https://elsewhere.example.org/b")))
+
+
+def followed(hops: list[str]) -> int:
+    """Return the status at the end of redirects from https://example.org."""
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(302, headers={"Location": hops.pop(0)}) if hops else httpx2.Response(200)
+
+    async def ask() -> int:
+        async with httpx2.AsyncClient(transport=httpx2.MockTransport(answer)) as client:
+            async with _moved(client, client.build_request("GET", "https://example.org/a")) as response:
+                return response.status_code
+
+    return asyncio.run(ask())
+
+
+def test_redirects_are_few_and_encrypted_and_their_bodies_are_not_read(tmp_path: Path) -> None:
+    assert followed(["https://elsewhere.example.org/b"] * 5) == 200
     with pytest.raises(LmkbcError, match="not encrypted"):
-        asyncio.run(check(httpx2.Request("GET", "http://example.org/b")))
+        followed(["http://example.org/b"])
+    with pytest.raises(httpx2.TooManyRedirects, match="more than 5 times"):
+        followed(["https://example.org/b"] * 6)
+    endless = itertools.repeat(bytes(1 << 16))
+    loops = Sent(b"HTTP/1.1 302 Found\r\nLocation: /good\r\nConnection: close\r\n\r\n", "close", endless)
+    with Files({"/good": CONTENT, "/loops": lambda _: loops}) as http:
+        assert fetch(edition(http.url + "/loops"), tmp_path)[0].read_bytes() == CONTENT

@@ -20,7 +20,8 @@ import msgspec
 import openai
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.http import CallError, by_proxy, connection, event_loop
+from lmkbc.files.web_client import WebClient
+from lmkbc.http import CallError, by_proxy, event_loop
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Reply
 from lmkbc.models.identity import model_name, same_model
@@ -66,16 +67,13 @@ class ModelClient(ABC):
     def __init__(self, server: Server, limits: Limits) -> None:
         self.server, self.limits = server, limits
         pool = httpx2.Limits(max_connections=limits.concurrency, max_keepalive_connections=LANE)
-        settings = connection(server.base_url)
         self._lanes = [
             openai.AsyncOpenAI(
                 base_url=server.base_url,
                 api_key=server.key or "none",
                 max_retries=0,
                 default_headers=self.headers,
-                http_client=openai.DefaultAsyncHttpxClient(
-                    follow_redirects=False, limits=pool, timeout=limits.timeout, **settings
-                ),
+                http_client=WebClient(server.base_url, limits=pool, timeout=limits.timeout),
             )
             for _ in range(math.ceil(limits.concurrency / LANE))
         ]
@@ -173,6 +171,8 @@ class ModelClient(ABC):
         except openai.APIConnectionError as error:
             if isinstance(error.__cause__, httpx2.ConnectError | httpx2.ProxyError) and not self.server.seen.reached:
                 raise ServerError(self._unreachable(error.__cause__)) from None
+            if isinstance(error.__cause__, httpx2.DecodingError):
+                raise CallError(f"{self.server.base_url} sent what cannot be read: {error.__cause__}") from None
             reason = type(error.__cause__).__name__ if error.__cause__ else "no connection"
             raise CallError(f"{self.server.base_url} broke off or cannot be reached ({reason})") from None
 

@@ -1,0 +1,55 @@
+"""The client of every server: the body of a response is read whole, and bounded while it is unpacked.
+
+A response of 5 kB can unpack to gigabytes, most of all where one encoding lies in another (a "bomb"). So a body with
+more than one encoding is refused, and a longer one than the bound is broken off. No redirect is followed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx2
+
+from lmkbc.http import connection
+
+MOST_BODY = 1 << 25
+"""Largest body in bytes, unpacked: four times the longest reply of Wikidata's API, and many times a model's."""
+MOST_FILE = 1 << 30
+"""Largest body of a file that was asked for as such, as the output of a batch is."""
+AS_FILE = "application/binary"
+"""Field `Accept` of a request for a file."""
+_LENGTHS = frozenset({b"content-encoding", b"content-length", b"transfer-encoding"})
+"""Fields of a response that describe the packed body."""
+
+
+class WebClient(httpx2.AsyncClient):
+    """A client for an address. settings: as of httpx2.
+
+    A body that is too long or has several encodings is a DecodingError, which is an HTTPError.
+    """
+
+    def __init__(self, url: str, **settings: Any) -> None:
+        super().__init__(**connection(url), follow_redirects=False, **settings)
+
+    async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
+        """Send a request, and return its response with the whole body, unpacked."""
+        response = await super().send(request, **{**how, "stream": True})
+        try:
+            body = await _body(response, MOST_FILE if request.headers.get("accept") == AS_FILE else MOST_BODY)
+        finally:
+            await response.aclose()
+        headers = [(name, value) for name, value in response.headers.raw if name.lower() not in _LENGTHS]
+        return httpx2.Response(response.status_code, headers=headers, content=body, request=request)
+
+
+async def _body(response: httpx2.Response, most: int) -> bytes:
+    """Return the unpacked body of a response."""
+    encodings = response.headers.get_list("content-encoding", split_commas=True)
+    if len([encoding for encoding in encodings if encoding.strip().lower() not in ("", "identity")]) > 1:
+        raise httpx2.DecodingError("its body is packed more than once, as no honest server does")
+    body = bytearray()
+    async for piece in response.aiter_bytes():
+        body += piece
+        if len(body) > most:
+            raise httpx2.DecodingError(f"its body is longer than {most >> 20} MiB")
+    return bytes(body)
