@@ -80,6 +80,9 @@ def make(*, json: bool = False, **given: Any) -> None:
     with progress() as report:
         data = make_data(**given, progress=report)
     _show(data.rows(), json)
+    for name, drawn in data.relations.items():
+        if reasons := ", ".join(f"{count} with {reason}" for reason, count in drawn.left_out.items() if count):
+            note(f"{name}: subjects that are left out, since they cannot be gold: {reasons}")
     note(f"wrote train, val and test to {data.folder}: read some rows, then learn what to keep with 'lmkbc tune'")
 
 

@@ -17,7 +17,14 @@ from lmkbc.relation import Relation
 from lmkbc.types import GoldObject, grouped
 
 _ITEM = re.compile(rf"{re.escape(ENTITY)}({QID})")
-_TIME = re.compile(r"([+-]?\d{4,})-(\d\d)-(\d\d)T.*")
+_TIME = re.compile(r"([+-]?[0-9]{4,16})-([0-9]{2})-([0-9]{2})T.*")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]{1,127}\.?[0-9]{0,127}|\.[0-9]{1,127})(?:[eE][+-]?[0-9]{1,2})?")
+"""Number of RDF, as long as Wikidata allows one. A few bytes of another one, as 1E+100000000, are gigabytes."""
+_SMALL = re.compile("[0-9]{1,9}")
+_TEXT = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,10000}")
+"""Text that a label or a value may be: without control characters, and not endless."""
+FINEST = 14
+"""Precision of a second, the finest of Wikidata."""
 JULIAN, NO_UNIT = "Q1985786", "Q199"
 
 
@@ -54,18 +61,24 @@ def subjects(rows: Iterable[Row], relation: Relation) -> tuple[list[LabelledSubj
 def _subject(rows: list[Row], relation: Relation) -> LabelledSubject:
     qid, label = _ITEM.fullmatch(rows[0]["subject"]), _named(rows[0], "label", "mul")
     if qid is None or not label:
-        raise NoGoldError("no label")
+        raise NoGoldError("no label" if qid else "a subject that is no item")
     values = {value.id: value for value in (_value(row, relation) for row in rows if "value" in row)}
     if bool(values) == (rows[0].get("none") in ("true", "1")):
         raise NoGoldError("both a value and 'no value'" if values else "deprecated values alone")
     links = rows[0].get("links", "0")
     objects = tuple(sorted(values.values(), key=lambda value: (value.names, value.id)))
-    return LabelledSubject(qid[1], label, int(links) if links.isdecimal() else 0, objects)
+    return LabelledSubject(qid[1], label, int(links) if _SMALL.fullmatch(links) else 0, objects)
 
 
 def _named(row: Row, *variables: str) -> str:
-    """Return the first label that a row has, with single blanks."""
-    return next((name for variable in variables if (name := " ".join(row.get(variable, "").split()))), "")
+    """Return the first readable label that a row has, with single blanks."""
+    return next((name for variable in variables if (name := readable(row.get(variable, "")))), "")
+
+
+def readable(text: str) -> str:
+    """Return a text of a server with single blanks; "" if it has control characters or is too long."""
+    text = " ".join(text.split())
+    return text if _TEXT.fullmatch(text) else ""
 
 
 def number_of(qid: str) -> int:
@@ -75,7 +88,7 @@ def number_of(qid: str) -> int:
 
 def _value(row: Row, relation: Relation) -> GoldObject:
     """Return the object of a row. NoGoldError if it is unknown, or has no form that a question can ask for."""
-    text = " ".join(row["value"].split())
+    text = readable(row["value"])
     if text.startswith("_:") or "/.well-known/genid/" in text:
         raise NoGoldError("an unknown value")
     if relation.kind == "entity":
@@ -86,34 +99,38 @@ def _value(row: Row, relation: Relation) -> GoldObject:
     if relation.kind == "number":
         text = _amount(text, row.get("unit", ""), relation)
     elif "precision" in row:
-        text = _date(text, int(row["precision"]), row.get("calendar", ""))
+        text = _date(text, row["precision"], row.get("calendar", ""))
     if not text:
-        raise NoGoldError("an empty text")
+        raise NoGoldError("an empty or unreadable text")
     return GoldObject((text,), text)
 
 
 def _amount(text: str, unit: str, relation: Relation) -> str:
     """Return a number in the unit of the relation, in plain digits."""
-    try:
-        number = Decimal(text)
-    except InvalidOperation:
-        raise NoGoldError("a value that is no number") from None
+    if not _NUMBER.fullmatch(text):
+        raise NoGoldError("a value that is no number")
+    number = Decimal(text)
     own, item = unit_of(relation.unit), unit.rpartition("/")[2]
     if own and item != relation.unit_id:
         source = unit_of_item(item)
-        made = converted(number, source, own) if source else None
+        try:
+            made = converted(number, source, own) if source else None
+        except InvalidOperation:
+            raise NoGoldError("a number of too many digits") from None
         if made is None:
             raise NoGoldError("a number without a unit" if item == NO_UNIT else "a number in another unit")
         number = made
     return plain(number)
 
 
-def _date(text: str, precision: int, model: str) -> str:
+def _date(text: str, exactness: str, model: str) -> str:
     """Return a date at its precision, as `PartialDate` writes it.
 
     RDF counts the year 1 BC as 0, and gives days of the Julian calendar in the Gregorian one.
     """
-    parts = _TIME.fullmatch(text)
+    parts, precision = _TIME.fullmatch(text), int(exactness) if _SMALL.fullmatch(exactness) else 0
+    if precision > FINEST:
+        raise NoGoldError("a date of an unknown precision")
     if parts is None or precision < Precision.DECADE:
         raise NoGoldError("a date coarser than a decade" if parts else "a value that is no date")
     year, month, day = map(int, parts.groups())

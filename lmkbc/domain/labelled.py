@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lmkbc.domain import sparql
-from lmkbc.domain.gold import LabelledSubject, number_of, subjects
+from lmkbc.domain.gold import LabelledSubject, number_of, readable, subjects
 from lmkbc.domain.properties import PID
 from lmkbc.domain.sparql import ENTITY, PAGE, QUERY_URL, QueryAnswer, QueryService, Row
 from lmkbc.domain.strata import SPLITS, Stratum, draw
@@ -180,7 +180,7 @@ def _aliases(
     groups = [items[at : at + sparql.GROUP] for at in range(0, len(items), sparql.GROUP)]
     answers = service.answers([sparql.aliases(group, language) for group in groups], "aliases (groups)", progress)
     rows = (row for answer in answers for row in answer.rows)
-    names = grouped((row["item"].removeprefix(ENTITY), " ".join(row.get("alias", "").split())) for row in rows)
+    names = grouped((row["item"].removeprefix(ENTITY), readable(row.get("alias", ""))) for row in rows)
     return {qid: tuple(sorted({*filter(None, spellings)})) for qid, spellings in names.items()}, answers
 
 

@@ -7,6 +7,7 @@ large classes in time; an answer that lacks subjects of a page is asked for agai
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -47,13 +48,14 @@ Row = Mapping[str, str]
 class SparqlQuery(NamedTuple):
     """A query, and what it asks for, in words.
 
-    variable: one that each row binds. fewest: number of its values in a whole answer.
+    variable: one that each row binds. fewest: number of its values in a whole answer. form: pattern of each value.
     """
 
     text: str
     what: str
     variable: str
     fewest: int = 0
+    form: str = ".+"
 
 
 class QueryAnswer(msgspec.Struct, frozen=True, gc=False):
@@ -101,6 +103,9 @@ class QueryService:
         with closing(Cache(self._path, self._endpoint)) as cache:
             keys = [query.text for query in queries]
             kept = {} if self._refresh else cache.get("sparql", keys, _ANSWER)
+            for query in queries:  # an earlier version may have kept an answer that cannot be read
+                if query.text in kept and _lack(kept[query.text].rows, query):
+                    del kept[query.text]
             missing = [query for query in queries if query.text not in kept]
             if missing and self._client is None:
                 raise LmkbcError(
@@ -125,6 +130,7 @@ def count(relation: Relation) -> SparqlQuery:
         f"the number of subjects of {relation.name}",
         "count",
         1,
+        r"[0-9]{1,9}",
     )
 
 
@@ -189,7 +195,14 @@ def _answer(reply: _Reply, query: SparqlQuery) -> QueryAnswer:
         {name: f"_:{cell.value}" if cell.type == "bnode" else cell.value for name, cell in binding.items()}
         for binding in reply.results.bindings
     ]
-    values = {row.get(query.variable) for row in rows}
-    if None in values or len(values) < query.fewest:
-        raise ShapeError(f"it has {len(values)} of {query.fewest} values of {query.variable!r}")
+    if lack := _lack(rows, query):
+        raise ShapeError(lack)
     return QueryAnswer(rows, time.strftime("%Y-%m-%d", time.gmtime()))
+
+
+def _lack(rows: Sequence[Row], query: SparqlQuery) -> str:
+    """Return what an answer lacks, for a message; "" for nothing."""
+    values = {row.get(query.variable, "") for row in rows}
+    if strange := sorted(value for value in values if not re.fullmatch(query.form, value, re.DOTALL)):
+        return f"{query.variable!r} is {strange[0][:40]!r}"
+    return f"it has {len(values)} of {query.fewest} values of {query.variable!r}" * (len(values) < query.fewest)

@@ -23,6 +23,7 @@ from lmkbc.http import (
     RequestLimits,
     by_proxy,
     is_web_address,
+    one_line,
     pooled,
     retry_after,
 )
@@ -155,8 +156,8 @@ class Client:
         if error.code == "maxlag":
             return CallError("the database lags", wait=MAXLAG if after is None else after)
         if error.code in PASSING or error.code.startswith("internal_api_error"):
-            return CallError(error.code[:80], wait=after)
-        return LmkbcError(f"{self._url} refused a request: {(error.info or error.code)[:200]}")
+            return CallError(one_line(error.code[:80]), wait=after)
+        return LmkbcError(f"{self._url} refused a request: {one_line((error.info or error.code)[:200])}")
 
 
 def user_agent(contact: str | None) -> str:

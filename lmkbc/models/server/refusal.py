@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from lmkbc.errors import LmkbcError
-from lmkbc.http import CallError, by_proxy, retry_after
+from lmkbc.http import CallError, by_proxy, one_line, retry_after
 from lmkbc.models.base import ONE_TURN
 from lmkbc.models.server.address import KEY, KEYS, Server
 
@@ -56,10 +56,10 @@ def words(fields: Any) -> str:
         metadata = fields.get("metadata")
         if isinstance(metadata, Mapping) and isinstance(raw := metadata.get("raw"), str):  # of the provider behind
             text += f" ({words(error_in(raw.encode())) or raw})"
-        return text or _line(json.dumps(fields, ensure_ascii=False)) if fields else ""
+        return text or one_line(json.dumps(fields, ensure_ascii=False)) if fields else ""
     if isinstance(fields, list) and fields and all(isinstance(one, Mapping) for one in fields):
         return "; ".join(map(words, fields))
-    return _line(str(fields))
+    return one_line(str(fields))
 
 
 def is_error(fields: Mapping[str, Any]) -> bool:
@@ -84,10 +84,10 @@ def described(raw: bytes) -> str:
     text = raw.decode(errors="replace").strip()
     if text[:1] == "<":
         title = _TITLE.search(text)
-        return f"a web page, {_line(title[1])[:SHOWN]!r}" if title else "a web page"
+        return f"a web page, {one_line(title[1])[:SHOWN]!r}" if title else "a web page"
     if not text:
         return "an empty body"
-    return "" if text.startswith(("{", "[", "data:", "event:", ":")) else f"the text {_line(text)[:60]!r}"
+    return "" if text.startswith(("{", "[", "data:", "event:", ":")) else f"the text {one_line(text)[:60]!r}"
 
 
 def _decoded(raw: bytes) -> Any:
@@ -118,10 +118,6 @@ def _error(body: Any) -> dict[str, Any]:
             outer = {key: value for key, value in body.items() if key != name}
             return _error(inner) | outer if isinstance(inner, str) else outer | _error(inner)
     return body
-
-
-def _line(text: str) -> str:
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
 CODES = {"context_length_exceeded", "exceed_context_size_error"}
