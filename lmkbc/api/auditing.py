@@ -14,6 +14,7 @@ from lmkbc.api.data_frames import shown
 from lmkbc.api.keywords import keywords
 from lmkbc.errors import InputError, OptionError
 from lmkbc.files.atomic import staged, writing
+from lmkbc.files.tables import comma_separated
 from lmkbc.files.writable import check_directory, check_new
 from lmkbc.kb.audit import known as known_facts
 from lmkbc.kb.audit.known import Known, Mark, MarkedFact
@@ -198,8 +199,8 @@ def _beside(
     else:
         parts = [*frames(compared_rows(marked), COLUMNS)]
         made = labelled or counts.recalibrated()
-        with writing(out) as file:
-            listed(parts, made).write_csv(file)
+        with writing(out, new=True) as file:
+            file.write(comma_separated(listed(parts, made)).encode())
     unstated = [name for name, about in base.relations.items() if about.property not in known.properties]
     return Audit(base.path, None, None, precision, counts.rows(), unstated, [*uncovered], made, out)
 

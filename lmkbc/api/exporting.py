@@ -147,7 +147,7 @@ def _write_file(facts: Knowledge, out: Path, kind: Format, triples: Triples, tal
     """Write one file, and return the number of its lines, or of its rows."""
     check_new(out)
     count = 0
-    with writing(out) as file:
+    with writing(out, new=True) as file:
         if kind is Format.PARQUET:
             typed_facts.write_parquet(file, tally.written(facts.facts(), typed_facts.typed))
             return tally.facts

@@ -43,7 +43,7 @@ def export(
     check_new(out, chosen if isinstance(chosen, Path) else None)
     lines = _open(store).export(model)
     if out is not None:
-        write_bytes(out, b"".join(line + b"\n" for line in lines))
+        write_bytes(out, b"".join(line + b"\n" for line in lines), new=True)
     else:
         for line in lines:
             sys.stdout.buffer.write(tame(line.decode()).encode() + b"\n")

@@ -158,8 +158,10 @@ def show_as(form: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) ->
     if form == "csv":
         import polars as pl
 
+        from lmkbc.files.tables import comma_separated
+
         frame = pl.DataFrame(rows, schema=list(columns), orient="row", infer_schema_length=None)
-        sys.stdout.write(frame.write_csv())
+        sys.stdout.write(comma_separated(frame))
         return
     latex = form == "latex"
     special, between = (r"[&%$#_{}]", " & ") if latex else (r"[|]", " | ")

@@ -236,7 +236,7 @@ def mined_prompts(
     subset = Subset.of(space, run.edition, relation, None)
     with progress() as report:
         prompts, about = mining.mined_prompts(run, model, corpus, subset, most=most, gain=gain, report=report)
-    write_bytes(out, mining.written(prompts, about))
+    write_bytes(out, mining.written(prompts, about), new=True)
     if json:
         show_json({name: asdict(one) for name, one in prompts.items()})
     else:

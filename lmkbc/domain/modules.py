@@ -233,7 +233,7 @@ def _write(modules: Iterable[tuple[Relation, str]], folder: Path, taken: Collect
         contents[path] = source(relation, docstring).encode()
     with ExitStack() as undo:
         for path, content in contents.items():
-            write_bytes(path, content)
+            write_bytes(path, content, new=True)
             undo.callback(path.unlink, missing_ok=True)
         undo.pop_all()
     return [*contents]

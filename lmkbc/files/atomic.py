@@ -18,6 +18,7 @@ swap whole directories. That takes two renames too, and would move the user's ow
 
 from __future__ import annotations
 
+import errno
 import glob
 import hashlib
 import json
@@ -208,10 +209,11 @@ def _runs(process: int) -> bool:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[IO[bytes]]:
+def writing(path: Path, *, new: bool = False) -> Iterator[IO[bytes]]:
     """Yield a file to write. It replaces the target (or the target of a link) when the block ends without an error.
 
-    LmkbcError if the disk refuses to write; nothing half-written remains.
+    new: whether to replace nothing, so that a file that appeared since a check stays as it is. LmkbcError for such a
+    file, and if the disk refuses to write; nothing half-written remains.
     """
     with _disk_errors(path):
         target = path.resolve() if path.is_symlink() else path
@@ -222,24 +224,36 @@ def writing(path: Path) -> Iterator[IO[bytes]]:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(made, target)
+            (_add if new else os.replace)(made, target)
         except BaseException:
             made.unlink(missing_ok=True)
             raise
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Replace one file, or the target of a link. LmkbcError if the disk refuses; nothing half-written remains."""
-    with writing(path) as file:
+def _add(made: Path, target: Path) -> None:
+    """Give a written file its name. FileExistsError if something has this name."""
+    try:
+        os.link(made, target)
+    except OSError:
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, "a file of this name appeared meanwhile") from None
+        os.replace(made, target)  # some file systems give no file two names
+    else:
+        made.unlink()
+
+
+def write_bytes(path: Path, content: bytes, *, new: bool = False) -> None:
+    """Replace one file, or the target of a link. new, errors: as in `writing`."""
+    with writing(path, new=new) as file:
         file.write(content)
 
 
 @contextmanager
 def staged(target: Path, named: Path | None = None) -> Iterator[Path]:
-    """Yield a directory to fill. It replaces the target when the block ends; until then the target is unchanged.
+    """Yield a directory to fill. It gets the target's name when the block ends, and replaces nothing.
 
-    No record is needed, and nothing is flushed. LmkbcError if the disk refuses. named: path for the message, by default
-    the target.
+    So a target that appeared meanwhile is an LmkbcError, unless it is empty, and stays as it is. No record is needed,
+    and nothing is flushed. LmkbcError if the disk refuses. named: path for the message, by default the target.
     """
     with _disk_errors(named or target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -247,8 +261,8 @@ def staged(target: Path, named: Path | None = None) -> Iterator[Path]:
         stage.mkdir()  # readable as the user's own folders are, unlike one of tempfile
         try:
             yield stage
-            if target.exists():
-                shutil.rmtree(target)
+            with suppress(OSError):  # not empty, or absent
+                target.rmdir()
             stage.rename(target)
         except BaseException:
             shutil.rmtree(stage, ignore_errors=True)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -20,10 +21,19 @@ from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files import reader
 from lmkbc.files.jsonl import decoded, not_utf8, numbered
 
+if TYPE_CHECKING:
+    import polars as pl
+
 AT_ONCE = 1 << 16
 """Rows of a Parquet file to convert to Python's values at once."""
 _PARQUET = b"PAR1"
 SEPARATORS = ",;\t"
+_NUMBER = r"^[+-]?([0-9][0-9,]*\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_FORMULA = "'*[=+\\-@\t\r\n\uff0b\uff0d\uff1d\uff20]"
+"""Beginning of a formula of a spreadsheet, with apostrophes of our own or of the text."""
+_CONTROL = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
+_RISKY = f"^{_FORMULA}|{_CONTROL}"
+_APOSTROPHE = re.compile(f"'(?={_FORMULA}|.*{_CONTROL})", re.DOTALL)
 
 
 class TableRow(NamedTuple):
@@ -92,7 +102,8 @@ class InputTable:
                         f"{where}: {len(cells)} values where the header names {len(header)} columns; put a name that "
                         "holds a comma in quotes"
                     )
-                yield TableRow(where, tuple(cells[place] if place >= 0 else None for place in places))
+                plain = [cell[1:] if _APOSTROPHE.match(cell) else cell for cell in cells]
+                yield TableRow(where, tuple(plain[place] if place >= 0 else None for place in places))
 
     def _records(self, records: Any) -> Iterator[tuple[str, list[str]]]:
         """Yield the rows of CSV with a value that is not blank, each with its place."""
@@ -157,6 +168,20 @@ class InputTable:
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
             reason = (str(error).splitlines() or ["damaged"])[0]
             raise InputError(f"{self.path} cannot be read as Parquet: {reason}; make it again") from None
+
+
+def comma_separated(frame: pl.DataFrame, *, header: bool = True) -> str:
+    """Return a data frame as CSV in which no text is a formula of a spreadsheet.
+
+    An apostrophe stands before a text that begins as a formula and is no number, or that has control characters. Our
+    reader of CSV takes it off. Source: OWASP, "CSV injection".
+    """
+    import polars as pl
+    import polars.selectors as cs
+
+    text = cs.string()
+    inert = ~text.str.contains(_RISKY) | text.str.contains(_NUMBER)
+    return frame.with_columns(pl.when(inert).then(text).otherwise(pl.lit("'") + text)).write_csv(include_header=header)
 
 
 def separator(start: bytes, needed: Iterable[str]) -> str:

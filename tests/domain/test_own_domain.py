@@ -1,10 +1,12 @@
 """The way from properties to labelled data, by the commands, over a stand-in of Wikidata."""
 
+import importlib
 import json
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -273,3 +275,36 @@ def test_an_answer_that_never_comes_is_named_by_its_question(
     told = command.fails("data", "make", "--endpoint", world.sparql, status=1)
     assert "did not answer for '# the number of subjects of designed-by' (HTTP 503" in told
     assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "place", "step"),
+    [
+        (("init", "x"), "x/notes", "lmkbc.domain.new_workspace.own_relations"),
+        (
+            ("relations", "new", "born:date", "--workspace", "w"),
+            "w/relations/born.py",
+            "lmkbc.domain.modules.write_bytes",
+        ),
+        (("relations", "new", "a:date", "born:date", "--workspace", "w"), "w/relations/born.py", "os.link"),
+    ],
+    ids=["init", "a module", "the second module"],
+)
+def test_what_appears_meanwhile_stays_as_it_is(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], place: str, step: str
+) -> None:
+    command.done("init", "w")
+    owner, _, name = step.rpartition(".")
+    module = importlib.import_module(owner)
+    real = getattr(module, name)
+
+    def late(*given: Any, **named: Any) -> Any:
+        (tmp_path / place).parent.mkdir(exist_ok=True)
+        (tmp_path / place).write_text("mine")
+        return real(*given, **named)
+
+    before = files(tmp_path)
+    monkeypatch.setattr(module, name, late)
+    told = command.fails(*words, status=1)
+    assert "what was there before is untouched" in told
+    assert files(tmp_path) == {**before, place: b"mine"}

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,16 @@ import pytest
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import atomic
-from lmkbc.files.atomic import Kind, check_replaceable, settle, with_record, write_bytes, write_directory
+from lmkbc.files.atomic import (
+    Kind,
+    check_replaceable,
+    settle,
+    staged,
+    with_record,
+    write_bytes,
+    write_directory,
+    writing,
+)
 from lmkbc.files.writable import check_file
 
 KIND = Kind("a run", "manifest.json", frozenset({"a", "b", "a.zip"}), beside=frozenset({"timing.json"}))
@@ -257,3 +267,28 @@ def test_what_a_link_points_to_is_written_and_the_link_stays(tmp_path: Path) -> 
     write_bytes(tmp_path / "link", b"new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "target").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("made", [staged, partial(writing, new=True)], ids=["a folder", "a file"])
+def test_what_appears_meanwhile_stays(made: Any, tmp_path: Path) -> None:
+    block = made(tmp_path / "x")
+    block.__enter__()
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "mine").write_text("mine")
+    with pytest.raises(LmkbcError, match="what was there before is untouched"):
+        block.__exit__(None, None, None)
+    assert contents(tmp_path) == {"x/mine": b"mine"}
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_a_new_file_is_written_where_files_have_no_second_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", link)
+    write_bytes(tmp_path / "x", b"new", new=True)
+    with pytest.raises(LmkbcError, match="appeared meanwhile"):
+        write_bytes(tmp_path / "x", b"newer", new=True)
+    assert contents(tmp_path) == {"x": b"new"}

@@ -102,9 +102,9 @@ def followed(hops: list[str]) -> int:
         return httpx2.Response(302, headers={"Location": hops.pop(0)}) if hops else httpx2.Response(200)
 
     async def ask() -> int:
-        async with httpx2.AsyncClient(transport=httpx2.MockTransport(answer)) as client:
-            async with _moved(client, client.build_request("GET", "https://example.org/a")) as response:
-                return response.status_code
+        client = httpx2.AsyncClient(transport=httpx2.MockTransport(answer))
+        async with client, _moved(client, client.build_request("GET", "https://example.org/a")) as response:
+            return response.status_code
 
     return asyncio.run(ask())
 

@@ -90,6 +90,7 @@ def test_a_file_of_another_kind_or_that_is_cut_short_is_refused(
             "a tokenizer of the kind 'llama'",
         ),
         (GEMMA | {"fields": {"gemma3.rope.scaling.type": "linear"}}, "stretches its positions"),
+        ({"fields": {"llama.block_count": 2**32 - 1}}, "its fields say 4294967295 layers"),
         (GEMMA | {"fields": {"gemma3.attention.sliding_window_pattern": 4}}, "every 4th layer"),
         (GEMMA | {"fields": {"gemma3.attention.value_length": 4}}, "heads of other sizes than 8"),
         (
@@ -106,6 +107,16 @@ def test_what_is_not_read_is_refused_by_name(change: dict[str, Any], said: str, 
     if change.get("architecture") == "mamba":
         change = change | {"fields": {"mamba.x": 1}}
     assert said in refusal(tiny_gguf.write(tmp_path / "m.gguf", **change))
+
+
+@pytest.mark.parametrize("size", [2**32, 2**40, 2**63 - 1, 2**64 - 1])
+def test_lengths_beyond_the_end_of_the_file_take_no_memory(size: int, tiny: Path, tmp_path: Path) -> None:
+    content, path = tiny.read_bytes(), tmp_path / "m.gguf"
+    architecture = content.index(b"llama") - 8
+    tokens = content.index(b"tokenizer.ggml.tokens") + len(b"tokenizer.ggml.tokens") + 8
+    for place in (8, 16, 24, architecture, tokens):  # tensors, fields, the first key, a text, an array
+        path.write_bytes(content[:place] + struct.pack("<Q", size) + content[place + 8 :])
+        assert "cut short or damaged, fetch it again" in refusal(path)
 
 
 def test_a_quantisation_that_is_not_read_is_refused(tmp_path: Path) -> None:

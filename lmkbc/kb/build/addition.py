@@ -35,14 +35,16 @@ SUBJECTS = part("subjects", 0)
 class Earlier:
     """A finished base that a build adds to. subjects: its given subjects, with the columns of `subjects.SCHEMA`.
 
+    manifest: as it was when the base was read, which the build compares again when it has the lock.
+
     InputError if there is none, if it is damaged, or if it was grown.
     """
 
     def __init__(self, path: Path) -> None:
         self._directory, self._path = Directory(path), path
-        self._manifest = self._directory.finished()
-        if self._manifest.inputs.get("grow") or SUBJECTS not in self._manifest.outputs:
-            why = "was grown" if self._manifest.inputs.get("grow") else "does not list its subjects"
+        self.manifest = self._directory.finished()
+        if self.manifest.inputs.get("grow") or SUBJECTS not in self.manifest.outputs:
+            why = "was grown" if self.manifest.inputs.get("grow") else "does not list its subjects"
             raise InputError(
                 f"{path} {why}, so nothing can be added: build all into a new directory; kept answers are not asked "
                 "again"
@@ -51,7 +53,7 @@ class Earlier:
 
     def names_relations(self, classes: Any, given: Sequence[str]) -> bool:
         """Return whether the user named the relations of the base. InputError if only the given ones are named."""
-        is_named = self._manifest.inputs.get("classes") == key([classes, True])
+        is_named = self.manifest.inputs.get("classes") == key([classes, True])
         if given and not is_named:
             raise InputError(
                 f"{self._path} has all relations of its subjects' classes: leave out --relation; new relations of the "
@@ -62,7 +64,7 @@ class Earlier:
     @property
     def relations(self) -> Sequence[str]:
         """Return the names of the base's relations."""
-        return [*self._manifest.relations]
+        return [*self.manifest.relations]
 
     def started(
         self, begun: Mapping[str, Any], subjects: Subjects, relations: Mapping[str, Relation]
@@ -71,7 +73,7 @@ class Earlier:
 
         InputError if another input differs than subjects and further relations.
         """
-        mine, theirs, frame = begun["inputs"], self._manifest.inputs, subjects.frame
+        mine, theirs, frame = begun["inputs"], self.manifest.inputs, subjects.frame
         shared = {name: theirs.get(name) for name in ("limit", "subjects")}
         shared["relations"] = {name: mine["relations"].get(name) for name in theirs["relations"]}
         if (other := differing({**mine, **shared}, theirs)) != "nothing":
@@ -84,11 +86,11 @@ class Earlier:
         told = f"{counted(len(frame) - len(self.subjects), 'new subject')}, {counted(len(new), 'new relation')}"
         log.info("%s: %s", self._path, told)
         if not new and frame.equals(self.subjects):
-            return {**started(theirs, relations), "additions": list(self._manifest.additions)}
+            return {**started(theirs, relations), "additions": list(self.manifest.additions)}
         about = {"sha256": sha256(frame.write_csv().encode()), "subjects": len(frame)}
         whole = started({**mine, "limit": None, "subjects": about}, relations)
-        about = {"run": whole["run"], "after": self._manifest.run, "system": mine["system"], "model": mine["model"]}
-        return {**whole, "additions": [*self._manifest.additions, about | added]}
+        about = {"run": whole["run"], "after": self.manifest.run, "system": mine["system"], "model": mine["model"]}
+        return {**whole, "additions": [*self.manifest.additions, about | added]}
 
     def kept(
         self,
@@ -106,8 +108,8 @@ class Earlier:
         names, number = {own: relation.name for own, relation in relations.items()}, 0
         columns = {"subject": pl.col("name"), "subject_id": pl.col("id"), "at": pl.int_range(pl.len(), dtype=pl.Int64)}
         rows = subjects.frame.select(**columns)
-        tokens = sum((Counter(shard.tokens) for shard in self._manifest.shards or ()), Counter[str]())
-        earlier = (_placed(tables, rows) for _, tables in self._directory.read(self._manifest))
+        tokens = sum((Counter(shard.tokens) for shard in self.manifest.shards or ()), Counter[str]())
+        earlier = (_placed(tables, rows) for _, tables in self._directory.read(self.manifest))
         held = next(earlier)  # a base has a query at least, so a shard
         while some := [*islice(asks, size)]:
             last = some[-1].row

@@ -188,17 +188,24 @@ class Directory:
             self._check(base, report)
             return base
 
-    def begin(self, start: Mapping[str, Any], report: Report = silent, *, adds: bool = False) -> list[Shard]:
+    def begin(self, start: Mapping[str, Any], report: Report = silent, *, onto: Manifest | None = None) -> list[Shard]:
         """Return the shards that are already written; an empty list if the build is complete.
 
-        The SHA-256 of every file is checked. A damaged shard is left out. adds: whether the build replaces a smaller
-        finished one. InputError if the directory holds a build of other inputs.
+        The SHA-256 of every file is checked. A damaged shard is left out. onto: the smaller finished base that the
+        build replaces, as it was read before the lock. LmkbcError if the directory now holds another base. InputError
+        if it holds a build of other inputs.
         """
         with writable.refusals(self.path):
             atomic.settle(self.path, BASE)
+            now = read_manifest(self.path / MANIFEST)
+            if onto is not None and now != onto and (now is None or now.run != start["run"]):
+                raise LmkbcError(
+                    f"{self.path} was changed by another command while this one began: run this one again, which adds "
+                    "to what is there now"
+                )
             earlier = self._read()
             if earlier is not None and earlier.run != start["run"]:
-                if (earlier.shards is not None and not adds) or self._shards():
+                if (earlier.shards is not None and onto is None) or self._shards():
                     state = "an unfinished" if earlier.shards is None else "a finished"
                     raise InputError(
                         f"{self.path} holds {state} build of other inputs, which differ in "

@@ -118,8 +118,8 @@ class Build:
         If the disk refuses to write, the build can be resumed.
         """
         begun = time.monotonic()
-        adds = self.earlier is not None
-        written = {shard.number: shard for shard in directory.begin(self.start, report, adds=adds)}
+        onto = self.earlier and self.earlier.manifest
+        written = {shard.number: shard for shard in directory.begin(self.start, report, onto=onto)}
         if (there := directory.whole()) is not None:
             return there
         given, names = plan.subjects.frame, [relation.name for relation in plan.relations.values()]

@@ -15,6 +15,8 @@ from markupsafe import escape
 from polars.io.plugins import register_io_source
 
 from lmkbc.answer.units import unit_of, unit_of_item
+from lmkbc.files import tables
+from lmkbc.http import one_line
 from lmkbc.kb.build.facts import frames
 from lmkbc.kb.build.knowledge import FactRow
 from lmkbc.kb.export.date_values import date_of, lexical
@@ -89,12 +91,15 @@ def typed(fact: FactRow) -> TypedFact:
 
 def comma_separated(facts: Iterable[TypedFact]) -> Iterator[str]:
     """Yield the text of a CSV file in pieces."""
-    return (frame.write_csv(include_header=not at) for at, frame in enumerate(frames(facts, SCHEMA)))
+    return (tables.comma_separated(frame, header=not at) for at, frame in enumerate(frames(facts, SCHEMA)))
 
 
 def write_parquet(file: IO[bytes], facts: Iterable[TypedFact]) -> None:
-    """Write facts as Parquet. Tens of thousands of them are in memory at a time."""
-    register_io_source(lambda *_: frames(facts, SCHEMA), schema=SCHEMA).sink_parquet(file)
+    """Write facts as Parquet. Tens of thousands of them are in memory at a time. OSError if the disk refuses."""
+    try:
+        register_io_source(lambda *_: frames(facts, SCHEMA), schema=SCHEMA).sink_parquet(file)
+    except pl.exceptions.PolarsError as error:
+        raise OSError(one_line(str(error))) from error
 
 
 OF_NODE = ("label", "kind", "datatype", "unit", "unit_id", "precision", "approximate")

@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -227,6 +228,7 @@ def _check_file(path: Path) -> None:
 
 
 def _unpack(path: Path, target: Path, eight: bool) -> None:
+    rmtree(target, ignore_errors=True)  # of a damaged model
     with staged(target) as stage:
         places = write_settings(path, stage, eight=eight)
         logger.info(f"{path.name}: its weights are unpacked into the user's cache, which is done once")

@@ -9,6 +9,7 @@ it were ignored, the model would answer differently.
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from lmkbc.errors import InputError
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 ALIGNMENT = 32
+MOST_AXES = 4
 ELSEWHERE = "serve it with llama.cpp and name the server with --base-url, or name a directory of safetensors"
 """Advice for a sound file that is not supported here."""
 
@@ -104,6 +106,8 @@ def read(path: Path) -> Header:
 def _described(file: IO[bytes]) -> tuple[str, tuple[int, ...], int, int]:
     """Return name, shape, number of the format and offset of a tensor."""
     name, axes = _string(file), _number(file, "<I")
+    if axes > MOST_AXES:
+        raise ValueError(f"tensor {name[:80]} has {axes} axes")
     shape = tuple(_number(file, "<Q") for _ in range(axes))
     return name, shape[::-1], _number(file, "<I"), _number(file, "<Q")
 
@@ -134,15 +138,22 @@ def _value(file: IO[bytes], kind: int) -> Any:
 
 def _numbers(file: IO[bytes], kind: int, count: int) -> Any:
     form = np.dtype(_SCALARS[kind])
-    return np.frombuffer(file.read(count * form.itemsize), form, count)
+    return np.frombuffer(_bytes(file, count * form.itemsize), form, count)
 
 
 def _number(file: IO[bytes], form: str) -> int:
-    return int(struct.unpack(form, file.read(struct.calcsize(form)))[0])
+    return int(struct.unpack(form, _bytes(file, struct.calcsize(form)))[0])
 
 
 def _string(file: IO[bytes]) -> str:
-    return file.read(_number(file, "<Q")).decode()
+    return _bytes(file, _number(file, "<Q")).decode()
+
+
+def _bytes(file: IO[bytes], size: int) -> bytes:
+    """Read bytes. EOFError if the file has fewer, before memory is taken for what a damaged length promises."""
+    if size > os.fstat(file.fileno()).st_size - file.tell():
+        raise EOFError("it ends too early")
+    return file.read(size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +236,10 @@ def _gemma(sizes: Config, window: int) -> Config:
 
 def placed(header: Header, config: Config) -> list[Placed]:
     """Return all tensors of the file with their names. Raise InputError for missing, unknown or misshapen ones."""
+    if (layers := config["num_hidden_layers"]) > len(header.tensors):
+        raise InputError(
+            f"{header.path} has {len(header.tensors)} tensors, and its fields say {layers} layers: fetch it again"
+        )
     wanted = dict(_wanted(header, config))
     here = {tensor.name: tensor for tensor in header.tensors}
     if lacking := sorted(wanted.keys() - here.keys()):

@@ -72,7 +72,10 @@
   // A table of rows, a page of it at a time. columns: name, and for a sortable one the value of a row. filters: name,
   // value of a row, and whether rows with at least a value are wanted. csv: columns of a file with the rows shown.
   const STEPS = [0.9, 0.8, 0.7, 0.6, 0.5];
-  const quoted = (value) => (/[",\n\r]/.test(value) ? `"${String(value).replaceAll('"', '""')}"` : value);
+  // An apostrophe stands before a text that a spreadsheet would run as a formula, as in files/tables.py.
+  const risky = (value) => /^'*[=+\-@\t\r\n\uff0b\uff0d\uff1d\uff20]|[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/.test(value) && Number.isNaN(Number(value));
+  const inert = (value) => (risky(value) ? `'${value}` : value);
+  const quoted = (value) => (/[",\n\r]/.test(value) ? `"${String(inert(value)).replaceAll('"', '""')}"` : inert(value));
   const saved = (rows, columns) => {
     const lines = [columns.map(([name]) => name), ...rows.map((row) => columns.map(([, of]) => quoted(of(row) ?? "")))];
     const made = link(URL.createObjectURL(new Blob([lines.map((line) => `${line.join(",")}\r\n`).join("")], { type: "text/csv" })), "");

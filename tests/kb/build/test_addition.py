@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import polars as pl
 import pytest
 from bases import Base, Killed, answered, dying, failed, tree
 from command import Command
 
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, LmkbcError
 from lmkbc.kb.build import base_directory
 from lmkbc.types import CandidateSet, Query
 
@@ -103,6 +104,33 @@ def test_what_was_added_is_recorded_and_the_same_again_changes_nothing(
     for _ in range(2):
         base.build(monkeypatch, facts_of, RELATIONS[:2], add=True)
         assert (tree(base.out), len(base.asked)) == (before, asked)
+
+
+@pytest.mark.parametrize("other", [LANDS[5:7], LANDS[3:8]], ids=["another addition", "the same addition"])
+def test_an_addition_that_ended_meanwhile_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: Sequence[str]
+) -> None:
+    base = Base(tmp_path, LANDS[:3])
+    base.build(monkeypatch, facts_of, RELATIONS[:1])
+    prepared = base_directory.Directory.held
+
+    def late(directory: base_directory.Directory) -> Any:
+        monkeypatch.setattr(base_directory.Directory, "held", prepared)
+        listed(base, other)
+        base.build(monkeypatch, facts_of, RELATIONS[:1], add=True)
+        return prepared(directory)
+
+    monkeypatch.setattr(base_directory.Directory, "held", late)
+    listed(base, LANDS[3:8])
+    if other == LANDS[3:8]:
+        base.build(monkeypatch, facts_of, RELATIONS[:1], add=True)
+    else:
+        with pytest.raises(LmkbcError, match="was changed by another command while this one began: run this one again"):
+            base.build(monkeypatch, facts_of, RELATIONS[:1], add=True)
+    listed(base, LANDS[3:8])
+    base.build(monkeypatch, facts_of, RELATIONS[:1], add=True)
+    subjects = pl.read_parquet(base.out / "subjects" / "*.parquet")["name"]
+    assert {*subjects} == {*LANDS[:8]}
 
 
 @pytest.mark.kill

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,18 +14,21 @@ from urllib.parse import unquote
 import networkx
 import polars as pl
 import pytest
-from bases import Base, answered, failed
+from bases import Base, answered, failed, written
+from bases import fact as fact_row
 from command import Command
 from hypothesis import given
 from hypothesis import strategies as st
 from opened import recipe_file
 from pyoxigraph import Literal, NamedNode, RdfFormat, Store, Triple, parse
+from small_disk import small_disk
 from wikidata_readers import comma_separated, items, proposals, version_1
 
 import lmkbc
 from lmkbc.answer.units import unit_of_item
 from lmkbc.api.exporting import REVIEWED, UNSURE, WRITTEN, Format
 from lmkbc.errors import InputError
+from lmkbc.files.tables import InputTable
 from lmkbc.kb.build.knowledge import About, FactRow, Knowledge
 from lmkbc.kb.export.left_out import ExportTally, LeftOutError
 from lmkbc.kb.export.ntriples import XSD, Triples, checked_base, iri, line, text
@@ -502,3 +506,26 @@ def test_an_own_space_of_iris(base: str) -> None:
 def test_what_is_no_space_of_iris_is_refused(base: str) -> None:
     with pytest.raises(InputError, match="give the beginning of an absolute IRI"):
         checked_base(base)
+
+
+@pytest.mark.parametrize("form", [*WRITTEN, Format.PARQUET])
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(run: Command, tmp_path: Path, form: Format) -> None:
+    with small_disk(10):
+        told = run.fails("kb", "--format", form, "--out", "x", status=1)
+    assert re.search("x cannot be written: .*File too large.*; what was there before is untouched", told), told
+    assert told.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["kb"]
+
+
+FORMULAS = ("=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3", "\t=1", "\r=1", "\uff1d1", "'=1", "''=1", "a\x1b[31m")
+
+
+def test_texts_in_csv_are_no_formulas_and_are_read_back_as_they_were(command: Command) -> None:
+    rows = [fact_row(0, "country-borders", text, 0.9) for text in FORMULAS]
+    numbers = [fact_row(at, "children", text, 0.9, literal=text) for at, text in enumerate(("-5", "1.5"))]
+    written(Path("kb"), [*rows, *numbers])
+    command.done("export", "kb", "--format", "csv", "--out", "x.csv")
+    cells = [row["object"] for row in csv.DictReader(io.StringIO(Path("x.csv").read_bytes().decode(), newline=""))]
+    assert cells == [*(f"'{text}" for text in FORMULAS), "-5", "1.5"]
+    read = [row.values[0] for row in InputTable(Path("x.csv"), ["object"], 1).rows()]
+    assert read == [*FORMULAS, "-5", "1.5"]
