@@ -4,6 +4,7 @@ Entities are in Wikibase's JSON. `triples` writes them as Wikidata does, so that
 https://www.mediawiki.org/wiki/Wikibase/Indexing/RDF_Dump_Format.
 """
 
+import gzip
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -56,6 +57,7 @@ FAULTS: Mapping[str, Fault] = {
     "cut short": lambda body: response(body, length=len(body) + 1000, end="close"),
     "cut JSON": lambda body: response(body[: len(body) // 2]),
     "half the rows": lambda body: response(_halved(json.loads(body))),
+    "two layers": lambda body: response(gzip.compress(gzip.compress(body)), OK, "Content-Encoding: gzip, gzip"),
     "silence": lambda _: Sent(b"", "hang"),
     "400": status(400),
 }

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import logging
 import os
+import re
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from lmkbc.errors import InputError
 from lmkbc.http import is_loopback, is_web_address
@@ -135,8 +137,16 @@ class Server:
         return reply.is_answer and self.takes(reply.served)
 
     def without_key(self, body: bytes) -> bytes:
-        """Return what the server sent without our key, in case the server echoes it."""
-        return body.replace(self.key.encode(), b"[key]") if len(self.key) > 3 else body
+        """Return what the server sent without our key, in case the server echoes it: as it is, in a URL, or in JSON."""
+        if len(self.key) > 3:
+            in_base64 = b64encode(self.key.encode()).decode()
+            for form in (self.key, quote(self.key, safe=""), quote(self.key), self.key.replace("/", r"\/"), in_base64):
+                body = re.sub(re.escape(form.encode()), b"[key]", body, flags=re.IGNORECASE)
+        return body
+
+    def hidden(self, text: str) -> str:
+        """Return words of the server without our key."""
+        return self.without_key(text.encode(errors="replace")).decode()
 
 
 def _address(url: str) -> SplitResult:

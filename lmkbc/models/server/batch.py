@@ -121,8 +121,7 @@ async def _answered(session: Session, client: ChatClient, store: Store, job: _Se
         raise LmkbcError(f"the server no longer knows the batch job {job.id!r}: run again to send it anew")
     log.info("batch %s: %s", job.id, ended.status)
     if ended.status != "completed":
-        without_key = client.server.without_key((ended.why or "no reason given").encode()).decode()
-        session.failures[f"it {ended.status} ({without_key})"] += 1
+        session.failures[f"it {ended.status} ({client.server.hidden(ended.why or 'no reason given')})"] += 1
     replies: list[Reply] = []
     for file in ended.files:
         replies += _commit(session, client, job.calls, await client.job_output(file))

@@ -256,7 +256,7 @@ def refusal(server: Server, status: int, raw: bytes, headers: Mapping[str, str] 
     """Return the error for a response's status and body. The body of a response of status 200 names the status."""
     raw = server.without_key(raw)
     fields, header = error_in(raw), headers or {}
-    whole = words(fields)
+    whole = server.hidden(words(fields))  # once more, since JSON may write each letter as an escape
     codes = [str(one) for one in (fields.get("code"), fields.get("type")) if one]
     code = codes[0] if codes else ""
     named = str(status)
@@ -267,7 +267,7 @@ def refusal(server: Server, status: int, raw: bytes, headers: Mapping[str, str] 
     message += by_proxy(server.base_url) if described(raw) else ""  # it may be the proxy itself that answers
     reason = f"({named}: {message})"
     if 300 <= status < 400:
-        place = header.get("location", "nowhere")[:SHOWN]
+        place = server.hidden(one_line(header.get("location", "nowhere")))[:SHOWN]
         return ServerError(
             f"{server.base_url} redirects to {place!r} ({status}), where no prompt was sent: "
             "if you trust it, give the address that answers itself with --base-url"

@@ -2,11 +2,14 @@
 
 import logging
 import re
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
-from loopback import Loopback
+from command import Command
+from loopback import Loopback, response
 from opened import recipe_file, recipe_of
 from space import SPACE
 
@@ -169,3 +172,39 @@ def test_a_recipe_gets_no_key_whatever_its_address_looks_like(
     with pytest.raises(InputError) as error:
         server(table, store=store)
     assert CANARY not in str(error.value)
+
+
+SECRET = "sk-proj/ca+na=ry 7f3a"
+ECHOES = {
+    "a redirect": lambda key: response(b"", 302, f"Location: https://x.example/v1?key={key}"),
+    "a redirect, encoded": lambda key: response(b"", 307, f"Location: /v1?key={quote(key, safe='')}&n=1"),
+    "a redirect, small letters": lambda key: response(b"", 308, f"Location: /{quote(key, safe='').lower()}"),
+    "a long redirect": lambda key: response(b"", 301, f"Location: /{'x' * 190}{key}"),
+    "an error": lambda key: response({"error": {"message": f"wrong key {key}"}}, 400),
+    "an error of PHP": lambda key: response(rb'{"error":{"message":"%s"}}' % key.replace("/", r"\/").encode(), 401),
+    "an escaped error": lambda key: response(
+        b'{"error":{"message":"%s"}}' % "".join(f"\\u{ord(sign):04x}" for sign in key).encode(), 403
+    ),
+    "an error's code": lambda key: response({"error": {"message": "no", "code": key}}, 200),
+    "a header in base64": lambda key: response({"error": f"Basic {b64encode(key.encode()).decode()}"}, 400),
+    "a page": lambda key: response(f"<title>{key}</title>".encode(), 500),
+    "a model": lambda key: response({"model": key, "choices": [{"message": {"content": "x"}}]}),
+    "a list": lambda key: response([{"error": {"message": key}}], 429),
+}
+
+
+@pytest.mark.parametrize("echo", ECHOES)
+def test_a_server_that_echoes_the_key_does_not_have_it_printed(
+    echo: str, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    table = {"component": "chat", "model": "m", "limits": {"attempts": 1, "patience": 1}}
+    recipe = recipe_file(tmp_path / "r.toml", table)
+    with Loopback(fault=None) as server:
+        server.respond = lambda _: ECHOES[echo](SECRET)  # type: ignore[method-assign]
+        words = ("--edition", "mini", "--split", "val", "--system", recipe, "--base-url", server.url, "--limit", 1)
+        for more in ((), ("--json",)):
+            _, shown, told = command("predict", *words, "--out", f"run{len(more)}", *more)
+            written = shown + told + "".join(path.read_text("utf-8", "replace") for path in Path().glob("run*/*.json"))
+            for form in (SECRET, quote(SECRET, safe=""), b64encode(SECRET.encode()).decode(), "sk-proj"):
+                assert form.casefold() not in written.casefold(), written

@@ -1,19 +1,24 @@
 """A server's costs are bounded: time, money, and the prompts that it would pass on to another host."""
 
+import asyncio
 import gzip
 import math
+import tracemalloc
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from loopback import OK, Body, Loopback, Sent, response
+from loopback import OK, Body, Files, Loopback, Sent, response
 from opened import generators, recipe_of
 from space import MINI, SPACE
 
 from lmkbc.errors import InputError
+from lmkbc.files.web_client import WebClient
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.limits import Limits, estimate
@@ -40,6 +45,58 @@ def test_a_compressed_answer_is_an_answer(chat: Chat) -> None:
     with Loopback(lambda _: '["Spain"]', fault=fault) as server:
         (found,) = chat(server).generate(queries(1))
     assert [one.text for one in found.candidates] == ["Spain"]
+
+
+def bomb(wbits: int, times: int = 1, size: int = (1 << 25) + 1) -> bytes:
+    """Return blanks in a few bytes. wbits: form, as zlib numbers it. times: layers of it."""
+    body = b" " * size
+    for _ in range(times):
+        packer = zlib.compressobj(9, zlib.DEFLATED, wbits)
+        body = packer.compress(body) + packer.flush()
+    return body
+
+
+GZIP, ZLIB, RAW = 31, 15, -15
+BOMBS = {
+    "gzip": ("longer than 32 MiB", bomb(GZIP), ["gzip"]),
+    "two layers": ("packed more than once", bomb(GZIP, 2), ["gzip, gzip"]),
+    "two fields": ("packed more than once", bomb(GZIP, 2), ["gzip", "GZip"]),
+    "three kinds": ("packed more than once", bomb(GZIP, 3), ["deflate, identity, zstd"]),
+    "deflate": ("longer than 32 MiB", bomb(ZLIB), ["deflate"]),
+    "raw deflate": ("longer than 32 MiB", bomb(RAW), ["deflate"]),
+    "not packed": ("longer than 32 MiB", b" " * ((1 << 25) + 1), []),
+    "events without a line end": ("longer than 32 MiB", b"data:" + b"a" * (1 << 25), []),
+    "no gzip": ("sent what cannot be read", b"{}", ["gzip"]),
+}
+
+
+@pytest.mark.parametrize(("kind", "status"), [*((kind, 200) for kind in BOMBS), ("gzip", 500), ("two layers", 429)])
+def test_a_body_is_bounded_while_it_is_unpacked(chat: Chat, kind: str, status: int) -> None:
+    reason, body, encodings = BOMBS[kind]
+    bombs = response(body, status, *(f"Content-Encoding: {encoding}" for encoding in encodings))
+    with Loopback() as server:
+        server.respond = lambda _: bombs  # type: ignore[method-assign]
+        generator = chat(server, limits=Limits(attempts=1, concurrency=1))
+        (found,) = generator.generate(queries(1))
+    assert found.failed
+    assert reason in generator.notes.remarks[-1]
+
+
+def test_memory_does_not_grow_with_what_a_body_unpacks_to() -> None:
+    tracemalloc.start()
+    body = response(bomb(GZIP, size=1 << 28), OK, "Content-Encoding: gzip")
+    with Files({"/": lambda _: body}) as server:
+
+        async def ask() -> None:
+            async with WebClient(server.url) as client:
+                tracemalloc.reset_peak()
+                await client.get(server.url)
+
+        with pytest.raises(httpx2.DecodingError):
+            asyncio.run(ask())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 27
 
 
 @pytest.mark.timeout(60)  # the whole would drip for 100 s
