@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
+from collections.abc import Collection
+from contextlib import aclosing
 from pathlib import Path
 
 import httpx2
@@ -75,7 +75,7 @@ async def _stream(split: str, url: str, part: Path, progress: Report | None) -> 
 async def _append(client: httpx2.AsyncClient, split: str, url: str, part: Path, progress: Report | None) -> None:
     have = part.stat().st_size if part.exists() else 0
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
-    async with _moved(client, client.build_request("GET", url, headers=headers)) as response:
+    async with aclosing(await _arrived(client, client.build_request("GET", url, headers=headers))) as response:
         if response.status_code == httpx2.codes.RANGE_NOT_SATISFIABLE:
             return  # the file is complete already; its checksum is verified later
         response.raise_for_status()
@@ -95,24 +95,19 @@ async def _append(client: httpx2.AsyncClient, split: str, url: str, part: Path, 
             os.fsync(file.fileno())
 
 
-@asynccontextmanager
-async def _moved(client: httpx2.AsyncClient, request: httpx2.Request) -> AsyncIterator[httpx2.Response]:
-    """Give the response to a request after at most `MOST_REDIRECTS` redirects, whose bodies are not read.
+async def _arrived(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
+    """Return the open response to a request after at most `MOST_REDIRECTS` redirects, whose bodies are not read.
 
     Redirects are allowed, since download mirrors use them, but none from https to an unencrypted address. The origin of
     the bytes does not matter, because their SHA-256 is known. No key is sent.
     """
-    start, hops = request.url, 0
-    response = await client.send(request, stream=True)
-    try:
-        while response.next_request is not None:
-            await response.aclose()
-            to, hops = response.next_request.url, hops + 1
-            if start.scheme == "https" != to.scheme:
-                raise LmkbcError(f"{start} redirects to {to.scheme}://{to.host}, which is not encrypted")
-            if hops > MOST_REDIRECTS:
-                raise httpx2.TooManyRedirects(f"it redirects more than {MOST_REDIRECTS} times")
-            response = await client.send(response.next_request, stream=True)
-        yield response
-    finally:
+    for _ in range(MOST_REDIRECTS + 1):
+        response = await client.send(request, stream=True)
+        if response.next_request is None:
+            return response
         await response.aclose()
+        to = response.next_request.url
+        if request.url.scheme == "https" != to.scheme:
+            raise LmkbcError(f"{request.url} redirects to {to.scheme}://{to.host}, which is not encrypted")
+        request = response.next_request
+    raise httpx2.TooManyRedirects(f"it redirects more than {MOST_REDIRECTS} times")

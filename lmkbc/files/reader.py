@@ -24,6 +24,8 @@ from typing import IO, Any
 from lmkbc.errors import InputError, counted
 
 STEP = 1 << 20
+LONGEST, LARGEST = 1 << 28, 1 << 29
+"""Longest line in bytes of a packed file, and largest content of one that is read whole."""
 _NO_ROWS = (".md", ".zip", ".pdf", ".docx", ".html", ".png", ".toml", ".yml", ".yaml")
 """Endings of files that are never rows, also as the only one in a zip."""
 _TABLES = (".jsonl", ".csv", ".tsv", ".json")
@@ -149,8 +151,13 @@ def unpacked(path: Path, content: Any, *own: IO[bytes]) -> IO[bytes]:
 
 
 def _chunks(path: Path, content: Any) -> Iterator[bytes]:
+    line = 0
     try:
-        yield from iter(lambda: content.read(STEP), b"")
+        for piece in iter(lambda: content.read(STEP), b""):
+            line = len(piece) - piece.rfind(b"\n") - 1 + (line if b"\n" not in piece else 0)
+            if line > LONGEST:
+                raise InputError(f"{path} unpacks to a line of more than {LONGEST >> 20} MiB: look at it")
+            yield piece
     except _DAMAGED as error:
         raise _damaged(path, error) from None
 
@@ -188,9 +195,15 @@ def _recoded(path: Path, file: IO[bytes]) -> Iterator[bytes]:
 
 
 def whole(path: Path) -> bytes:
-    """Return the content of a file: unpacked, without a byte-order mark, and UTF-16 as UTF-8."""
+    """Return the content of a file: unpacked, without a byte-order mark, and UTF-16 as UTF-8.
+
+    InputError for a packed file of more than `LARGEST` bytes.
+    """
     with stream(path) as file:
-        return file.read()
+        content = file.read(max(LARGEST, path.stat().st_size))
+        if file.read(1):
+            raise InputError(f"{path} unpacks to more than {LARGEST >> 20} MiB: give one object a line, or unpack it")
+    return content
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -219,7 +219,7 @@ def test_a_real_kill_leaves_the_old_run_or_the_new_one(tmp_path: Path) -> None:
         process.wait()
         process.stdout.close()
         check_replaceable(run, kind)
-        if not atomic.blank(run):
+        if run.is_dir() and not atomic.blank(run):  # it may be killed before it made the directory
             files = {name: content for name, content in contents(run).items() if not name.startswith(".lmkbc")}
             outputs = json.loads(files.pop("manifest.json"))["outputs"]
             assert {name: hashlib.sha256(content).hexdigest() for name, content in files.items()} == outputs

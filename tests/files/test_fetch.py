@@ -14,7 +14,7 @@ from space import SPACE
 
 from lmkbc.edition import Download, Edition
 from lmkbc.errors import LmkbcError
-from lmkbc.files.fetch import _moved, fetch
+from lmkbc.files.fetch import _arrived, fetch
 
 CONTENT = b'{"SubjectEntity": "Rhine"}\n' * 2000
 
@@ -103,8 +103,8 @@ def followed(hops: list[str]) -> int:
 
     async def ask() -> int:
         client = httpx2.AsyncClient(transport=httpx2.MockTransport(answer))
-        async with client, _moved(client, client.build_request("GET", "https://example.org/a")) as response:
-            return response.status_code
+        async with client:
+            return (await _arrived(client, client.build_request("GET", "https://example.org/a"))).status_code
 
     return asyncio.run(ask())
 

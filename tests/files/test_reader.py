@@ -141,3 +141,21 @@ def test_a_members_name_that_is_no_text_is_a_sentence(tmp_path: Path) -> None:
     path.write_bytes(zipped("é.jsonl").replace("é".encode(), b"\xff\xfe"))
     with pytest.raises(InputError, match=r"a\.zip cannot be read: .* it is damaged: make or fetch it again"):
         reader.whole(path)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress], ids=["gz", "bz2", "xz"])
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [(b"a" * 5000, "line of more than"), (b"[\n" + b"\n" * 9000, "unpacks to more"), (b"[" * 5000, "line of more")],
+)
+def test_a_small_file_that_unpacks_to_a_large_one_is_refused(
+    pack: Callable[[bytes], bytes], content: bytes, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "LONGEST", 4000)
+    monkeypatch.setattr(reader, "LARGEST", 8000)
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(pack(content))
+    with pytest.raises(InputError, match=reason):
+        jsonl.read_jsonl(path, dict)
+    path.write_bytes(pack(b'{"a": "' + b"x" * 3000 + b'"}\n' + b'{"a": 1}\n' * 9000))
+    assert len(jsonl.read_jsonl(path, dict)) == 9001

@@ -118,7 +118,7 @@ class Build:
         If the disk refuses to write, the build can be resumed.
         """
         begun = time.monotonic()
-        onto = self.earlier and self.earlier.manifest
+        onto = None if self.earlier is None else self.earlier.manifest
         written = {shard.number: shard for shard in directory.begin(self.start, report, onto=onto)}
         if (there := directory.whole()) is not None:
             return there
