@@ -15,7 +15,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from decimal import Context, Decimal
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
@@ -41,6 +41,8 @@ _ENTITY = re.compile(rb'\s*(\[|\{\s*"(type|id|labels|pageid|ns|claims)")')
 """Beginning of Wikidata's JSON, or of a piece of it. No table of subjects begins so."""
 
 
+_WIDE = Context(prec=1000)
+"""Context in which any number that is read can be rounded to the places of another one."""
 _NOTHING = frozenset[str]()
 log = logging.getLogger(__name__)
 
@@ -101,9 +103,10 @@ class Known:
 
 def _rounds_to(number: str, fact: FactRow) -> bool:
     """Return whether a number is a fact's when it is rounded to as many places."""
-    return fact.literal is not None and Decimal(number).quantize(Decimal(last_place(fact.literal))) == Decimal(
-        fact.literal
-    )
+    if fact.literal is None:
+        return False
+    rounded = Decimal(number).quantize(Decimal(last_place(fact.literal)), context=_WIDE)
+    return rounded == Decimal(fact.literal)
 
 
 def read(paths: Sequence[Path], properties: Mapping[str, About], subjects: frozenset[str]) -> Known:

@@ -229,3 +229,13 @@ def test_a_count_may_have_an_item_that_is_no_unit_of_measure(command: Command) -
     Path("known").write_text("subject,property,object\nQ1,P1083,500U41795\nQ2,P1083,500U11573\n")  # seats; metres
     command.done("audit", "kb", "--known", "known", "--out", "marked.csv")
     assert pl.read_csv("marked.csv").sort("subject_id")["mark"].to_list() == ["known", "new"]
+
+
+LONG = ("9" * 31, "9" * 31 + "U35852", "9" * 28 + " ha", "0." + "1" * 59, "1E+100000000", "NaN", "Infinity", "9" * 5000)
+
+
+@pytest.mark.parametrize("value", LONG, ids=lambda value: value[:30])
+def test_known_numbers_of_many_digits_are_compared_or_left_out(value: str, command: Command) -> None:
+    written(Path("kb"), [fact(0, "area", number, 0.9, literal=number) for number in ("5", "0.01", "9" * 30)])
+    Path("known.csv").write_text(f"subject,property,object\nQ1,P2046,{value}\n")
+    command.done("audit", "kb", "--known", "known.csv", "--out", "marked.csv")
