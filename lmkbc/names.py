@@ -38,19 +38,44 @@ _DROP_APOSTROPHES = str.maketrans("", "", _APOSTROPHES)
 _SYMBOLS = frozenset("+$<=>|~^")
 
 
+_SIGNS = frozenset("+#*.")
+"""Signs that may distinguish two names."""
+
+
 class _Folds(dict[int, str]):
-    """Each character's form in a folded name, found out when a name first has the character."""
+    """Each character's form in a folded name, found out when a name first has the character.
+
+    signed: whether the signs that may distinguish names are kept. A tab then stands for other punctuation.
+    """
+
+    def __init__(self, *, signed: bool = False) -> None:
+        super().__init__()
+        self._signs, self._gap = (_SIGNS, "\t") if signed else (frozenset[str](), " ")
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
+        category = unicodedata.category(char)
         if char in _APOSTROPHES or unicodedata.combining(char):
             self[code] = ""
+        elif category == "Pd":
+            self[code] = " "
         else:
-            self[code] = " " if char in _SYMBOLS or unicodedata.category(char)[0] == "P" else char
+            is_gap = char not in self._signs and (char in _SYMBOLS or category[0] == "P")
+            self[code] = self._gap if is_gap else char
         return self[code]
 
 
-_FOLDED = _Folds()
+_FOLDED, _SIGNED = _Folds(), _Folds(signed=True)
+_WORD = re.compile(r"(?:(?<!\S)\.)?[^\s+#*.]+(?:(?<=\d)\.(?=\d)[^\s+#*.]+)*[+#*]*|\t")
+"""Word of a signed name: a point before it, points of decimals, and the signs after it. Or a tab, which parts words."""
+_INITIALS = re.compile(r"(?<!\S)([^\W\d_]) +(?=[^\W\d_](?!\S))")
+"""Single letter before another one."""
+
+
+def _folded(text: str, folds: _Folds) -> str:
+    if not text.isascii():
+        text = unicodedata.normalize("NFKD", text.translate(_DROP_APOSTROPHES))
+    return text.casefold().translate(folds)
 
 
 def plain_key(text: str) -> str:
@@ -63,9 +88,32 @@ def folded_key(text: str) -> str:
 
     Apostrophes and diacritics are removed, NFKD and case folding applied, and punctuation becomes single spaces.
     """
-    if not text.isascii():
-        text = unicodedata.normalize("NFKD", text.translate(_DROP_APOSTROPHES))
-    return " ".join(text.casefold().translate(_FOLDED).split())
+    return " ".join(_folded(text, _FOLDED).split())
+
+
+def name_key(text: str) -> str:
+    """Return the key of a name: two spellings with the same key may mean the same entity. Empty for a blank text only.
+
+    It is a folded name that keeps the signs which distinguish names: "+", "#" and "*" after a word, "." before it, and
+    the point of a decimal, as in "C++", "A*", ".NET" and "2.5". Other points say nothing, and single letters are
+    joined, so that "U.S.A." is "USA", and "J. R. R. Tolkien" is "JRR Tolkien".
+    """
+    words = _folded(text, _SIGNED)
+    if not _SIGNS.isdisjoint(words):
+        words = " ".join(_WORD.findall(words))
+    if min(map(len, words.split()), default=0) == 1:
+        words = _INITIALS.sub(r"\1", words)
+    return " ".join(words.split()) or spelling(text)
+
+
+def signed_words(text: str) -> tuple[str, ...]:
+    """Return the words of a name that have a distinguishing sign. A scorer's normal form may lack these signs."""
+    return tuple(word for word in name_key(text).split() if not _SIGNS.isdisjoint(word))
+
+
+def spelling(text: str) -> str:
+    """Return a name but for its case, its Unicode form and its blanks: all else distinguishes rows of a list."""
+    return unicodedata.normalize("NFC", " ".join(text.split()).casefold())
 
 
 def subject_key(text: str) -> str:
@@ -107,6 +155,9 @@ _LEGAL_FORMS = frozenset(
 """Words in a company's name that do not change the company."""
 
 
+_AFTER_LETTER = re.compile(r"(?<=[^\W\d_])\.|/")
+
+
 def without_trailer(name: str) -> str:
     """Return a name without bracketed remarks at its end: "X (born 1960)" becomes "X"."""
     while (trailer := TRAILER.search(name[-LONGEST:])) and trailer.start() > 0:
@@ -116,7 +167,7 @@ def without_trailer(name: str) -> str:
 
 def without_legal_form(name: str) -> list[str]:
     """Return the words of a company's name without "Inc.", "Ltd." and the like; all words if no other is left."""
-    words = folded_key(name.replace(".", "").replace("/", "")).split()
+    words = name_key(_AFTER_LETTER.sub("", name)).split()
     return [word for word in words if word not in _LEGAL_FORMS] or words
 
 

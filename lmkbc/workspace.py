@@ -25,7 +25,7 @@ from lmkbc.files.jsonl import name_objects, read_examples, read_queries
 from lmkbc.files.places import data_dirs, placed, warn_no_data_dir
 from lmkbc.files.reader import read_toml
 from lmkbc.files.workspace_file import FILE, WorkspaceFile, nearest, settings_of
-from lmkbc.names import QID, folded_key
+from lmkbc.names import QID, name_key
 from lmkbc.plugins import Relations
 from lmkbc.relation import EntityClass, Relation
 from lmkbc.settings import check_fields
@@ -304,7 +304,7 @@ def _read_classes(path: Path) -> dict[str, EntityClass]:
         raise InputError(f"{path}: {error}; write QID = {{ names = [...], below = [...] }}") from None
     owners: dict[str, str] = {}
     for qid, one in table.items():
-        for name in map(folded_key, one.names):
+        for name in map(name_key, one.names):
             if owners.setdefault(name, qid) != qid:
                 raise InputError(f"{path}, {qid}: {owners[name]} is called {name!r} too; leave the name to one of them")
     return table

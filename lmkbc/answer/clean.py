@@ -18,7 +18,7 @@ from typing import Literal
 from lmkbc.answer.abstain import is_placeholder
 from lmkbc.answer.dates import find_dates, read_date
 from lmkbc.answer.numbers import read_numbers
-from lmkbc.names import LONGEST, TRAILER, folded_key, shown, without_legal_form, without_trailer
+from lmkbc.names import LONGEST, TRAILER, name_key, shown, without_legal_form, without_trailer
 from lmkbc.relation import Relation, Shape
 from lmkbc.types import Dropped
 
@@ -80,8 +80,8 @@ class _Vocabulary:
 
     def canonical(self, name: str) -> str | None:
         """Return the canonical form of a name; None if the shape does not list it."""
-        canonical = self.names.get(folded_key(name))
-        return None if canonical is None else self.names.get(folded_key(canonical), canonical)
+        canonical = self.names.get(name_key(name))
+        return None if canonical is None else self.names.get(name_key(canonical), canonical)
 
 
 _vocabularies: dict[int, tuple[Shape, _Vocabulary]] = {}
@@ -90,12 +90,12 @@ _vocabularies: dict[int, tuple[Shape, _Vocabulary]] = {}
 def vocabulary(shape: Shape) -> _Vocabulary:
     """Return a shape's vocabulary, built once. The cache keeps the shape alive, so that its id stays a valid key."""
     if id(shape) not in _vocabularies:
-        names = {folded_key(name): name for name in shape.variants.values()}
-        names |= {folded_key(variant): name for variant, name in shape.variants.items()}
+        names = {name_key(name): name for name in shape.variants.values()}
+        names |= {name_key(variant): name for variant, name in shape.variants.items()}
         for name, variants in shape.closed.items():
-            names |= {folded_key(variant): name for variant in variants}
-        names |= {folded_key(name): name for name in shape.closed}
-        _vocabularies[id(shape)] = shape, _Vocabulary(names, frozenset(map(folded_key, shape.stop)))
+            names |= {name_key(variant): name for variant in variants}
+        names |= {name_key(name): name for name in shape.closed}
+        _vocabularies[id(shape)] = shape, _Vocabulary(names, frozenset(map(name_key, shape.stop)))
     return _vocabularies[id(shape)][1]
 
 
@@ -186,7 +186,7 @@ def _name(text: str, relation: Relation, subject: str) -> tuple[str, str]:
     if canonical is None and shape.closed:
         return name, "closed"
     name = canonical or short
-    if folded_key(name) in known.stop:
+    if name_key(name) in known.stop:
         return name, "stop"
     if is_placeholder(name, relation):
         return name, "placeholder"
@@ -230,7 +230,7 @@ def _forms(name: str) -> tuple[str, list[str]]:
 
     It is cached, since each object is compared with the subject.
     """
-    return folded_key(name), without_legal_form(name)
+    return name_key(name), without_legal_form(name)
 
 
 def _values(text: str, relation: Relation) -> tuple[list[str], str]:

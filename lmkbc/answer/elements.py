@@ -16,7 +16,7 @@ from lmkbc.answer.literal import Bracketed, Word, read_literals
 from lmkbc.answer.markup import TextTable, read_tags, unstyled, untagged, without_signs
 from lmkbc.answer.units import unit_at
 from lmkbc.models.thoughts import answer_of
-from lmkbc.names import folded_key, shown
+from lmkbc.names import folded_key, name_key, shown
 from lmkbc.relation import Relation
 
 SHORT = 60
@@ -270,7 +270,7 @@ def column(table: TextTable, relation: Relation, subject: str) -> list[str]:
         place
         for place, texts in enumerate(cells)
         if any(letter.isalpha() for text in texts for letter in text)
-        and not all(folded_key(text) == folded_key(subject) for text in texts)
+        and not all(name_key(text) == name_key(subject) for text in texts)
     ]
     heads = [Word(head[place], False, key=head[place]) for place in named]
     chosen = _answer_fields([*heads], relation)
@@ -311,7 +311,7 @@ def _answer_fields(items: list[Word | Bracketed], relation: Relation, subject: s
         keyed = [one for one in counts if one[0] not in _OTHER_KEYS] or keyed
     names = _ANSWER_KEYS | {folded_key(name).replace(" ", "") for name in relation.spellings()}
     names |= _VALUE_KEYS.get(relation.kind, frozenset())
-    named = [pair for pair in keyed if isinstance(pair[1], Word) and folded_key(pair[1].text) == folded_key(subject)]
+    named = [pair for pair in keyed if isinstance(pair[1], Word) and name_key(pair[1].text) == name_key(subject)]
     if subject and len(named) < len(keyed):  # as in {"name": "Peru", "neighbours": ["Chile"]}
         keyed = [pair for pair in keyed if pair not in named]
     others = [item for key, item in keyed if key not in _OTHER_KEYS]
@@ -334,7 +334,7 @@ def _behind_subject(group: Bracketed, relation: Relation, subject: str) -> list[
     words = [item.text for item in items if isinstance(item, Word)]
     if group.bracket == "(" and len(words) < len(items):
         return [item for item in items if isinstance(item, Bracketed)]
-    about_subject = folded_key(words[0]) == folded_key(subject)
+    about_subject = name_key(words[0]) == name_key(subject)
     phrase = folded_key(words[1]).split() if len(words) > 1 else []
     shared = len(relation_words(relation).intersection(phrase))
     # half of the words of "Potomac River" or "New York Stock Exchange" may be the relation's, yet they are objects in

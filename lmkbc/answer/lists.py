@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from lmkbc.answer.abstain import has_term, has_verb, is_made_of, object_terms, stems, terms
 from lmkbc.answer.clean import trim, vocabulary
 from lmkbc.answer.literal import Word
-from lmkbc.names import LONGEST, folded_key, without_trailer
+from lmkbc.names import LONGEST, folded_key, name_key, without_trailer
 from lmkbc.relation import Relation
 
 BULLET = re.compile(
@@ -190,7 +190,7 @@ def leading_list(text: str, relation: Relation, subject: str) -> list[Word]:
         return found if all(is_a_name(trim(word.text)) for word in found) else []
     if (bolds := _BOLDS.match(lines[0]) or BOLD.match(lines[0])) and _has_comment(lines, text):
         names = [name.strip(" :") for name in BOLD.findall(bolds[0])]
-        others = (name for name in names if folded_key(name) != folded_key(subject) and not is_label(name, relation))
+        others = (name for name in names if name_key(name) != name_key(subject) and not is_label(name, relation))
         return [Word(name, quoted=False) for name in others]
     first = [word for word in parted(lines[0], relation) if trim(word.text)]
     several = len(first) > 1 and text.lstrip().startswith(lines[0].strip()) and "\n\n" in text

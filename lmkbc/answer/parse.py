@@ -46,7 +46,7 @@ from lmkbc.answer.markup import read_fields, read_table
 from lmkbc.answer.prose import emphasised, mentioned, predicated, said_frames
 from lmkbc.answer.texts import texts, unwrapped
 from lmkbc.answer.values import best_values
-from lmkbc.names import LONGEST, folded_key, shown, without_trailer
+from lmkbc.names import LONGEST, folded_key, name_key, shown, without_trailer
 from lmkbc.relation import Relation
 from lmkbc.types import State
 
@@ -329,12 +329,12 @@ def _said_apart(text: str, relation: Relation, subject: str) -> str:
     if (
         (is_a_name(name) or _PLAIN_LIST.fullmatch(name))
         and not has_verb(first)
-        and folded_key(name) != folded_key(subject)
+        and name_key(name) != name_key(subject)
         and not is_label(name, relation)
     ):
         return first if "\n" not in first and ":" not in first else ""
     bold = BOLD.fullmatch(last.rstrip("."))
-    if bold and not has_verb(bold[1]) and folded_key(bold[1]) != folded_key(subject):
+    if bold and not has_verb(bold[1]) and name_key(bold[1]) != name_key(subject):
         return bold[1]
     label, _, value = last.partition(":")
     is_field = "\n" not in last and value and not has_verb(last) and has_term(folded_key(label), object_terms(relation))

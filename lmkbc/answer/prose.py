@@ -15,7 +15,7 @@ from lmkbc.answer.clauses import ASIDE, CLAUSE, DENIED, IN_TIME, LONGEST_CLAUSE
 from lmkbc.answer.clean import trim, vocabulary
 from lmkbc.answer.lists import BOLD, is_a_name, is_label, parted
 from lmkbc.answer.literal import Word
-from lmkbc.names import folded_key
+from lmkbc.names import folded_key, name_key
 from lmkbc.relation import Relation
 
 _SYMBOL = re.compile(r"[A-Z]{1,5}(?:[.:]\s?[A-Z\d]{1,6})?")
@@ -24,11 +24,11 @@ _SYMBOL = re.compile(r"[A-Z]{1,5}(?:[.:]\s?[A-Z\d]{1,6})?")
 
 def emphasised(text: str, relation: Relation, subject: str) -> list[Word]:
     """Return the bold texts that may be names, or are all in lower case; neither the subject nor labels."""
-    known, title, found = vocabulary(relation.shape).canonical, folded_key(subject), list[str]()
+    known, title, found = vocabulary(relation.shape).canonical, name_key(subject), list[str]()
     for bold in BOLD.finditer(text):
         name = bold[1].strip(" :")
         label = (bold[1][-1:] == ":" or text[bold.end() :][:1] == ":") and is_label(name, relation)
-        if known(name) or not (label or folded_key(name) == title or _SYMBOL.fullmatch(name)):
+        if known(name) or not (label or name_key(name) == title or _SYMBOL.fullmatch(name)):
             found.append(name)
     taken = [name for name in found if is_a_name(name) or known(name)]
     plain = [name for name in found if name[:1].islower() and len(name.split()) <= LONGEST_NAME]

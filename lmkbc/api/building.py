@@ -311,7 +311,7 @@ def estimate_build(
     timings = run_directory.timings(run.edition.name, recipe.name, Path(out))
     asks = plan.asks()
     if earlier is not None:
-        kept = earlier.kept(plan.subjects, asks, plan.relations, SHARD)
+        kept = earlier.kept(asks, plan.relations, SHARD)
         asks = (ask for _, lacking, _ in kept for ask in lacking)
     return estimate(run, recipe, (ask.query for ask in asks), timings, progress)
 

@@ -25,7 +25,7 @@ from lmkbc.ask.style import check_slots
 from lmkbc.errors import InputError, refuse
 from lmkbc.files.arrays import ArrayStore
 from lmkbc.files.jsonl import read_jsonl
-from lmkbc.names import folded_key
+from lmkbc.names import name_key
 from lmkbc.notes import Passage
 from lmkbc.relation import Relation
 from lmkbc.settings import ReadBy
@@ -148,11 +148,11 @@ class Titles:
 
     def __init__(self, texts: Sequence[Passage], settings: ContextSettings, relations: Mapping[str, Relation]) -> None:
         self._settings, self._relations = settings, relations
-        self._texts = grouped((folded_key(text.title), text) for text in texts)
+        self._texts = grouped((name_key(text.title), text) for text in texts)
 
     def find(self, queries: Sequence[Query]) -> list[tuple[Passage, ...]]:
         """Return the passages of each query."""
-        found = (stretches(self._texts.get(folded_key(self._title(query)), []), self._settings) for query in queries)
+        found = (stretches(self._texts.get(name_key(self._title(query)), []), self._settings) for query in queries)
         return [tuple(islice(passages, self._settings.passages)) for passages in found]
 
     def _title(self, query: Query) -> str:

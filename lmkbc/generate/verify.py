@@ -28,7 +28,7 @@ from lmkbc.errors import refuse
 from lmkbc.models.base import LanguageModel, PlannedRequest, Sampling
 from lmkbc.models.plain_questions import FIRST_WORD, paragraphs, plain_request, texts, word_log_probabilities
 from lmkbc.models.thoughts import answer_of
-from lmkbc.names import folded_key
+from lmkbc.names import folded_key, name_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation, Shape
 from lmkbc.settings import ReadBy
@@ -229,8 +229,8 @@ class FactWording:
         facts: list[tuple[Query, str, bool]] = []
         drawn = random.Random(f"{self._check.seed} {query.relation if self._check.relations == 'own' else ''}")
         for shot in self._examples.select(query):
-            names = {folded_key(name) for gold in shot.objects for name in gold.names}
-            wrong = [name for name in self._objects[shot.query.relation] if folded_key(name) not in names]
+            names = {name_key(name) for gold in shot.objects for name in gold.names}
+            wrong = [name for name in self._objects[shot.query.relation] if name_key(name) not in names]
             facts += [(shot.query, name, True) for name in shot.names[:1]]
             facts += [(shot.query, drawn.choice(wrong), False)] if wrong else []
         return facts[: self._check.shots]
@@ -358,12 +358,12 @@ class FactCheck(FactWording):
 
     def _placebos(self, query: Query, text: str) -> Iterator[tuple[Query, str]]:
         """Yield the fact about train's first subjects of the relation that lack the object."""
-        key = folded_key(text)
+        key = name_key(text)
         lacking = (
             (one.query, text)
             for one in self._controls[query.relation]
             if one.query.subject != query.subject
-            and key not in {folded_key(n) for gold in one.objects for n in gold.names}
+            and key not in {name_key(n) for gold in one.objects for n in gold.names}
         )
         return islice(lacking, self._check.placebos)
 

@@ -20,6 +20,7 @@ from lmkbc.errors import InputError, did_you_mean
 from lmkbc.link.wordings import key
 from lmkbc.models.base import LanguageModel
 from lmkbc.models.plain_questions import paragraphs
+from lmkbc.names import spelling
 from lmkbc.relation import Relation
 from lmkbc.types import Query
 
@@ -38,6 +39,10 @@ class Hit:
     classes: tuple[str, ...] = ()
     popularity: int = 0
     name: str = ""
+
+    def is_spelt(self, text: str) -> bool:
+        """Return whether a text is a name of the entity, case aside. A source without names finds such texts only."""
+        return not self.name or spelling(self.name) == spelling(text)
 
 
 @dataclass(frozen=True, slots=True)

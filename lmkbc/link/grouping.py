@@ -20,7 +20,7 @@ from lmkbc.generate.spec import check_names
 from lmkbc.models.base import LanguageModel
 from lmkbc.models.plain_questions import paragraphs
 from lmkbc.models.thoughts import answer_of
-from lmkbc.names import folded_key
+from lmkbc.names import name_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
 from lmkbc.run.run import Run
@@ -104,7 +104,7 @@ class Grouper:
             return []
         votes: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for candidate in (candidate for group in sets for candidate in group.candidates):
-            votes[_key(candidate.text)][candidate.text] += max(len(candidate.sources), 1)
+            votes[name_key(candidate.text)][candidate.text] += max(len(candidate.sources), 1)
         first = sorted(votes.values(), key=lambda spellings: (-spellings.total(), min(spellings)))
         return [min(spellings, key=lambda text: (-spellings[text], text)) for spellings in first[: self._most]]
 
@@ -124,16 +124,14 @@ def _canonical(names: Sequence[str], reply: str) -> dict[str, str]:
     canonical: dict[str, str] = {}
     for line in (answer_of(reply) or "").split("\n")[: len(names)]:
         places = sorted({int(number) - 1 for number in _NUMBER.findall(line)})
-        group = [names[place] for place in places if 0 <= place < len(names) and _key(names[place]) not in canonical]
+        group = [
+            names[place] for place in places if 0 <= place < len(names) and name_key(names[place]) not in canonical
+        ]
         if len(group) > 1:
-            canonical |= dict.fromkeys(map(_key, group), group[0])
+            canonical |= dict.fromkeys(map(name_key, group), group[0])
     return canonical
 
 
 def _renamed(group: CandidateSet, canonical: Mapping[str, str]) -> CandidateSet:
-    named = [structs.replace(each, text=canonical.get(_key(each.text), each.text)) for each in group.candidates]
+    named = [structs.replace(each, text=canonical.get(name_key(each.text), each.text)) for each in group.candidates]
     return replace(group, candidates=tuple(named))
-
-
-def _key(name: str) -> str:
-    return folded_key(name) or name

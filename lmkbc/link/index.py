@@ -21,10 +21,10 @@ from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.database import DATABASE_ERRORS
 from lmkbc.link.disambiguation import Hit
 from lmkbc.link.wordings import filed_under, key, looked_up
-from lmkbc.names import as_qid
+from lmkbc.names import as_qid, spelling
 
-VERSION = 1
-"""Version of the file, raised when the schema, `names.key` or the hashes change. Other versions are refused."""
+VERSION = 2
+"""Version of the file, raised when the schema, `names.name_key` or the hashes change. Other versions are refused."""
 
 SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -74,13 +74,14 @@ class AliasIndex:
         self._db.close()
 
     def exact(self, text: str) -> tuple[Hit, ...]:
-        """Return entities with this normalised name: exact spelling first, then labels, then by popularity."""
+        """Return entities with this normalised name: exact spelling first, then case aside, labels, popularity."""
         return self._named(key(text), text)
 
     def _named(self, name: str, text: str) -> tuple[Hit, ...]:
         """Return one hit per entity with this key, ordered by its best spelling, then by popularity."""
         rows: list[Row] = self._rows(_EXACT, (name,))
-        rows.sort(key=lambda row: (row[0] != text, row[0] != row[2], -row[5], row[1]))
+        spelt = spelling(text)
+        rows.sort(key=lambda row: (row[0] != text, spelling(row[0]) != spelt, row[0] != row[2], -row[5], row[1]))
         best: dict[int, Row] = {}
         for row in rows:
             best.setdefault(row[1], row)
@@ -176,6 +177,7 @@ class IndexBuilder:
     def __init__(self, path: Path, fingerprint: str = "") -> None:
         self._path = path
         self._partial = path.with_name(path.name + PARTIAL)
+        fingerprint = f"{VERSION}\n{fingerprint}"
         with self._errors():
             if not self._resumes(fingerprint):
                 self._partial.unlink()

@@ -151,7 +151,7 @@ class _Open:
     """A candidate that needs a search: the next text to search, the other texts to try, the first hit that did not fit.
 
     plain: link that the bare name gave from hits of unknown class, while names with a type word are still to be
-    searched.
+    searched. folded: link that a name of another spelling gave, in case the search has no hit of this spelling.
     """
 
     query: Query
@@ -161,6 +161,7 @@ class _Open:
     misfit: Link
     searched: set[str] = field(default_factory=set)
     plain: Link | None = None
+    folded: Link | None = None
 
 
 @dataclass(slots=True)
@@ -257,13 +258,16 @@ class Linker:
         if as_qid(text):
             return self._checked(text)
         link = self._named(query, text)
+        asking = fill(self.settings.searched.get(relation.name, "{object}"), {"object": text})
         if link.id is not None:
+            is_folded = not _is_spelt(link) and link.evidence != "fuzzy"
+            if is_folded and self.search and asking == text:
+                return _Open(query, text, asking, iter(()), link, folded=link)
             return link
         if number(text) is not None:
             return _unlinked("a number where an entity is due", text)
         if self.search is None:
             return self._last_resort(query, link)
-        asking = fill(self.settings.searched.get(relation.name, "{object}"), {"object": text})
         others = (variants if "variants" in self.settings.evidence else typed)(text, self._suffixes(query))
         head = [text.partition(":")[0].strip()] if "head" in self.settings.evidence and ":" in text else []
         return _Open(query, text, asking, iter((*filter(None, head), *others)), link)
@@ -274,18 +278,23 @@ class Linker:
         return relation.shape.link_suffixes if named is None or relation.name in named else ()
 
     def _named(self, query: Query, text: str) -> Link:
-        """Return the link of a name by offline evidence. A link without id holds the hits that did not fit."""
+        """Return the link of a name by offline evidence, of its own spelling first.
+
+        A link without id holds the hits that did not fit.
+        """
         evidence, of_train = self.train.exact(text, query) if self.train else ("", ())
         hits = self._entities(of_train, typed=False)
-        evidence = evidence if hits else ""
-        if evidence == "relation":
-            return Link(hits[0].id, evidence, BY_ROWS, text, hits)
-        if disambiguation.KNOWN in self._type(query).strategies and (qid := self._type(query).known.get(key(text))):
-            return Link(qid, "known", disambiguation.KNOWN, text, (Hit(qid, text),))
-        if evidence:
-            return Link(hits[0].id, evidence, BY_ROWS, text, hits)
+        by_rows = [Link(hits[0].id, evidence, BY_ROWS, text, hits)] if hits else []
+        qid = disambiguation.KNOWN in self._type(query).strategies and self._type(query).known.get(key(text))
+        known = [Link(qid, "known", disambiguation.KNOWN, text, (Hit(qid, text),))] if qid else []
+        links = (*by_rows, *known) if evidence == "relation" else (*known, *by_rows)
+        if links and _is_spelt(links[0]):
+            return links[0]
         exact = self._chosen(query, text, "index", self.index.exact(text) if self.index else ())
-        if exact.id is not None or "fuzzy" not in self.settings.evidence:
+        links = (*links, exact) if exact.id is not None else links
+        if links:
+            return next(filter(_is_spelt, links), links[0])
+        if "fuzzy" not in self.settings.evidence:
             return exact
         if self.train and (hits := self._entities(self.train.fuzzy(text, query), typed=False)):
             return Link(hits[0].id, "fuzzy", BY_ROWS, text, hits)
@@ -315,7 +324,10 @@ class Linker:
     def _chosen(self, query: Query, text: str, evidence: str, hits: tuple[Hit, ...]) -> Link:
         kind = self._type(query)
         hits = self._entities(hits, typed=bool(hits) and all(hit.classes for hit in hits))
-        left, how = disambiguation.choose(hits, kind)
+        spelt = tuple(hit for hit in hits if hit.is_spelt(text))
+        left, how = disambiguation.choose(spelt, kind)
+        if not left:
+            left, how = disambiguation.choose(hits, kind)
         several = tuple(left) if len(left) > 1 else ()
         return Link(left[0].id if left else None, evidence, how, text, hits, several)
 
@@ -342,6 +354,9 @@ class Linker:
 
     def _settle(self, step: _Open, hits: tuple[Hit, ...]) -> Link | None:
         """Return the link; None if the next text to search was set instead."""
+        if step.folded:
+            link = self._chosen(step.query, step.text, "search", tuple(hit for hit in hits if hit.is_spelt(step.text)))
+            return link if link.id is not None else step.folded
         link = self._chosen(step.query, step.asking, "re-search" if step.searched else "search", hits)
         if link.id is not None:
             words = typed(step.text, self._suffixes(step.query))
@@ -376,6 +391,11 @@ def _decided(
             link if place is None else replace(link, id=link.open[place].id, strategy=disambiguation.MODEL)
             for link, place in zip(row, places, strict=True)
         ]
+
+
+def _is_spelt(link: Link) -> bool:
+    """Return whether the linked entity has the searched text as a name, case aside."""
+    return any(hit.id == link.id and hit.is_spelt(link.searched) for hit in link.hits)
 
 
 def _unlinked(reason: str, text: str) -> Link:

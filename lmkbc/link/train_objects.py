@@ -14,7 +14,7 @@ from rapidfuzz.distance import OSA
 
 from lmkbc.link.disambiguation import Hit, bundled
 from lmkbc.link.wordings import key, plausible_typo
-from lmkbc.names import as_qid
+from lmkbc.names import as_qid, spelling
 from lmkbc.relation import Relation
 from lmkbc.types import Example, Query
 
@@ -50,26 +50,32 @@ class TrainObjects:
     def __init__(self, examples: Iterable[Example], relations: Mapping[str, Relation]) -> None:
         self._relations = relations
         self._mentions: dict[str, list[Mention]] = defaultdict(list)
+        self._spelt: dict[str, list[Mention]] = defaultdict(list)
         for mention in mentions(examples, relations):
             self._mentions[key(mention.name)].append(mention)
+            self._spelt[spelling(mention.name)].append(mention)
 
     def exact(self, text: str, query: Query) -> tuple[str, tuple[Hit, ...]]:
-        """Return hits for a name, best first, and their evidence: "relation", "type", or "" without hits."""
-        return self._rank(key(text), text, query)
+        """Return hits for a name, best first, and their evidence: "relation", "type", or "" without hits.
+
+        Names with the same key count only if no name has the same spelling.
+        """
+        spelt = self._rank(self._spelt.get(spelling(text), ()), text, query)
+        return spelt if spelt[1] else self._rank(self._mentions.get(key(text), ()), text, query)
 
     def fuzzy(self, text: str, query: Query) -> tuple[Hit, ...]:
         """Return objects of the same relation with a name one plausible typing error away."""
         typed = key(text)
         near = process.extract(typed, list(self._mentions), scorer=OSA.distance, score_cutoff=1, limit=None)
         for name in sorted(name for name, *_ in near if plausible_typo(typed, name)):
-            evidence, hits = self._rank(name, text, query)
+            evidence, hits = self._rank(self._mentions[name], text, query)
             if evidence == "relation":
                 return hits
         return ()
 
-    def _rank(self, name: str, text: str, query: Query) -> tuple[str, tuple[Hit, ...]]:
+    def _rank(self, named: Iterable[Mention], text: str, query: Query) -> tuple[str, tuple[Hit, ...]]:
         relation = self._relations[query.relation]
-        usable = [mention for mention in self._mentions.get(name, ()) if not self._is_own(mention, query)]
+        usable = [mention for mention in named if not self._is_own(mention, query)]
         same = [mention for mention in usable if mention.relation == relation.name]
         if same:
             return "relation", _by_count(same, text)
@@ -90,4 +96,4 @@ def _by_count(mentions: list[Mention], text: str) -> tuple[Hit, ...]:
     label = {mention.id: mention.name for mention in mentions}
     kind = {mention.id: mention.type for mention in mentions}
     order = sorted(counts, key=lambda id_: (-counts[id_], id_ not in spelt))
-    return tuple(Hit(id_, label[id_], classes=(kind[id_],), popularity=counts[id_]) for id_ in order)
+    return tuple(Hit(id_, label[id_], "", (kind[id_],), counts[id_], label[id_]) for id_ in order)

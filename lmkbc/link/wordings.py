@@ -8,7 +8,7 @@ from zlib import crc32
 
 from rapidfuzz.distance import OSA
 
-from lmkbc.names import folded_key
+from lmkbc.names import name_key
 
 THIRDS = (0, 1, 2)
 
@@ -52,9 +52,8 @@ TYPO_WORD = 6
 """Fewest letters of a word with a typing error: in shorter words an edit often gives another name (Iran, Iraq)."""
 
 
-def key(text: str) -> str:
-    """Return the key of a name: two spellings with the same key are the same name. Empty only for a blank text."""
-    return folded_key(text) or text.strip().casefold()
+key = name_key
+"""Key of a name in linking."""
 
 
 def sendable(text: str) -> str:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from lmkbc.edition import Edition
 from lmkbc.files.jsonl import read_jsonl
 from lmkbc.generate.recorded_rows import EXISTENCE, CandidateRow, RecordedRow, each_row
-from lmkbc.names import folded_key
+from lmkbc.names import name_key
 from lmkbc.report.links import Trace, Tracer
 from lmkbc.run import submission
 from lmkbc.run.saved import MissingRow, SavedRun
@@ -185,12 +185,12 @@ def row_of(edition: Edition, example: Example, answer: Any, score: RowScore, not
 
     goals = tuple(_goal(item, names, index in finds) for index, item in enumerate(gold))
     missed = {identifier: name for name, identifier, found in goals if identifier and not found}
-    by_name = {folded_key(name): identifier for identifier, name in missed.items()}
+    by_name = {name_key(name): identifier for identifier, name in missed.items()}
 
     def shown(text: str, value: str, row: CandidateRow | None = None, trace: Trace | None = None) -> Shown:
         right = bool(value) and bool(scorer.matches(value, gold, relation))
         others = trace.others if trace else ()
-        meant = by_name.get(folded_key(text)) or next((one for one, _ in others if one in missed), "")
+        meant = by_name.get(name_key(text)) or next((one for one, _ in others if one in missed), "")
         return Shown(
             cut(text, LONGEST_TEXT),
             cut(row.id or "", 40) if row else value if edition.target == "id" else "",

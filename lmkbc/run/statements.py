@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from lmkbc.names import folded_key
+from lmkbc.names import name_key
 from lmkbc.relation import Relation
 from lmkbc.scoring.matchers import number
 from lmkbc.types import Candidate, Example, GoldObject, Query
@@ -111,11 +111,11 @@ def _named(names: Iterable[str], id_: str | None, relation: Relation) -> tuple[I
 def _keys(names: Iterable[str], qid: str | None) -> list[str]:
     """Return the keys of an entity of a row: its QID, and its names, marked by whether it has a QID."""
     sign = "+" if qid else "-"
-    return [*filter(None, (qid,)), *dict.fromkeys(sign + folded_key(name) for name in names)]
+    return [*filter(None, (qid,)), *dict.fromkeys(sign + name_key(name) for name in names)]
 
 
 def _looked_up(names: Iterable[str], qid: str | None) -> list[str]:
     """Return the keys by which a run's entity is found: names of an entity with a QID only if it has none itself."""
     if qid:
-        return [qid, *("-" + folded_key(name) for name in names)]
-    return [sign + folded_key(name) for sign in "+-" for name in names]
+        return [qid, *("-" + name_key(name) for name in names)]
+    return [sign + name_key(name) for sign in "+-" for name in names]

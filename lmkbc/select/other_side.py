@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from lmkbc.names import folded_key
+from lmkbc.names import name_key
 from lmkbc.relation import Relation
 from lmkbc.types import Candidate, CandidateSet, Example, Query, Source, grouped
 
@@ -26,14 +26,14 @@ class SubjectIndex:
         for query in self.sets:
             if query.subject_id:
                 self._by_id.setdefault(query.subject_id, query)
-            name = folded_key(query.subject)
+            name = name_key(query.subject)
             self._by_name[name] = None if name in self._by_name else query  # ambiguous: the name of two subjects
 
     def find(self, candidate: Candidate) -> Query | None:
         """Return the query about a candidate: by QID if both have one, else by folded name; None if there is none."""
         if candidate.id and (query := self._by_id.get(candidate.id)):
             return query
-        query = self._by_name.get(folded_key(candidate.text))
+        query = self._by_name.get(name_key(candidate.text))
         return None if query is None or (candidate.id and query.subject_id) else query
 
 

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from lmkbc.edition import Edition
 from lmkbc.errors import check_known
-from lmkbc.names import folded_key
+from lmkbc.names import name_key, signed_words
 from lmkbc.scoring.matchers import number
 from lmkbc.settings import ReadBy
 from lmkbc.types import Candidate, CandidateSet, Nil, Proposal, Source, State
@@ -125,8 +125,8 @@ class Pool:
         if (value := number(id_ or text)) is not None:
             return "number", value
         if self._ids:
-            return ("id", id_) if id_ else ("name", folded_key(text))
-        return "name", self._normal(text) or text
+            return ("id", id_) if id_ else ("name", name_key(text))
+        return "name", self._normal(text) or text, signed_words(text)
 
     def _shares(self, sources: Sequence[int], weights: Sequence[float]) -> list[float]:
         """Return the weight of one source of each group; the weights of all sources that answered sum to 1."""

@@ -24,7 +24,7 @@ from lmkbc.generate.embedded.signals import (
     scores,
     steady,
 )
-from lmkbc.names import folded_key
+from lmkbc.names import name_key
 from lmkbc.progress import Report, silent
 from lmkbc.select.ranking import Floats, Ints
 from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query, Source, grouped
@@ -93,7 +93,7 @@ class OtherSources:
 
     def signals(self, queries: Sequence[Query], candidates: Sequence[Candidate]) -> dict[str, Floats]:
         """Return source -> its scores of a closed set, (m, c + 1); UNKNOWN if it gives none."""
-        names = [(candidate.id or "", folded_key(candidate.text)) for candidate in candidates]
+        names = [(candidate.id or "", name_key(candidate.text)) for candidate in candidates]
         return {
             name: np.array([[_score(scores, *keys) for keys in names] for scores in rows])
             for name, rows in self.scores(queries).items()
@@ -104,7 +104,7 @@ def _scores(answer: CandidateSet) -> Scores:
     """Return the mean, over the draws that answered, of each draw's best score; a draw without the object counts 0."""
     by_draw: defaultdict[str, defaultdict[tuple[Source, ...], float]] = defaultdict(lambda: defaultdict(float))
     for candidate in answer.candidates:
-        for key in filter(None, (candidate.id, folded_key(candidate.text))):
+        for key in filter(None, (candidate.id, name_key(candidate.text))):
             by_draw[key][candidate.sources] = max(candidate.score, by_draw[key][candidate.sources])
     for nil in answer.nothing:
         by_draw[""][nil.sources] = nil.score

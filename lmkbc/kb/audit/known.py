@@ -33,7 +33,7 @@ from lmkbc.link.index_sources import entity_of, lines, open_dump
 from lmkbc.link.search import Wikidata
 from lmkbc.link.wikibase import Empty, EntitiesReply, ShapeError, Statement, WikibaseEntity, decode, entities
 from lmkbc.link.wikidata import Client
-from lmkbc.names import as_qid, folded_key
+from lmkbc.names import as_qid, name_key
 from lmkbc.progress import Report, silent
 from lmkbc.types import Example
 
@@ -85,13 +85,13 @@ class Known:
 
         A fact without a QID is compared by name, and may be marked as new by mistake.
         """
-        subjects = [fact.subject_id, folded_key(fact.subject) if self.named else None]
+        subjects = [fact.subject_id, name_key(fact.subject) if self.named else None]
         keys = ((subject, fact.about.property) for subject in subjects if subject)
         key = next((key for key in keys if key in self.objects), None)
         known = self.objects[key] if key else None
         value = fact.object_id if fact.about.kind == "entity" else exact(fact)
         named = self.named or fact.about.kind in TEXTS
-        values = {value, folded_key(fact.object) if named else None} - {None}
+        values = {value, name_key(fact.object) if named else None} - {None}
         if key is None and (fact.subject_id not in self.subjects or fact.about.property not in self.properties):
             return MarkedFact(fact, Mark.UNCOVERED, False, _NOTHING)
         if key is None or known is None or not values:
@@ -153,7 +153,7 @@ def of_wikidata(
     objects = {key: values for key in unlinked if (values := known.objects.get(key))}
     labels = wikidata.labels(sorted({value for values in objects.values() for value in values if as_qid(value)}))
     names = {
-        key: values | {folded_key(labels[value]) for value in values & labels.keys()} for key, values in objects.items()
+        key: values | {name_key(labels[value]) for value in values & labels.keys()} for key, values in objects.items()
     }
     return replace(known, objects={**known.objects, **names}, named=True)
 
@@ -213,15 +213,15 @@ def of_split(examples: Iterable[Example], property_of: Callable[[str], str]) -> 
     for example in examples:
         query, objects = example.query, example.objects
         values = {gold.id for gold in objects if gold.id} | {name for gold in objects for name in gold.names}
-        known = frozenset(map(_value, values)) | {folded_key(value) for value in values}
-        for subject in filter(None, (query.subject_id, folded_key(query.subject))):
+        known = frozenset(map(_value, values)) | {name_key(value) for value in values}
+        for subject in filter(None, (query.subject_id, name_key(query.subject))):
             key = subject, property_of(query.relation)
             by_key[key] = by_key.get(key, frozenset()) | known
     return Known(by_key, frozenset(name for _, name in by_key), named=True)
 
 
 def _value(text: str, is_text: bool = False) -> str:
-    return folded_key(text) if is_text else as_qid(text) or decimal(text) or folded_key(text)
+    return name_key(text) if is_text else as_qid(text) or decimal(text) or name_key(text)
 
 
 def _is_dump(path: Path) -> bool:

@@ -94,7 +94,6 @@ class Earlier:
 
     def kept(
         self,
-        subjects: Subjects,
         asks: Iterator[Ask],
         relations: Mapping[str, Relation],
         size: int,
@@ -106,10 +105,8 @@ class Earlier:
         pass over.
         """
         names, number = {own: relation.name for own, relation in relations.items()}, 0
-        columns = {"subject": pl.col("name"), "subject_id": pl.col("id"), "at": pl.int_range(pl.len(), dtype=pl.Int64)}
-        rows = subjects.frame.select(**columns)
         tokens = sum((Counter(shard.tokens) for shard in self.manifest.shards or ()), Counter[str]())
-        earlier = (_placed(tables, rows) for _, tables in self._directory.read(self.manifest))
+        earlier = (tables for _, tables in self._directory.read(self.manifest))
         held = next(earlier)  # a base has a query at least, so a shard
         while some := [*islice(asks, size)]:
             last = some[-1].row
@@ -133,17 +130,6 @@ class Earlier:
 
 
 _QUERY = {"subject_row": pl.Int64, "relation": pl.String}
-
-
-def _placed(tables: Tables, rows: pl.DataFrame) -> Tables:
-    """Return tables with the rows of subjects in a larger build. Subjects that it does not have are left out."""
-    by = ["subject", "subject_id"]
-
-    def placed(frame: pl.DataFrame) -> pl.DataFrame:
-        own = frame.join(rows, on=by, nulls_equal=True, maintain_order="left")
-        return own.with_columns(subject_row="at").select(frame.columns)
-
-    return tables.each(placed)
 
 
 def _from(row: int, frame: pl.DataFrame) -> pl.DataFrame:

@@ -33,7 +33,7 @@ from lmkbc.kb.build.facts import Tables
 from lmkbc.kb.build.knowledge import Shard
 from lmkbc.kb.build.settle import WEIGHT
 from lmkbc.kb.build.subjects import SCHEMA, Classes, Subject, Subjects
-from lmkbc.names import folded_key
+from lmkbc.names import name_key
 from lmkbc.relation import Relation
 from lmkbc.types import Query
 
@@ -346,7 +346,7 @@ def _merged(mentions: pl.DataFrame) -> pl.DataFrame:
 
 
 def _folded(name: str) -> bytes:
-    return hashlib.blake2b((folded_key(name) or name).encode(), digest_size=12).digest()
+    return hashlib.blake2b(name_key(name).encode(), digest_size=12).digest()
 
 
 class _Met:

@@ -1,7 +1,11 @@
 """Settlement of a base when all facts are there: its entities, and the facts that leave `facts`.
 
-Entities: each once, identified by QID, else by the folded form of a name. A name without a QID means the entity with a
-QID and this name, if there is exactly one. An alias index adds names for linked entities, but never adds an entity.
+Entities: each once. A subject that the user listed is identified by its QID, else by its row, so that no likeness of
+names merges two of them. Another mention is identified by its QID. Without one, it means the listed subject of the same
+spelling, or the entity with this alias in an index, if there is exactly one. If there is none, names with one key
+(`name_key`) mean one entity: that with a QID and such a name, if there is exactly one, and it is not listed. An index
+never adds an entity.
+
 Memory grows with the number of names, not of facts. A pair of name and QID is stored as a 64-bit hash.
 
 Facts: duplicates leave, and facts that contradict a surer one. Facts compete for slots: one object per subject, one
@@ -19,9 +23,9 @@ import polars as pl
 from polars import selectors as cs
 
 from lmkbc.kb.build.facts import FACTS, NOTHING, SETTLED, Tables
-from lmkbc.kb.build.subjects import Classes
+from lmkbc.kb.build.subjects import Classes, hashes
 from lmkbc.link.index import AliasIndex
-from lmkbc.names import folded_key
+from lmkbc.names import name_key, spelling
 from lmkbc.relation import Relation
 
 VOTE = pl.Struct({"class": pl.String, "weight": pl.Float64})
@@ -39,9 +43,11 @@ NAMES: dict[str, Any] = {
     "hash": pl.UInt64,
     "name": pl.String,
     "id": pl.String,
+    "row": pl.UInt64,
     "as_subject": pl.Int64,
     "as_object": pl.Int64,
 }
+"""Columns of names. row: of the subject, if the user listed it."""
 SIDES = ("subject", "object")
 LEAST, SHARE = 1 << 16, 4
 """Least number of rows to hold before they are summed; at least a quarter of the rows that are already summed."""
@@ -57,6 +63,7 @@ class NamedEntities:
     """The entities of some facts, numbered from 0 in the order of their first mention.
 
     facts: blocks of a base. relations: relations by their names in facts. index: index with more names of entities.
+    listed: number of subjects that the user listed; the rows of others are higher.
     """
 
     def __init__(
@@ -65,8 +72,9 @@ class NamedEntities:
         relations: Mapping[str, Relation],
         classes: Classes,
         index: AliasIndex | None = None,
+        listed: int = 0,
     ) -> None:
-        self._classes = classes
+        self._classes, self._listed = classes, listed
         self._objects = [name for name, relation in relations.items() if relation.kind == "entity"]
         self._types = {
             side: {name: getattr(relation, f"{side}_type").qid for name, relation in relations.items()}
@@ -92,16 +100,24 @@ class NamedEntities:
         type_ = pl.col("relation").replace_strict(self._types[side], return_dtype=pl.String).cast(kinds)
         counts = {f"as_{other}": pl.lit(int(other == side), pl.Int64) for other in SIDES}
         return mentioned.select(
-            _hash(side, f"{side}_id"), name=side, id=f"{side}_id", type=type_, weight=WEIGHT, **counts
+            self._hash(side), name=side, id=f"{side}_id", row=self._row(side), type=type_, weight=WEIGHT, **counts
         )
+
+    def _row(self, side: str) -> pl.Expr:
+        """Return the rows of subjects that the user listed; null for other mentions."""
+        is_listed = (pl.col("subject_row") < self._listed) & pl.lit(side == "subject")
+        return pl.when(is_listed).then(pl.col("subject_row").cast(pl.UInt64))
+
+    def _hash(self, side: str) -> pl.Expr:
+        """Return a hash of a mention's values, so that the time of a look-up does not grow with the base."""
+        values = pl.col(side).alias("name"), pl.col(f"{side}_id").alias("id"), self._row(side).alias("row")
+        return pl.struct(values).hash(0).alias("hash")
 
     def tagged(self, facts: pl.DataFrame) -> pl.DataFrame:
         """Return facts with the numbers of their entities; null for an object that is not an entity."""
         is_entity = {"subject": pl.lit(True), "object": pl.col("relation").is_in(self._objects)}
         return facts.with_columns(
-            pl.when(named)
-            .then(pl.Series(self._at(facts.select(_hash(side, f"{side}_id"))["hash"])))
-            .alias(f"{side}_entity")
+            pl.when(named).then(pl.Series(self._at(facts.select(self._hash(side))["hash"]))).alias(f"{side}_entity")
             for side, named in is_entity.items()
         )
 
@@ -183,11 +199,6 @@ def _values(column: pl.Series) -> Any:
     return column.to_physical().to_numpy()
 
 
-def _hash(name: str, qid: str) -> pl.Expr:
-    """Return a hash of a name and its QID (or null), so that the time of a look-up does not grow with the base."""
-    return pl.struct(pl.col(name).alias("name"), pl.col(qid).alias("id")).hash(0).alias("hash")
-
-
 def _by_entity(rows: pl.DataFrame, column: str, weight: str) -> pl.DataFrame:
     """Return the weight of each value of a column per entity, the highest first."""
     summed = rows.group_by("entity", column, maintain_order=True).agg(pl.col(weight).sum())
@@ -196,29 +207,52 @@ def _by_entity(rows: pl.DataFrame, column: str, weight: str) -> pl.DataFrame:
 
 def _numbered(names: pl.DataFrame, index: AliasIndex | None) -> pl.DataFrame:
     """Return names with the number of their entity, and its QID if there is one."""
-    folds = ([folded_key(name) or name for name in some["name"]] for some in names.iter_slices(LEAST))
-    keys = [pl.Series(part, dtype=pl.String).hash(0) for part in folds]
-    keyed = names.with_columns(key=pl.concat([pl.Series(dtype=pl.UInt64), *keys]))
-    linked = keyed.filter(pl.col("id").is_not_null()).select("key", pl.col("id").hash(0).alias("other"), qid="id")
-    linked = _summed(linked, "key", "other").select("key", "qid", count=pl.lit(1, pl.Int64))
-    single = _summed(linked, "key").filter(pl.col("count") == 1).drop("count")
+    is_listed, is_linked = pl.col("row").is_not_null(), pl.col("id").is_not_null()
+    keyed = names.with_columns(key=hashes(names["name"], name_key), spelt=hashes(names["name"], spelling))
+    linked = keyed.filter(is_linked).with_columns(
+        other=pl.col("id").hash(0), listed=is_listed.any().over("id"), qid="id", own=pl.lit(None, pl.UInt64)
+    )
+    bare = keyed.filter(is_listed & ~is_linked).with_columns(other="row", qid="id", own="row")
+    others = linked.filter("listed").join(bare, on="spelt", how="anti")
+    spelt = pl.concat(_single(some, "spelt").select("spelt", "qid", "own") for some in (bare, others))
+    known = _single(linked, "key").filter(~pl.col("listed")).select("key", known="qid")
     if index is not None:
-        bare = keyed.join(linked, on="key", how="anti")["name"].unique(maintain_order=True)
-        hits = _aliases(bare, {*linked["qid"]}, index)
-        aliases = pl.DataFrame([*hits.items()], schema={"key": pl.String, "qid": pl.String}, orient="row")
-        single = pl.concat([single, aliases.with_columns(pl.col("key").hash(0))])
-    made = keyed.join(single, on="key", how="left", maintain_order="left").with_columns(qid=pl.coalesce("id", "qid"))
-    group = pl.when(pl.col("qid").is_null()).then("key").otherwise(pl.col("qid").hash(1))
+        free = keyed.filter(~is_listed & ~is_linked).join(spelt, on="spelt", how="anti")
+        free = free.join(linked.filter(~pl.col("listed")), on="key", how="anti")
+        hits = _aliases(free["name"].unique(maintain_order=True), {*linked["id"]}, index)
+        aliases = pl.DataFrame([*hits.items()], schema={"name": pl.String, "qid": pl.String}, orient="row")
+        aliases = aliases.select("qid", spelt=hashes(aliases["name"], spelling), own=pl.lit(None, pl.UInt64))
+        spelt = pl.concat([spelt, aliases.select(spelt.columns)])
+    made = keyed.join(spelt, on="spelt", how="left", maintain_order="left")
+    made = made.join(known, on="key", how="left", maintain_order="left")
+    meant = (
+        pl.when(is_linked)
+        .then("id")
+        .when(~is_listed)
+        .then(pl.coalesce("qid", pl.when(pl.col("own").is_null()).then("known")))
+    )
+    made = made.with_columns(qid=meant, own=pl.coalesce("row", "own"))
+    linked_or_key = pl.when(pl.col("qid").is_not_null()).then(pl.col("qid").hash(1)).otherwise("key")
+    group = (
+        pl.when(pl.col("qid").is_null() & pl.col("own").is_not_null())
+        .then(pl.col("own").hash(2))
+        .otherwise(linked_or_key)
+    )
     _, firsts, groups = np.unique(made.select(group).to_series().to_numpy(), return_index=True, return_inverse=True)
-    return made.drop("key").with_columns(entity=pl.Series(np.argsort(np.argsort(firsts))[groups], dtype=pl.Int64))
+    numbers = pl.Series(np.argsort(np.argsort(firsts))[groups], dtype=pl.Int64)
+    return made.select(*names.columns, "qid", entity=numbers)
+
+
+def _single(rows: pl.DataFrame, at: str) -> pl.DataFrame:
+    """Return a row for each value of a column that has one value of `other` only."""
+    distinct = _summed(rows, at, "other").with_columns(count=pl.lit(1, pl.Int64))
+    return _summed(distinct, at).filter(pl.col("count") == 1)
 
 
 def _aliases(names: Iterable[str], ids: set[str], index: AliasIndex) -> dict[str, str]:
-    """Return folded name -> QID, for names that the index knows for exactly one of the given entities."""
-    matches = {folded_key(name) or name: ids & {hit.id for hit in index.exact(name)} for name in names}
-    return {
-        key: qid for key, (qid, *others) in ((key, sorted(hits)) for key, hits in matches.items() if hits) if not others
-    }
+    """Return name -> QID, for names that are an alias of exactly one of the given entities in the index."""
+    matches = {name: ids & {hit.id for hit in index.exact(name)} for name in names}
+    return {name: min(hits) for name, hits in matches.items() if len(hits) == 1}
 
 
 REASON = "removed"

@@ -124,9 +124,7 @@ class Build:
             return there
         given, names = plan.subjects.frame, [relation.name for relation in plan.relations.values()]
         if self.earlier is not None:
-            for number, asks, kept in self.earlier.kept(
-                plan.subjects, plan.asks(), plan.relations, self.shard, written
-            ):
+            for number, asks, kept in self.earlier.kept(plan.asks(), plan.relations, self.shard, written):
                 lacking = Answers.lacking(asks, UNASKED).tables(self._maker(plan))
                 written[number] = directory.write(number, kept.completed(lacking, names), 0, self.start["run"])
         shards = list[Shard]()
@@ -141,7 +139,7 @@ class Build:
             plan = replace(plan, listed=grown) if isinstance(grown, list) else replace(plan, subjects=grown)
         subjects = growth.subjects or plan.subjects.classes.total()
         relations = {relation.name: relation for relation in plan.relations.values()}
-        settlement = settlement_of(directory, shards, relations, plan.classes, self.index, report)
+        settlement = settlement_of(directory, shards, relations, plan.classes, self.index, report, len(given))
         shards = [directory.settled(shard, settlement) for shard in shards]
         more = {"removed": settlement.counts(), **growth.summary()}
         whole = finished(self.start, subjects, shards, more)
@@ -238,10 +236,12 @@ def settlement_of(
     classes: Classes,
     index: AliasIndex | None = None,
     report: Report = silent,
+    listed: int = 0,
 ) -> Settlement:
     """Return the facts that are to be removed from all shards, and the entities that the facts name.
 
-    relations: relations by their names in facts. index: index with names of entities.
+    relations: relations by their names in facts. index: index with names of entities. listed: number of subjects that
+    the user listed.
     """
     numbers = [shard.number for shard in shards]
 
@@ -250,5 +250,6 @@ def settlement_of(
         for number in tracked(numbers, step, report):
             yield number, directory.tables(number).facts.sort("relation", maintain_order=True)
 
-    entities = NamedEntities((facts for _, facts in blocks("find entities (shards)")), relations, classes, index)
+    found = (facts for _, facts in blocks("find entities (shards)"))
+    entities = NamedEntities(found, relations, classes, index, listed)
     return Settlement(blocks, relations, entities)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from lmkbc.errors import InputError
 from lmkbc.files.checksum import file_sha256
 from lmkbc.files.tables import InputTable, TableRow
 from lmkbc.link.disambiguation import bundled
-from lmkbc.names import as_qid, folded_key, shown
+from lmkbc.names import as_qid, name_key, shown, spelling
 from lmkbc.relation import ANYTHING, EntityClass, EntityType, Relation
 
 COLUMNS = ("name", "id", "class")
@@ -61,9 +61,10 @@ class Subjects:
 class SubjectFile(Subjects):
     """The subjects of a file, in its order. InputError names the line of a wrong value.
 
-    Rows with the same QID are the same subject, under any name. Rows with the same name and different QIDs are
-    different subjects. A name without a QID is the subject with this name, with or without a QID. limit: number of
-    subjects to keep, from the first. before: subjects of a base, which stand before those of the file.
+    Rows with the same QID are the same subject, under any name. Rows of the same name without a QID are the same
+    subject, unless they have two classes. Case, Unicode form and blanks aside, any other name is another one, and so is
+    a name with a QID and without. limit: number of subjects to keep, from the first. before: subjects of a base, which
+    stand before those of the file.
 
     counts: numbers of rows, merged rows and namesakes. remarks: messages for the user.
     """
@@ -74,21 +75,28 @@ class SubjectFile(Subjects):
         earlier = pl.DataFrame(schema=SCHEMA) if before is None else before
         first = len(earlier)
         rows = pl.concat([earlier, *_checked(table)]).with_row_index("row")
+        rows = rows.with_columns(spelt=hashes(rows["name"], spelling))
+        is_new = pl.col("row") >= first
         linked = rows.filter(pl.col("id").is_not_null()).with_columns(
-            again=~pl.col("id").is_first_distinct(),
-            other=pl.col("name") != pl.col("name").first().over("id"),
-            namesake=pl.col("id") != pl.col("id").first().over("name"),
+            again=~pl.col("id").is_first_distinct() & is_new,
+            other=pl.col("spelt") != pl.col("spelt").first().over("id"),
+            namesake=pl.col("id") != pl.col("id").first().over("spelt"),
         )
+        given = pl.when(pl.col("class") != "").then("class")
         bare = rows.filter(pl.col("id").is_null()).with_columns(
-            again=~pl.col("name").is_first_distinct() | pl.col("name").is_in(linked["name"].implode())
+            pl.coalesce(given, given.drop_nulls().first().over("spelt"), pl.lit("")).alias("class")
         )
-        kept = pl.concat([part.filter(~pl.col("again")).select(rows.columns) for part in (linked, bare)]).sort("row")
+        of_class = pl.struct("spelt", pl.col("class").str.to_lowercase())
+        bare = bare.with_columns(again=~of_class.is_first_distinct() & is_new)
+        columns = ["row", *SCHEMA]
+        kept = pl.concat([part.filter(~pl.col("again")).select(columns) for part in (linked, bare)]).sort("row")
         if len(rows) == first:
             raise InputError(f"{path} names no subject: it needs a column 'name', and a row for each")
         own = len(kept.filter(pl.col("row") >= first))
         super().__init__(kept.drop("row").head(len(kept) if limit is None else len(kept) - own + limit))
         others = linked.filter(pl.col("again") & pl.col("other"))
         namesakes = linked.filter(~pl.col("again") & pl.col("namesake"))
+        unlinked = bare.filter(~pl.col("again")).join(linked, on="spelt", how="semi", maintain_order="left")
         repeated = len(bare.filter("again")) + len(linked.filter("again")) - len(others)
         self.counts = {
             "rows": len(rows),
@@ -110,6 +118,17 @@ class SubjectFile(Subjects):
                 f"{path}: {len(namesakes)} names have another QID too, first {name!r} at {_place(table, row - first)}: "
                 "these are subjects of their own"
             )
+        for row, name, *_ in unlinked.head(1).iter_rows():
+            self.remarks.append(
+                f"{path}: {len(unlinked)} names have a row with a QID and one without, first {name!r} at "
+                f"{_place(table, row - first)}: these are subjects of their own; if they are one, give it its QID"
+            )
+
+
+def hashes(names: pl.Series, form: Callable[[str], str]) -> pl.Series:
+    """Return a 64-bit hash of the form of each name, by which names are compared in little memory."""
+    parts = (pl.Series(map(form, names[at : at + AT_ONCE]), dtype=pl.String) for at in range(0, len(names), AT_ONCE))
+    return pl.concat([pl.Series(dtype=pl.UInt64), *(part.hash(0) for part in parts)])
 
 
 def _checked(table: InputTable) -> Iterator[pl.DataFrame]:
@@ -165,8 +184,8 @@ class Classes:
             for kind in (relation.subject_type, relation.object_type, relation.subject_class)
             if kind
         ]
-        self._qids = {folded_key(kind.noun): kind.qid for kind in reversed(types)}
-        self._qids |= {folded_key(name): qid for qid, entity_class in table.items() for name in entity_class.names}
+        self._qids = {name_key(kind.noun): kind.qid for kind in reversed(types)}
+        self._qids |= {name_key(name): qid for qid, entity_class in table.items() for name in entity_class.names}
         self._above: dict[str, set[str]] = {qid: set(entity_class.below) for qid, entity_class in table.items()}
         for kind in bundled().types.values():
             for lower in (kind.qid, *kind.subclasses):
@@ -177,7 +196,7 @@ class Classes:
 
     def qid(self, named: str) -> str | None:
         """Return the class for a QID or a name; None if it is unknown."""
-        qid = as_qid(named) or self._qids.get(folded_key(named))
+        qid = as_qid(named) or self._qids.get(name_key(named))
         return qid if qid in self._above else None
 
     def relations(self, named: str) -> Sequence[str]:

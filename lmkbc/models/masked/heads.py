@@ -27,7 +27,7 @@ from lmkbc.models.hardware import half_precision
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.forward import buckets, word_vectors
 from lmkbc.models.masked.vocabulary import Words
-from lmkbc.names import folded_key
+from lmkbc.names import name_key
 from lmkbc.progress import Report, silent
 from lmkbc.types import Fact
 
@@ -87,7 +87,7 @@ class Entities:
         relations = {
             name: (0, *sorted({number[key] for key in keys if key in number})) for name, keys in answers.items()
         }
-        ids_by_name = tuple(ids.get(folded_key(name), "") for name in names)
+        ids_by_name = tuple(ids.get(name_key(name), "") for name in names)
         return cls(tuple(names), ids_by_name, tuple(rows), tuple(pieces), relations)
 
     def some(self) -> Entities:
@@ -103,9 +103,9 @@ class Entities:
 
     def numbers(self, facts: Iterable[Fact]) -> list[list[int]]:
         """Return the indices of each fact's objects: [0] for a fact without objects, [] if none of them is known."""
-        index = {folded_key(name): number for number, name in enumerate(self.names)}
+        index = {name_key(name): number for number, name in enumerate(self.names)}
         return [
-            sorted({index[key] for key in map(folded_key, fact.objects) if key in index}) if fact.objects else [0]
+            sorted({index[key] for key in map(name_key, fact.objects) if key in index}) if fact.objects else [0]
             for fact in facts
         ]
 
@@ -145,7 +145,7 @@ def _gather(
     answers = defaultdict[str, set[str]](set)
     for fact in facts:
         for name, identifier in zip(fact.objects, fact.ids, strict=True):
-            if not (key := folded_key(name)):
+            if not (key := name_key(name)):
                 continue
             counts[key] += 1
             spellings.setdefault(key, name)

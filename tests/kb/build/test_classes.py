@@ -14,7 +14,7 @@ from space import SPACE
 from lmkbc.errors import InputError
 from lmkbc.kb.build.shards import BuildPlan
 from lmkbc.kb.build.subjects import Classes, Subject, SubjectFile
-from lmkbc.names import shown
+from lmkbc.names import shown, spelling
 from lmkbc.workspace import Workspace
 
 RELATIONS = {one.name: one for one in SPACE.relations.values()}
@@ -182,22 +182,42 @@ def test_any_names_in_any_csv_are_read_each_subject_once(tmp_path_factory, rows)
     assert len(set(ids)) == len(ids)
     assert set(ids) == {qid for _, qid, _ in rows if qid}
     assert {one.name for one in found} <= {name.strip() for name, _, _ in rows}
-    bare = [one.name for one in found if one.id is None]
+    bare = [spelling(one.name) for one in found if one.id is None]
     assert len(set(bare)) == len(bare)
-    with_id = {name.strip() for name, qid, _ in rows if qid}
-    assert set(bare) == {name.strip() for name, qid, _ in rows if not qid} - with_id
+    assert set(bare) == {spelling(name) for name, qid, _ in rows if not qid}
     assert [one.row for one in found] == [*range(len(found))]
 
 
 def test_what_repeats_is_merged_and_what_only_looks_alike_is_told(tmp_path: Path) -> None:
     rows = [("Paris", "", ""), ("Paris", "Q90", ""), ("Paris", "Q830149", ""), ("Paname", "Q90", ""), ("Lyon", "", "")]
     subjects = SubjectFile(written(tmp_path / "s.csv", [*rows, ("Lyon", "", "city"), ("Paris", "Q90", "")], "csv"))
-    assert [(one.name, one.id) for one in subjects] == [("Paris", "Q90"), ("Paris", "Q830149"), ("Lyon", None)]
-    assert subjects.counts == {"rows": 7, "subjects": 3, "repeated": 3, "other_names": 1, "namesakes": 1}
+    paris = [("Paris", None, ""), ("Paris", "Q90", ""), ("Paris", "Q830149", "")]
+    assert [one[1:] for one in subjects] == [*paris, ("Lyon", None, "city")]
+    assert subjects.counts == {"rows": 7, "subjects": 4, "repeated": 2, "other_names": 1, "namesakes": 1}
     told = " ".join(subjects.remarks)
-    for part in ("3 rows repeat a subject", "Q90 at", "line 5", "'Paris' at", "line 4", "subjects of their own"):
+    for part in ("2 rows repeat a subject", "Q90 at", "line 5", "'Paris' at", "line 4", "subjects of their own"):
         assert part in told
+    assert "1 names have a row with a QID and one without, first 'Paris' at" in told
     assert [one.name for one in SubjectFile(tmp_path / "s.csv", limit=2)] == ["Paris", "Paris"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "subjects"),
+    [
+        ([("Evolut PRO", "", ""), ("Evolut PRO+", "", ""), ("Evolut PRO +", "", "")], 3),
+        ([("C cell", "", "part"), ("c  CELL", "", "Part"), ("C+ cell", "", "part")], 2),
+        ([("Yahoo!", "", ""), ("Yahoo", "", ""), ("\uff39ahoo", "", "")], 3),
+        ([("Caf\u00e9", "", ""), ("CAFE\u0301", "", ""), ("Cafe", "", "")], 2),
+        ([("U.S.A.", "", ""), ("USA", "", ""), ("usa ", "", "")], 2),
+        ([("Mercury", "", "planet"), ("Mercury", "", "element"), ("Mercury", "", "")], 2),
+        ([("Mercury", "", ""), ("Mercury", "Q308", "planet"), ("mercury", "Q308", "")], 2),
+        ([("+/-", "", ""), ("-/+", "", ""), ("!!!", "", "")], 3),
+    ],
+)
+def test_rows_of_a_list_are_one_subject_only_if_they_are_equal(
+    tmp_path: Path, rows: list[tuple[str, str, str]], subjects: int
+) -> None:
+    assert len(SubjectFile(written(tmp_path / "s.csv", rows, "csv"))) == subjects
 
 
 HEAD = b"name,id,class\n"
