@@ -15,7 +15,7 @@ from lmkbc.link.linker import Linker, Linking
 from lmkbc.link.search import SearchTable
 from lmkbc.link.train_objects import TrainObjects
 from lmkbc.relation import Relation
-from lmkbc.types import Candidate, Nil, Query
+from lmkbc.types import Candidate, Example, GoldObject, Nil, Query
 from tests.candidates import candidate_set
 
 
@@ -259,3 +259,36 @@ def test_a_real_thing_whose_description_names_wikimedia_is_linked(relations) -> 
     for description in ("Wikimedia chapter in Germany", "free encyclopedia by Wikimedia", "river, see Wikimedia list"):
         hit = Hit("Q1", "Inn", description)
         assert one(Linker(relations, search=Described({"Inn": [hit]})), "Inn", "rivers").id == "Q1"
+
+
+def test_an_exact_hit_goes_before_a_folded_one(relations, tmp_path) -> None:
+    """Whatever the source: train, then an index, then a search with names, and one without."""
+    rows = [Example(Query("Ufa", "rivers", "Q911"), (GoldObject(("Yahoo",), "Q1"), GoldObject(("Go",), "Q2")))]
+    index = tmp_path / "i"
+    (tmp_path / "t.csv").write_text("text,id,popularity\nYahoo!,Q11,1\nYahoo,Q12,99\nBrno,Q13,1\nBrn\u00f3,Q14,99\n")
+    build_index(index, tables=[tmp_path / "t.csv"])
+    named = Described(
+        {"Go!": [Hit("Q22", "Go!", name="Go!"), Hit("Q2", "Go", name="Go")], "G\u00f3": [Hit("Q2", name="Go")]}
+    )
+    table = SearchTable({"Go!": "Q22", "C++": "Q2407"})
+    for search in (named, table):
+        linker = Linker(relations, TrainObjects(rows, relations), AliasIndex(index), search)
+        assert one(linker, "Yahoo!", "rivers").id == "Q11"
+        assert one(linker, "yahoo", "rivers").evidence == "relation"
+        assert one(linker, "YAHOO.", "rivers").id == "Q1"
+        assert (one(linker, "Go!", "rivers").id, one(linker, "Go!", "rivers").evidence) == ("Q22", "search")
+        assert (one(linker, "G\u00f3", "rivers").id, one(linker, "G\u00f3", "rivers").evidence) == ("Q2", "relation")
+        assert one(linker, "Brno", "rivers").id == "Q13"
+        assert one(linker, "BRN\u00d3", "rivers").id == "Q14"
+    assert one(Linker(relations, TrainObjects(rows, relations)), "Go!", "rivers").id == "Q2"
+
+
+@pytest.mark.parametrize("text", ["C++", "C#", "C*", "C+"])
+def test_a_name_with_a_sign_is_not_the_name_without(relations, tmp_path, text: str) -> None:
+    (tmp_path / "t.csv").write_text("text,id\nC,Q15777\nDisney,Q7414\n")
+    build_index(tmp_path / "i", tables=[tmp_path / "t.csv"])
+    linker = Linker(relations, index=AliasIndex(tmp_path / "i"))
+    assert one(linker, text, "rivers").id is None
+    assert one(linker, "Disney+", "rivers").id is None
+    linker.search = SearchTable({text: "Q2407"})
+    assert one(linker, text, "rivers").id == "Q2407"
