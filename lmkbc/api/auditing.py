@@ -216,15 +216,15 @@ def _known(base: Knowledge, files: Sequence[Any], space: Workspace, asked: Mappi
             lacks = "has what Wikidata knows, and no relation of this base is of a property of Wikidata"
             raise OptionError("known", f"{lacks}: give a labelled split")
         keys = {
-            (fact.subject_id, fact.about.property, fact.object_id is None) for fact in base.facts() if fact.subject_id
+            (fact.subject_id, fact.about.property, fact.object_id or "") for fact in base.facts() if fact.subject_id
         }
-        subjects = frozenset(subject for subject, *_ in keys)
+        subjects, linked = frozenset(subject for subject, *_ in keys), sorted(key for key in keys if key[2])
         if split is None:
-            return known_facts.read([*map(Path, files)], properties, subjects)
+            return known_facts.read([*map(Path, files)], properties, subjects, linked)
         client = wikidata(**{**asked, "api_url": asked["api_url"] or API_URL})
         entities = {name for name, about in properties.items() if about.kind == "entity"}
-        unlinked = [(subject, name) for subject, name, is_bare in keys if is_bare and name in entities]
-        return known_facts.of_wikidata(client, properties, subjects, unlinked, report)
+        unlinked = [(subject, name) for subject, name, item in keys if not item and name in entities]
+        return known_facts.of_wikidata(client, properties, subjects, unlinked, linked, report)
     edition = space.edition(str(base.inputs.get("edition")))
     return known_facts.of_split(
         space.examples(edition, edition.split_named(split)), lambda name: About.of(space.relations[name]).property

@@ -150,6 +150,11 @@ class Wikidata:
         records = self._records(list(dict.fromkeys(ids)))
         return {qid: record.label for qid, record in records.items() if record and record.label}
 
+    def merged(self, ids: Iterable[str]) -> dict[str, str]:
+        """Return the item into which an id was merged, for each id of which this is so."""
+        records = self._records(list(dict.fromkeys(ids)))
+        return {qid: record.id for qid, record in records.items() if record and record.id != qid}
+
     def _records(self, ids: Sequence[str]) -> dict[str, wikibase.Record | None]:
         for qid in ids:
             if as_qid(qid) != qid:

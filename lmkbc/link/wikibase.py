@@ -63,7 +63,9 @@ class Statement(msgspec.Struct, Generic[V], gc=False):
     rank: str = "normal"
 
 
-class _Redirect(msgspec.Struct, gc=False, rename={"origin": "from"}):
+class Redirect(msgspec.Struct, gc=False, rename={"origin": "from"}):
+    """The item that was asked for, of an entity into which it was merged."""
+
     origin: PropertyOrItem
 
 
@@ -79,7 +81,7 @@ class WikibaseEntity(msgspec.Struct, Generic[C], gc=False):
     aliases: dict[str, list[Term]] | Empty = {}
     claims: C | Empty = []
     sitelinks: dict[str, msgspec.Raw] | Empty = {}
-    redirects: _Redirect | None = None
+    redirects: Redirect | None = None
     missing: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 

@@ -28,10 +28,11 @@ from lmkbc.kb.build.facts import decimal, last_place
 from lmkbc.kb.build.knowledge import About, FactRow
 from lmkbc.kb.export import quickstatements
 from lmkbc.kb.export.date_values import exact, known_dates
+from lmkbc.kb.export.quickstatements import MERGED, Triple
 from lmkbc.kb.export.wikidata_json import TEXTS, has_unit, known_number
 from lmkbc.link.index_sources import entity_of, lines, open_dump
 from lmkbc.link.search import Wikidata
-from lmkbc.link.wikibase import Empty, EntitiesReply, ShapeError, Statement, WikibaseEntity, decode, entities
+from lmkbc.link.wikibase import Empty, EntitiesReply, Redirect, ShapeError, Statement, WikibaseEntity, decode, entities
 from lmkbc.link.wikidata import Client
 from lmkbc.names import as_qid, name_key
 from lmkbc.progress import Report, silent
@@ -71,7 +72,7 @@ class Known:
 
     properties: those of which something is known. subjects: those of which all facts of these properties are known.
     named: whether subjects and objects are also given by name, as in a split. converted: the numbers among the objects
-    that were given in another unit than that of the facts.
+    that were given in another unit than that of the facts. merged: item -> the item into which it was merged.
     """
 
     objects: Mapping[tuple[str, str], frozenset[str]]
@@ -79,6 +80,7 @@ class Known:
     subjects: frozenset[str] = _NOTHING
     named: bool = False
     converted: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    merged: Mapping[str, str] = field(default_factory=dict)
 
     def marked(self, fact: FactRow) -> MarkedFact:
         """Return a fact with its mark.
@@ -89,7 +91,8 @@ class Known:
         keys = ((subject, fact.about.property) for subject in subjects if subject)
         key = next((key for key in keys if key in self.objects), None)
         known = self.objects[key] if key else None
-        value = fact.object_id if fact.about.kind == "entity" else exact(fact)
+        item = fact.object_id and self.merged.get(fact.object_id, fact.object_id)
+        value = item if fact.about.kind == "entity" else exact(fact)
         named = self.named or fact.about.kind in TEXTS
         values = {value, name_key(fact.object) if named else None} - {None}
         if key is None and (fact.subject_id not in self.subjects or fact.about.property not in self.properties):
@@ -109,8 +112,13 @@ def _rounds_to(number: str, fact: FactRow) -> bool:
     return rounded == Decimal(fact.literal)
 
 
-def read(paths: Sequence[Path], properties: Mapping[str, About], subjects: frozenset[str]) -> Known:
-    """Read what is known about some subjects and properties, from one file or several.
+def read(
+    paths: Sequence[Path],
+    properties: Mapping[str, About],
+    subjects: frozenset[str],
+    linked: Collection[Triple] = (),
+) -> Known:
+    """Read what is known about some subjects and properties, from one file or several. linked: facts about items.
 
     A file is a table of subject, property and object, truthy N-Triples, or Wikidata's JSON. Several JSON files may be
     pieces of one dump, in order. Numbers without a unit are taken to have that of the facts, and a warning says so.
@@ -119,7 +127,16 @@ def read(paths: Sequence[Path], properties: Mapping[str, About], subjects: froze
     dumps = [path for path in paths if _is_dump(path)]
     rows = ((*row, None) for path in paths if path not in dumps for row in quickstatements.statements(path))
     more = _entities(dumps, frozenset(properties), subjects) if dumps else ()
-    return _gathered(chain(rows, more), properties, subjects, is_whole=bool(dumps))
+    merged, objects = dict[str, str](), {found for *_, found in linked}
+
+    def unmerged() -> Iterator[tuple[str, str, str, str | None]]:
+        for subject, name, value, item in chain(rows, more):
+            if name != MERGED:
+                yield subject, name, value, item
+            elif not objects.isdisjoint((subject, value)):
+                merged[subject] = value
+
+    return _followed(_gathered(unmerged(), properties, subjects, is_whole=bool(dumps)), merged, properties)
 
 
 def of_wikidata(
@@ -127,11 +144,13 @@ def of_wikidata(
     properties: Mapping[str, About],
     subjects: frozenset[str],
     unlinked: Collection[tuple[str, str]],
+    linked: Collection[Triple] = (),
     report: Report = silent,
 ) -> Known:
     """Ask Wikidata about some subjects and properties; its answers are cached.
 
-    unlinked: subjects and properties whose known objects are compared by their labels too.
+    unlinked: subjects and properties whose known objects are compared by their labels too. linked: facts about items.
+    Items that differ from known ones may have been merged with them, so Wikidata is asked about both.
     """
     claims = _claims(frozenset(properties))
     entity = msgspec.defstruct("AskedEntity", [("claims", claims | Empty, [])], bases=(WikibaseEntity,), gc=False)
@@ -155,7 +174,19 @@ def of_wikidata(
     names = {
         key: values | {name_key(labels[value]) for value in values & labels.keys()} for key, values in objects.items()
     }
-    return replace(known, objects={**known.objects, **names}, named=True)
+    known = replace(known, objects={**known.objects, **names}, named=True)
+    others = ((known.objects.get((subject, name), _NOTHING), found) for subject, name, found in linked)
+    items = {item for values, found in others if values and found not in values for item in (found, *values)}
+    return _followed(known, wikidata.merged(sorted(item for item in items if as_qid(item) == item)), properties)
+
+
+def _followed(known: Known, merged: Mapping[str, str], properties: Mapping[str, About]) -> Known:
+    """Return known facts in which each merged item is the item that it became."""
+    objects = {
+        key: frozenset(merged.get(value, value) for value in values) if properties[key[1]].kind == "entity" else values
+        for key, values in (known.objects if merged else {}).items()
+    }
+    return replace(known, objects={**known.objects, **objects}, merged=merged)
 
 
 def _gathered(
@@ -248,7 +279,7 @@ def _entities(
     Claims of other properties are not decoded. The first row of an entity states nothing.
     """
     claims = _claims(properties)
-    fields: list[Any] = [("id", str), ("claims", claims | Empty, [])]
+    fields: list[Any] = [("id", str), ("claims", claims | Empty, []), ("redirects", Redirect | None, None)]
     decoder = msgspec.json.Decoder(msgspec.defstruct("Entity", fields, gc=False))
     first = last = b""
     for path in paths:
@@ -262,9 +293,11 @@ def _entities(
                 raise InputError(
                     f"{path}, line {number}: no entity of Wikidata's JSON ({error}); get it whole"
                 ) from None
-            if item.id in subjects:
-                yield item.id, *_SEEN
-                yield from ((item.id, *row) for row in _statements(item.claims))
+            merged = [item.redirects.origin] if item.redirects else []
+            yield from ((origin, MERGED, item.id, None) for origin in merged)
+            for subject in filter(subjects.__contains__, (item.id, *merged)):
+                yield subject, *_SEEN
+                yield from ((subject, *row) for row in _statements(item.claims))
     if first == b"[" and last != b"]":
         raise InputError(f"{paths[-1]} ends before the closing bracket: get it whole, or give all its pieces in order")
 

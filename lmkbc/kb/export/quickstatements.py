@@ -38,10 +38,13 @@ REVIEW = (
 )
 _HISTORICAL = re.compile(r"^-(\d{4,6})(?=-\d\d-\d\dT)")
 """Year before Christ of a time in RDF. Wikidata's other formats have no year 0, so that it is a year further back."""
+MERGED = "sameAs"
+"""Name in place of a property: the item that follows is the one into which the first was merged."""
 Triple = tuple[str, str, str]
 """Subject, property, and the object: a QID, a number in plain digits in the unit of the facts, a date, or a text."""
 _TRIPLE = re.compile(
-    rf"\s*<http://www\.wikidata\.org/entity/({QID})>\s*<http://www\.wikidata\.org/prop/direct/(P[1-9][0-9]*)>\s*"
+    rf"\s*<http://www\.wikidata\.org/entity/({QID})>\s*"
+    r"<http://www\.(?:wikidata\.org/prop/direct/(?=P)|w3\.org/2002/07/owl#(?=s))(P[1-9][0-9]*|sameAs)>\s*"
     rf'(?:<http://www\.wikidata\.org/entity/({QID})>|<(https?://[^<>"]*)>'
     r'|"((?:[^"\\]|\\.)*)"(?:\^\^<[^>]*>|@[\w-]+)?)\s*\.\s*'
 )
@@ -83,7 +86,10 @@ def _new(path: Path) -> Iterator[Triple]:
 
 
 def statements(path: Path) -> Iterator[Triple]:
-    """Yield subject, property and object of a file. InputError for none: then every fact would count as new."""
+    """Yield subject, property (or `MERGED`) and object of a file.
+
+    InputError for none: then every fact would count as new.
+    """
     rows = iter(_triples(path) if _is_triples(path) else _rows(path))
     if (first := next(rows, None)) is None:
         raise InputError(f"{path} holds no statement: give rows of subject, property and object, or truthy N-Triples")

@@ -166,6 +166,25 @@ def test_nothing_known_is_said(run: Command) -> None:
     assert found["uncovered"] == ["subject 0 (Q1)", "subject 2 (Q3)"]
 
 
+@pytest.mark.parametrize(
+    "known",
+    [
+        f"<{WD}entity/Q10> <http://www.w3.org/2002/07/owl#sameAs> <{WD}entity/Q99> .\n"
+        f"<{WD}entity/Q1> <{WD}prop/direct/P47> <{WD}entity/Q99> .\n",
+        f"<{WD}entity/Q1> <{WD}prop/direct/P47> <{WD}entity/Q98> .\n"
+        f"<{WD}entity/Q98> <http://www.w3.org/2002/07/owl#sameAs> <{WD}entity/Q10> .\n",
+        '[\n{"id": "Q1", "claims": {"P47": [{"mainsnak": {"datavalue": {"value": {"id": "Q99"}}}}]}},\n'
+        '{"id": "Q99", "claims": {}, "redirects": {"from": "Q10", "to": "Q99"}}\n]\n',
+    ],
+    ids=["the fact's", "the known one", "JSON"],
+)
+def test_an_object_that_was_merged_is_the_item_that_it_became(run: Command, known: str) -> None:
+    Path("known").write_text(known)
+    run.done("--known", "known", "--out", "marked.csv")
+    marked = pl.read_csv("marked.csv", infer_schema=False)
+    assert dict(marked.filter(subject="subject 0").select("object", "mark").rows())["Niger"] == "known"
+
+
 def test_a_file_that_has_nothing_of_a_relation_does_not_cover_it(run: Command) -> None:
     Path("known").write_text("subject,property,object\nQ1,P47,Q10\n")
     told = run.done("--known", "known", "--out", "marked.csv")[1]

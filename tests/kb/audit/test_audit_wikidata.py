@@ -82,6 +82,22 @@ def test_facts_beside_what_wikidata_answers(run: Command) -> None:
     assert marks == expected
 
 
+def test_objects_that_were_merged_are_followed(command: Command) -> None:
+    objects = {"Q3001": "known", "Q1002": "known", "Q1003": "new"}
+    written(
+        Path("kb"),
+        [fact(at, "country-borders", item, 0.9, object_id=item) for at, item in enumerate(objects)],
+    )
+    borders = {"Q1": ["Q1001"], "Q2": ["Q3002"], "Q3": ["Q1001"]}
+    items = [item(qid, qid, {"P47": known}) for qid, known in borders.items()]
+    items += [item(qid, qid) for qid in ("Q1001", "Q1002", "Q1003")]
+    with WikidataServer(items, {"Q3001": "Q1001", "Q3002": "Q1002"}) as world:
+        options = ("--known", "wikidata", "--api-url", world.api, "--contact", CONTACT)
+        command.done("audit", "kb", *options, "--out", "marked.csv")
+    marked = pl.read_csv("marked.csv", infer_schema=False)
+    assert dict(marked.select("object", "mark").rows()) == objects
+
+
 def test_a_run_that_failed_goes_on_with_what_it_lacks(run: Command) -> None:
     with wikidata() as world:
         world.fault = lambda _, params: "400" if "Q9|" in params.get("ids", "") else None
