@@ -115,7 +115,8 @@ class KnowledgeBase:
             return pl.LazyFrame(schema=schema)
         folders = {"relation": pl.String()} if table == "facts" else None
         frame = pl.scan_parquet(sorted(parts), glob=False, hive_partitioning=bool(folders), hive_schema=folders)
-        return frame.select(*schema)
+        there = frame.collect_schema()  # a base of an earlier version may lack a column
+        return frame.select(name if name in there else pl.lit(None, kind).alias(name) for name, kind in schema.items())
 
     def _repr_html_(self) -> str:
         line = ", ".join(f"{count} {name}" for name, count in self.counts.items())

@@ -82,6 +82,17 @@ def test_every_fact_has_a_place(made: Any, shown: Path) -> None:
     assert (held[NOTHING], held[MISSING]) == (counts["nothing"], counts["failed"])
 
 
+def test_subjects_that_share_a_key_have_an_entry_each_and_objects_their_label(tmp_path: Path) -> None:
+    bare = {"subject_id": None, "object_id": "Q55", "object_label": "Netherlands"}
+    facts = [
+        fact(at, "country-borders", "Holland", 0.9, subject=name, subject_entity=at, **bare)
+        for at, name in enumerate(("Yahoo", "Yahoo!", "Yahoo+"))
+    ]
+    shown = lmkbc.report(written(tmp_path / "kb", facts)).path.parent
+    for key in (":yahoo", ":yahoo~1", ":yahoo+"):
+        assert entity(shown, key) == [(OUT, 0, "Q55", "Holland (Netherlands)", 900)]
+
+
 @given(st.lists(st.tuples(NAMES, st.sampled_from([OUT, IN])), min_size=1, max_size=40))
 def test_rows_are_found_by_the_hash_of_their_key_and_names_by_their_beginning(some: list[tuple[str, int]]) -> None:
     made = keys([None] * len(some), [name for name, _ in some])

@@ -369,7 +369,7 @@ def shown(sampled: SampledFact) -> dict[str, Any]:
     return {
         "subject": [cut(fact.subject, LONGEST_TEXT), _item(fact.subject_id)],
         "relation": [fact.relation, f"{WIKIDATA}Property:{fact.about.property}" if fact.about.is_of_wikidata() else ""],
-        "object": [cut(fact.object, LONGEST_TEXT) + unit, _item(fact.object_id)],
+        "object": [cut(fact.worded, LONGEST_TEXT) + unit, _item(fact.object_id)],
         "definition": fact.about.definition,
         "search": SEARCH + quote(words, safe="", errors="replace"),
         "confidence": f"{fact.confidence:.3f}",

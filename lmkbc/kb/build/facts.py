@@ -45,9 +45,10 @@ FACTS: dict[str, Any] = {
     "subject_entity": pl.Int64,
     "object_entity": pl.Int64,
     "more_sources": pl.List(pl.String),
+    "object_label": pl.String,
     "stated_by": pl.List(pl.String),
 }
-SETTLED = ("subject_entity", "object_entity", "more_sources")
+SETTLED = ("subject_entity", "object_entity", "more_sources", "object_label")
 """Columns of facts that stay null until all facts are there."""
 NOTHING: dict[str, Any] = {**ABOUT, "reason": pl.String, "confidence": pl.Float64, "model": pl.String, "run": pl.String}
 MISSING: dict[str, Any] = {**ABOUT, "reason": pl.String, "run": pl.String}

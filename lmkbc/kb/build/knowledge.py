@@ -29,7 +29,7 @@ from lmkbc.generate.access import served
 from lmkbc.kb.build.facts import SCHEMA_VERSION
 from lmkbc.models.identity import model_name, portable
 from lmkbc.models.reference import ModelReference
-from lmkbc.names import QID
+from lmkbc.names import QID, spelling
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.relation import Kind, Relation
@@ -214,7 +214,8 @@ MEND = "build into a new directory; answers of models are in the store"
 REPORTED = 1 << 10
 """Facts between two reports of progress. A report takes longer than reading a fact."""
 ABOUT_SUBJECT = ("subject_row", "subject", "subject_id")
-COLUMNS = (*ABOUT_SUBJECT, "object", "object_id", "literal", "confidence", "sources", "model", "stated_by", "precision")
+_LAST = ("stated_by", "precision", "object_label")
+COLUMNS = (*ABOUT_SUBJECT, "object", "object_id", "literal", "confidence", "sources", "model", *_LAST)
 ANSWER = (*ABOUT_SUBJECT, "relation", "reason")
 """Columns that are read for queries without a fact."""
 
@@ -224,7 +225,7 @@ class FactRow(NamedTuple):
 
     literal: plain digits of a number, or a date as `PartialDate` writes it; None for other objects.
     stated_by: splits whose labelled rows state the fact; None if no row does. precision: of a number, the value of its
-    last digit.
+    last digit. object_label: label of the object's item, if an index or search knew it.
     """
 
     subject_row: int
@@ -240,6 +241,17 @@ class FactRow(NamedTuple):
     about: About
     stated_by: list[str] | None = None
     precision: str | None = None
+    object_label: str | None = None
+
+    @property
+    def worded(self) -> str:
+        """Return the model's word for the object, and the label of its item in brackets if that is another name."""
+        return worded(self.object, self.object_label)
+
+
+def worded(word: str, label: str | None) -> str:
+    """Return a word, and the label of its item if that is another name, as in "Holland (Netherlands)"."""
+    return word if not label or spelling(label) == spelling(word) else f"{word} ({label})"
 
 
 class _Timing(msgspec.Struct):
@@ -344,7 +356,7 @@ class Knowledge:
                 if self._done % REPORTED == 0:
                     self._report("read (facts)", self._done, self._whole)
                 self._done += 1
-                yield FactRow._make((*values[:-2], relation, about, *values[-2:]))
+                yield FactRow._make((*values[: -len(_LAST)], relation, about, *values[-len(_LAST) :]))
 
     def parts(self, relation: str, columns: Sequence[str] = COLUMNS) -> Iterator[pl.DataFrame]:
         """Yield the facts of a relation as data frames, in the order of subjects."""
@@ -395,4 +407,7 @@ class Knowledge:
             raise InputError(f"{error}; {MEND}") from None
         if checksum.sha256(content) != sha256:
             raise InputError(f"{path} is damaged, since it is not what the manifest says; {MEND}")
-        return pl.read_parquet(io.BytesIO(content), columns=[*columns], hive_partitioning=False).select(columns)
+        there = pl.read_parquet_schema(io.BytesIO(content))  # a base of an earlier version may lack a column
+        lacking = [pl.lit(None, pl.String).alias(name) for name in columns if name not in there]
+        frame = pl.read_parquet(io.BytesIO(content), columns=[*filter(there.get, columns)], hive_partitioning=False)
+        return frame.with_columns(lacking).select(columns)

@@ -126,6 +126,10 @@ class NamedEntities:
         places = np.searchsorted(self._hashes, hashes.to_numpy())
         return self._numbers[np.minimum(places, len(self._numbers) - 1)]
 
+    def ids(self) -> list[str]:
+        """Return the QIDs of the entities."""
+        return self._names["qid"].drop_nulls().unique().sort().to_list()
+
     def several(self) -> pl.Series:
         """Return the entities that are subjects under more than one name."""
         subjects = self._names.filter(pl.col("as_subject") > 0)["entity"].to_numpy()
@@ -338,6 +342,12 @@ class Settlement:
         schema = {"shard": pl.Int64, "relation": pl.String, "place": pl.Int64, "more_sources": pl.List(pl.String)}
         merged = pl.DataFrame(more, schema=schema, orient="row").explode("more_sources")
         self._more = merged.group_by("shard", "relation", "place").agg(pl.col("more_sources").unique().sort())
+        self.label({})
+
+    def label(self, labels: Mapping[str, str]) -> None:
+        """Add the label of each linked object to the facts that stay. labels: QID -> label."""
+        schema = {"object_id": pl.String, "object_label": pl.String}
+        self._labels = pl.DataFrame([*labels.items()], schema=schema, orient="row")
 
     def _shared(self, blocks: Iterable[pl.DataFrame]) -> pl.Series:
         """Return the hash of each object of several facts, for relations whose subjects share no object."""
@@ -376,7 +386,8 @@ class Settlement:
         at = ["relation", "place"]
         removed = facts.join(gone, on=at, maintain_order="left").with_columns(more_sources=None)
         kept = facts.join(gone, on=at, how="anti", maintain_order="left")
-        kept = kept.join(more, on=at, how="left", maintain_order="left")
+        kept = kept.join(more, on=at, how="left", maintain_order="left").drop("object_label")
+        kept = kept.join(self._labels, on="object_id", how="left", maintain_order="left")
         emptied = removed.join(kept, on=QUERY, how="anti", maintain_order="left").unique(QUERY, maintain_order=True)
         nothing = emptied.with_columns(reason=pl.lit(REASON), confidence=pl.lit(None, pl.Float64)).select(*NOTHING)
         made = tables._replace(facts=kept.select(*FACTS), nothing=pl.concat([tables.nothing, nothing]))

@@ -17,6 +17,7 @@ from lmkbc.kb.build.engine import UNASKED, Answers, Ask, Engine, ShardPart, This
 from lmkbc.kb.build.facts import Maker, Tables
 from lmkbc.kb.build.growth import Growth
 from lmkbc.kb.build.knowledge import Shard, finished
+from lmkbc.kb.build.labels import labels_of
 from lmkbc.kb.build.settle import NamedEntities, Settlement
 from lmkbc.kb.build.subjects import Classes, Subjects
 from lmkbc.link.index import AliasIndex
@@ -140,6 +141,7 @@ class Build:
         subjects = growth.subjects or plan.subjects.classes.total()
         relations = {relation.name: relation for relation in plan.relations.values()}
         settlement = settlement_of(directory, shards, relations, plan.classes, self.index, report, len(given))
+        settlement.label(labels_of(settlement.entities.ids(), self.run, self.index))
         shards = [directory.settled(shard, settlement) for shard in shards]
         more = {"removed": settlement.counts(), **growth.summary()}
         whole = finished(self.start, subjects, shards, more)

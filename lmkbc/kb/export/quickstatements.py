@@ -153,7 +153,7 @@ def proposal(fact: FactRow, known: Container[Triple]) -> Proposal:
     written = timestamp(date) if date else f'"{text}"' if fact.about.kind in TEXTS else value
     if number:
         written = number[0] + (f"U{number[1][1:]}" if number[1] else "")
-    about = f"{fact.subject} - {fact.relation} - {text}; {fact.model}, confidence {fact.confidence:.2f}"
+    about = f"{fact.subject} - {fact.relation} - {fact.worded}; {fact.model}, confidence {fact.confidence:.2f}"
     return Proposal(
         fact.subject_id,
         fact.about.property,

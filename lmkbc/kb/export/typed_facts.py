@@ -31,6 +31,7 @@ class TypedFact(NamedTuple):
 
     unit, unit_id: of a number, and its item in Wikidata. precision: of a date, a word such as "year"; of a number, the
     value of its last digit, null if the number was converted. approximate: of a date, whether it is "circa".
+    object_label: label of the object's item, where an index or search knew it.
     """
 
     subject: str
@@ -50,6 +51,7 @@ class TypedFact(NamedTuple):
     sources: str
     model: str
     stated_by: str | None
+    object_label: str | None
 
 
 SCHEMA: dict[str, Any] = dict.fromkeys(TypedFact._fields, pl.String)
@@ -86,6 +88,7 @@ def typed(fact: FactRow) -> TypedFact:
         "; ".join(fact.sources),
         fact.model,
         ", ".join(fact.stated_by) if fact.stated_by else None,
+        fact.object_label,
     )
 
 

@@ -1,7 +1,7 @@
 """The entities of a knowledge base in pieces that a page loads on demand: facts by entity, names in order.
 
 A page opened from disk may load scripts only. So each piece is a script with one call. Its argument is gzipped JSON in
-base64. The CRC-32 of an entity's key gives its piece. The key is its QID, else ":" and its folded name.
+base64. The CRC-32 of an entity's key gives its piece. The key is its QID, else ":" and the key of its name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from zlib import crc32
 import msgspec
 import polars as pl
 
-from lmkbc.names import Memo, folded_key
+from lmkbc.names import Memo, folded_key, name_key, spelling
 
 OUT, IN, NOTHING, MISSING = range(4)
 """Kinds of rows: fact about the entity, fact with it as object, query with nothing, query without an answer."""
@@ -53,11 +53,38 @@ MOST_NAMES = 20
 START = 40
 """Characters that identify the beginning of a piece of names."""
 _folded = Memo(lambda name: folded_key(name) or name, 1 << 16)
+_keyed = Memo(name_key, 1 << 16)
 
 
 def keys(ids: Iterable[str | None], names: Iterable[str]) -> list[str]:
-    """Return the keys of entities."""
-    return [qid or _key(_folded[name]) for qid, name in zip(ids, names, strict=True)]
+    """Return the keys of entities, if no two entities without a QID share a name."""
+    return [qid or _key(_keyed[name]) for qid, name in zip(ids, names, strict=True)]
+
+
+class EntityKeys:
+    """Keys of a base's entities. Several without a QID may share a name; all but the first get their number in it."""
+
+    def __init__(self) -> None:
+        self._first, self._of_row = dict[str, tuple[int, str]](), dict[int, str]()
+
+    def of(self, facts: pl.DataFrame, side: str) -> list[str]:
+        """Return the keys of the subjects or objects of facts."""
+        made, bare = keys(facts[f"{side}_id"], facts[side]), facts[f"{side}_id"].is_null().arg_true()
+        mentions = facts[bare].select(side, f"{side}_entity", "subject_row").iter_rows()
+        for at, (name, number, row) in zip(bare, mentions, strict=True):
+            if number is not None and self._first.setdefault(made[at], (number, name))[0] != number:
+                made[at] += f"~{number}"
+            if side == "subject":
+                self._of_row[row] = made[at]
+        return made
+
+    def of_answers(self, answers: pl.DataFrame) -> list[str]:
+        """Return the keys of the subjects of queries without a fact, after the keys of all facts."""
+        made, bare = keys(answers["subject_id"], answers["subject"]), answers["subject_id"].is_null().arg_true()
+        for at, (name, row) in zip(bare, answers[bare].select("subject", "subject_row").iter_rows(), strict=True):
+            is_alone = spelling(self._first.get(made[at], (0, name))[1]) == spelling(name)
+            made[at] = self._of_row.get(row, made[at] if is_alone else f"{made[at]}~row{row}")
+        return made
 
 
 def _key(folded: str) -> str:

@@ -19,15 +19,15 @@ import polars as pl
 
 from lmkbc.files import atomic
 from lmkbc.files.checksum import sha256
-from lmkbc.kb.build.knowledge import COLUMNS, About, Knowledge
+from lmkbc.kb.build.knowledge import COLUMNS, About, Knowledge, worded
 from lmkbc.kb.pages.entity_pieces import (
     IN,
     MISSING,
     NOTHING,
     OUT,
+    EntityKeys,
     RowGroups,
     in_order,
-    keys,
     name_pieces,
     named,
     pieces,
@@ -94,6 +94,7 @@ class _Contents:
         self._classes = ClassCoverage(nouns)
         self._consistency = Consistency(source.relations)
         self._names = list[pl.DataFrame]()
+        self._keys = EntityKeys()
 
     def read(self, report: Report) -> None:
         """Read the whole base, and store its rows."""
@@ -107,8 +108,8 @@ class _Contents:
         """Yield each part of the base, and its rows by entity."""
         for name, number in self._numbers.items():
             linkable = self._source.relations[name].kind == "entity"
-            for facts in self._source.parts(name, (*COLUMNS, "calibrated")):
-                rows = _facts(facts, number, linkable=linkable)
+            for facts in self._source.parts(name, (*COLUMNS, "calibrated", "subject_entity", "object_entity")):
+                rows = self._facts(facts, number, linkable=linkable)
                 self._coverage[number].add(facts, rows)
                 yield facts, pl.concat([rows, _mentions(rows, facts["object"])])
         for kind, table in ((NOTHING, "nothing"), (MISSING, "missing")):
@@ -117,7 +118,27 @@ class _Contents:
                     answers.group_by("relation", "reason", maintain_order=True).len().iter_rows()
                 ):
                     self._coverage[self._numbers[name]].reasons[kind][reason] += count
-                yield answers, _answers(answers, self._numbers, kind)
+                yield answers, _answers(answers, self._keys.of_answers(answers), self._numbers, kind)
+
+    def _facts(self, facts: pl.DataFrame, number: int, *, linkable: bool) -> pl.DataFrame:
+        """Return facts of a relation as rows of their subjects. linkable: whether their objects are entities."""
+        others = self._keys.of(facts, "object") if linkable else [None] * len(facts)
+        sources, rows = pl.col("sources").list.join("; "), pl.col("stated_by").list.join(" and ")
+        return facts.select(
+            pl.Series("key", self._keys.of(facts, "subject"), pl.String),
+            name="subject",
+            kind=pl.lit(OUT, pl.UInt8),
+            relation=pl.lit(number, pl.UInt16),
+            other=pl.Series(others, dtype=pl.String),
+            text=pl.coalesce(
+                "literal", pl.Series(map(worded, facts["object"], facts["object_label"]), dtype=pl.String)
+            ),
+            confidence="confidence",
+            source=pl.when(pl.col("stated_by").is_null())
+            .then(sources)
+            .otherwise(pl.format("{}, stated by {}", sources, rows)),
+            known=pl.col("stated_by").is_not_null(),
+        )
 
     def write(self, folder: _Folder, report: Report) -> None:
         """Write all files except the record."""
@@ -204,35 +225,16 @@ class _Contents:
         return [made[depth] for depth in sorted(made)] if len(made) > 1 else []
 
 
-def _facts(facts: pl.DataFrame, number: int, *, linkable: bool) -> pl.DataFrame:
-    """Return facts of a relation as rows of their subjects. linkable: whether their objects are entities."""
-    others = keys(facts["object_id"], facts["object"]) if linkable else [None] * len(facts)
-    sources, rows = pl.col("sources").list.join("; "), pl.col("stated_by").list.join(" and ")
-    return facts.select(
-        _subjects(facts),
-        name="subject",
-        kind=pl.lit(OUT, pl.UInt8),
-        relation=pl.lit(number, pl.UInt16),
-        other=pl.Series(others, dtype=pl.String),
-        text=pl.coalesce("literal", "object"),
-        confidence="confidence",
-        source=pl.when(pl.col("stated_by").is_null())
-        .then(sources)
-        .otherwise(pl.format("{}, stated by {}", sources, rows)),
-        known=pl.col("stated_by").is_not_null(),
-    )
-
-
 def _mentions(rows: pl.DataFrame, names: pl.Series) -> pl.DataFrame:
     """Return facts as rows of their objects, if these are entities."""
     turned = rows.with_columns(kind=pl.lit(IN, pl.UInt8), key="other", name=names, other="key", text="name")
     return turned.filter(pl.col("key").is_not_null())
 
 
-def _answers(answers: pl.DataFrame, numbers: Mapping[str, int], kind: int) -> pl.DataFrame:
+def _answers(answers: pl.DataFrame, keys: Sequence[str], numbers: Mapping[str, int], kind: int) -> pl.DataFrame:
     """Return queries without a fact as rows of their subjects."""
     return answers.select(
-        _subjects(answers),
+        pl.Series("key", keys, pl.String),
         name="subject",
         kind=pl.lit(kind, pl.UInt8),
         relation=pl.col("relation").replace_strict(numbers, return_dtype=pl.UInt16),
@@ -242,10 +244,6 @@ def _answers(answers: pl.DataFrame, numbers: Mapping[str, int], kind: int) -> pl
         source=pl.lit(""),
         known=pl.lit(False),
     )
-
-
-def _subjects(frame: pl.DataFrame) -> pl.Series:
-    return pl.Series("key", keys(frame["subject_id"], frame["subject"]), pl.String)
 
 
 def _title(inputs: Mapping[str, Any]) -> str:
