@@ -187,6 +187,7 @@ def local_model(
             trust_remote_code=model.trust_remote_code,
             quantise=model.quantise,
             weights=run.dry is None and kind.reads_weights,
+            report=run.report,
         )
         digest = identity(place, loaded[0], model.quantise) + kind.suffix
         if run.dry is None:

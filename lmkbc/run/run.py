@@ -53,6 +53,9 @@ class ModelRun:
     renewed: set[str] = field(default_factory=set, repr=False, compare=False)
     """Keys of answers that were requested again."""
 
+    report: Report = field(default=silent, repr=False, compare=False)
+    """Callback for progress, called while models are loaded, and by generators with a long preparation."""
+
     dry: CallCounter | None = None
     """In a dry run: counter of the requests that would be sent."""
 
@@ -97,9 +100,6 @@ class Run(ModelRun):
     learn_from: tuple[str, ...] | None = None
     spellings: Mapping[str, str] | None = None
     """Spelling -> canonical name, if a recipe replaces those of the relations."""
-
-    report: Report = field(default=silent, repr=False, compare=False)
-    """Callback for progress, called by generators with a long preparation."""
 
     @cached_property
     def relations(self) -> dict[str, Relation]:

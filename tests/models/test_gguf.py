@@ -103,7 +103,8 @@ def test_eight_bits_are_the_same_from_a_file_and_from_a_directory(kind: str, tmp
     tiny_causal.tokenizer().save_pretrained(folder)
     (packed, tokenizer), (other, _) = (load(str(place), quantise="8bit") for place in (path, folder))
     found = packed.state_dict()
-    assert all(torch.equal(found[name], value) for name, value in other.state_dict().items())
+    there = {name: value for name, value in other.state_dict().items() if value.dtype != torch.int8}
+    assert all(torch.equal(found[name], value) for name, value in there.items())
     kinds = {name.split(".")[-2]: str(value.dtype) for name, value in found.items() if value.ndim > 1}
     assert kinds.pop("embed_tokens") == "torch.float32"
     assert kinds.pop("lm_head") == ("torch.float32" if "tied" in kind else "torch.int8")
@@ -111,6 +112,7 @@ def test_eight_bits_are_the_same_from_a_file_and_from_a_directory(kind: str, tmp
     ids = torch.arange(3, 40)[None]
     with torch.inference_mode():
         near, exact = packed(ids).logits, whole(ids).logits  # type: ignore[operator]
+        assert torch.equal(near, other(ids).logits)
     assert 0 < (near - exact).square().mean().sqrt() < 0.2 * exact.std()
     causal = CausalModel(packed, tokenizer)
     assert causal.computes()["dtype"] == "int8"

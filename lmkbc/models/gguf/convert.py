@@ -17,6 +17,7 @@ import json
 import logging
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from math import prod
 from pathlib import Path
 from shutil import rmtree
@@ -36,6 +37,7 @@ from lmkbc.models.gguf import header
 from lmkbc.models.gguf.header import ELSEWHERE, GEMMA, Header, Placed, config_of, placed
 from lmkbc.models.identity import file_digest
 from lmkbc.models.reference import Quantise
+from lmkbc.progress import Report, silent, tracked
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -165,6 +167,8 @@ def token_id(header: Header, name: str) -> int | None:
 
 
 logger = logging.getLogger("lmkbc")
+UNPACKING = "unpack weights (tensors)"
+"""Name of the step in progress reports."""
 VERSION = 1
 """Version of the conversion; each version makes its own directory."""
 RECORD = "unpacked.json"
@@ -175,10 +179,10 @@ PORTION = 1 << 26
 """Number of bytes of a tensor that are converted at a time."""
 
 
-def unpacked(path: Path, quantise: Quantise = "none") -> Path:
+def unpacked(path: Path, quantise: Quantise = "none", report: Report = silent) -> Path:
     """Return the directory of a GGUF file's model; it is made if it does not exist.
 
-    quantise: METHOD for linear layers in eight bits; any other for exact weights.
+    quantise: METHOD for linear layers in eight bits; any other for exact weights. report: callback for progress.
 
     Raise InputError for a damaged or unsupported file, LmkbcError if the cache cannot be written.
     """
@@ -188,7 +192,7 @@ def unpacked(path: Path, quantise: Quantise = "none") -> Path:
     if not _sound(target):
         with in_turn(target):
             if not _sound(target):
-                _unpack(path, target, eight)
+                _unpack(path, target, eight, report)
     return target
 
 
@@ -227,17 +231,17 @@ def _check_file(path: Path) -> None:
         raise InputError(f"{path} is no file: name a GGUF file, a model directory or a model of the hub")
 
 
-def _unpack(path: Path, target: Path, eight: bool) -> None:
+def _unpack(path: Path, target: Path, eight: bool, report: Report) -> None:
     rmtree(target, ignore_errors=True)  # of a damaged model
     with staged(target) as stage:
         places = write_settings(path, stage, eight=eight)
         logger.info(f"{path.name}: its weights are unpacked into the user's cache, which is done once")
-        _write_weights(path, places, stage, eight)
+        _write_weights(path, places, stage, eight, report)
         files = {file.name: file_sha256(file) for file in sorted(stage.iterdir())}
         (stage / RECORD).write_text(json.dumps(files, indent=2), encoding="utf-8")
 
 
-def _write_weights(path: Path, placed: Sequence[Placed], stage: Path, eight: bool) -> None:
+def _write_weights(path: Path, placed: Sequence[Placed], stage: Path, eight: bool, report: Report) -> None:
     from huggingface_hub import split_state_dict_into_shards_factory
     from safetensors.numpy import save_file
 
@@ -249,8 +253,12 @@ def _write_weights(path: Path, placed: Sequence[Placed], stage: Path, eight: boo
         max_shard_size=SHARD,
     )
     files: dict[str, str] = {}
+    steps = tracked(
+        [by_name[part] for parts in split.filename_to_tensors.values() for part in parts], UNPACKING, report
+    )
     for name, inside in split.filename_to_tensors.items():
-        weights = {key: value for part in inside for key, value in _values(path, by_name[part], eight).items()}
+        some = islice(steps, len(inside))
+        weights = {key: value for part in some for key, value in _values(path, part, eight).items()}
         files |= dict.fromkeys(weights, name)
         with _disk_errors():
             save_file(weights, stage / name, metadata={"format": "pt"})

@@ -28,13 +28,16 @@ from transformers import (
 from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING
 
 from lmkbc.errors import InputError
-from lmkbc.models.eight_bits import METHOD, pack
+from lmkbc.models.eight_bits import METHOD, pack, prepare
 from lmkbc.models.hardware import device_of, multiplies_bf16
 from lmkbc.models.identity import file_digest
 from lmkbc.models.loading import ADAPTER, check_files, explained, fills_masks
 from lmkbc.models.located import gguf_digest, gguf_file, local_only, located
 from lmkbc.models.reference import Quantise
+from lmkbc.progress import Report, silent
 
+READING = "read weights (models)"
+"""Name of the step in progress reports."""
 VOCABULARIES = ("tokenizer.json", "tekken.json", "*.model", "*.tiktoken", "*vocab*", "*bpe*", "*token*.py")
 """Names of the files of which every tokenizer needs one."""
 
@@ -49,6 +52,7 @@ def load(
     trust_remote_code: bool = False,
     quantise: Quantise = "none",
     weights: bool = True,
+    report: Report = silent,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Return the model, ready to use, and its tokenizer.
 
@@ -57,6 +61,7 @@ def load(
     quantise: "4bit" stores linear layers in four bits (NF4, doubly quantised; Dettmers et al. 2023), "8bit" in eight
     (`lmkbc.models.eight_bits`).
     weights: False for a model without weights, which has only settings.
+    report: callback for progress.
 
     Raise InputError if the name leads to no causal model, or only to pickled weights. Raise it also if the model needs
     its own code while `trust_remote_code` is False.
@@ -67,7 +72,7 @@ def load(
         with TemporaryDirectory() as folder:  # a folder without weights does not belong in the cache
             write_settings(packed_file, Path(folder))
             return load(folder, dtype=dtype, device=device, offline=True, weights=False)
-    source = located(name, revision, quantise)
+    source = located(name, revision, quantise, report)
     directory = Path(source)
     check_files(source, weights=weights)
     if (directory / ADAPTER).is_file():
@@ -81,11 +86,14 @@ def load(
                 trust_remote_code=trust_remote_code,
                 quantise="none" if quantise == METHOD else quantise,
                 weights=weights,
+                report=report,
             )
         except InputError as error:
             raise InputError(f"{directory} is an adapter: {error}") from None
         merged = adapted(plain, directory) if weights else plain
-        return pack(merged) if quantise == METHOD else merged, tokens
+        if quantise == METHOD:
+            prepare(pack(merged), report=report)
+        return merged, tokens
     place = device_of(device)
     how: dict[str, Any] = {
         "revision": revision,
@@ -105,6 +113,7 @@ def load(
     reader = f"install {' or '.join(absent)} to read it, or save a tokenizer.json" if absent else ""
     with explained(name, "the tokenizer of the model", reader if any(directory.glob("*.model")) else ""):
         tokenizer = AutoTokenizer.from_pretrained(source, **how)
+    report(READING, 0, 1)
     with explained(name, advice=advice):
         if not weights:
             with torch.device("meta"):  # weights with the right type but without memory
@@ -124,6 +133,8 @@ def load(
         if packs:
             model = pack(model).to(model.dtype if kind == "auto" else kind)
         (model if packed else model.to(place)).eval()
+        report(READING, 1, 1)
+        prepare(model, report=report)
         if gguf_digest(name):
             model.name_or_path = name  # an adapter that is trained on it must name the GGUF file
     if info["missing_keys"]:

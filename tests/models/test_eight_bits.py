@@ -1,0 +1,72 @@
+"""Layers in eight bits: each way of multiplying gives the same bytes, and the fastest here is taken."""
+
+import pytest
+import torch
+
+from lmkbc.models import eight_bits
+from lmkbc.models.eight_bits import INPUT, WAYS, WEIGHT, EightBits, Product, fastest, prepare
+
+
+def is_here(way: str) -> bool:
+    """Return whether PyTorch has this way of multiplying on this machine."""
+    return way != "packed" or "fbgemm" in torch.backends.quantized.supported_engines
+
+
+@pytest.fixture(params=list(filter(is_here, WAYS)))
+def way(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.mark.parametrize("rows", [(0,), (1,), (2, 8), (17,), (3, 1, 11)], ids=str)
+@pytest.mark.parametrize(("columns", "outputs"), [(1, 1), (5, 3), (1536, 40), (2048, 7), (2049, 16), (8960, 33)])
+def test_each_way_gives_the_same_bytes(way: str, rows: tuple[int, ...], columns: int, outputs: int) -> None:
+    torch.manual_seed(columns)
+    for bias, dtype in ((True, torch.float32), (False, torch.bfloat16)):
+        layer = EightBits(torch.nn.Linear(columns, outputs, bias=bias).requires_grad_(False))
+        read = torch.randn(*rows, 2 * columns).to(dtype)[..., ::2]  # not contiguous
+        scale = read.float().abs().amax(-1, keepdim=True).clamp(min=1e-20) / INPUT
+        sums = ((read.float() / scale).round().double() @ layer.weight.double().T).float()
+        expected = (sums * scale * layer.scale + (0.0 if layer.bias is None else layer.bias)).to(dtype)
+        assert torch.equal(layer(read), expected)  # before it is prepared
+        prepare(layer, way)
+        assert torch.equal(layer(read), expected)
+
+
+@pytest.mark.parametrize("columns", [2048, 2049, 8960, 40960])
+def test_the_largest_sums_are_exact(way: str, columns: int) -> None:
+    weight = torch.full((4, columns), WEIGHT, dtype=torch.int8)
+    weight[1] *= -1
+    weight[2, ::2] *= -1
+    weight[3, -1] -= 1
+    rows = torch.full((3, columns), float(INPUT))
+    rows[1] *= -1
+    rows[2, 0] -= 1
+    assert torch.equal(WAYS[way](weight)(rows), (rows.double() @ weight.double().T).float())
+
+
+def test_a_prepared_layer_keeps_one_copy_of_its_weight(way: str) -> None:
+    layer = EightBits(torch.nn.Linear(6, 4))
+    prepare(layer, way)
+    assert (layer.weight.is_meta, layer.weight.dtype, layer.weight.numel()) == (True, torch.int8, 24)
+
+
+def test_ways_that_are_absent_or_slow_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(weight: torch.Tensor) -> Product:
+        return lambda rows: sum(rows @ weight.float().T for _ in range(20)) / torch.tensor(20.0)
+
+    def absent(weight: torch.Tensor) -> Product:
+        raise RuntimeError("PyTorch was built without it")
+
+    monkeypatch.setattr(eight_bits, "WAYS", {"absent": absent, "slow": slow, "float": WAYS["float"]})
+    assert fastest.__wrapped__() == "float"
+    monkeypatch.setattr(eight_bits, "WAYS", {"absent": absent, "slow": slow})
+    assert fastest.__wrapped__() == "slow"
+
+
+def test_progress_is_reported_by_layers(way: str) -> None:
+    reports = list[tuple[str, int, int | None]]()
+    model = torch.nn.Sequential(*(EightBits(torch.nn.Linear(3, 3)) for _ in range(2)))
+    prepare(model, way, report=lambda *report: reports.append(report))
+    assert reports == [("pack weights (layers)", done, 2) for done in range(3)]
+    prepare(torch.nn.Linear(2, 2), report=lambda *report: reports.append(report))
+    assert len(reports) == 3
