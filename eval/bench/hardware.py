@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import gguf
@@ -112,7 +113,7 @@ def products(rows: int, columns: int, outputs: int) -> Iterator[Operation]:
             product(read)
         except (RuntimeError, AttributeError, NotImplementedError):  # PyTorch was built without it
             continue
-        yield Operation(f"linear, eight bits, {name}", shape, size, lambda: product(read), plain, name == fastest())
+        yield Operation(f"linear, eight bits, {name}", shape, size, partial(product, read), plain, name == fastest())
     yield both("linear", shape, size, functional.linear, read, weight)
 
 

@@ -117,6 +117,7 @@ def printable(text: str) -> str:
     return escape(plain(text))
 
 
+MINUTE, HOUR = 60, 3600
 PERIOD = 10.0
 """Seconds between two plain lines about progress."""
 WIDEST = 1 << 20
@@ -178,9 +179,23 @@ def show_as(form: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) ->
 
 
 def _rate(task: Task) -> str:
-    """Return the rate of a step, as in "3.1/s" or "12.0 s each"; "" if unknown."""
-    speed = task.finished_speed or task.speed
-    return "" if not speed else f"{speed:.1f}/s" if speed >= 1 else f"{1 / speed:.1f} s each"
+    """Return the rate of a step and the time that is left, as in "3.1/s, 31 s left" or "12.0 s each"; "" if unknown.
+
+    The rate is the mean since the first second, whose results may be kept ones. Results that come in groups count from
+    the first group on.
+    """
+    took = task.finished_time or task.elapsed
+    if not took or task.completed <= (early := task.fields.get("early", 0)):
+        return ""
+    speed = (task.completed - early) / took
+    rate = f"{speed:.1f}/s" if speed >= 1 else f"{1 / speed:.1f} s each"
+    left = 0 if task.total is None else (task.total - task.completed) / speed
+    return f"{rate}, {_duration(left)} left" if left > 0 else rate
+
+
+def _duration(seconds: float) -> str:
+    hours = f"{seconds / HOUR:.1f} h"
+    return f"{seconds:.0f} s" if seconds < 2 * MINUTE else f"{seconds / MINUTE:.0f} min" if seconds < HOUR else hours
 
 
 class _Rate(ProgressColumn):
@@ -214,7 +229,6 @@ def progress() -> Iterator[Report]:
         console=console,
         transient=True,
         disable=not console.is_terminal,
-        speed_estimate_period=2 * PERIOD,
     )
     tasks: dict[str, TaskID] = {}
     announced, latest = set[str](), list[TaskID]()
@@ -230,6 +244,8 @@ def progress() -> Iterator[Report]:
             bar.reset(tasks[name])
         number = f"step {[*tasks].index(name) + 1} of {len(announced | tasks.keys())}" if announced else ""
         bar.update(tasks[name], completed=done, total=total, unit=printable(unit), number=number)
+        if (bar.tasks[tasks[name]].elapsed or 0) < 1:
+            bar.update(tasks[name], early=done)
         latest[:] = [tasks[name]]
 
     def write() -> None:

@@ -69,19 +69,37 @@ def test_without_a_terminal_lines_stand_on_their_own(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("done", "total", "seconds", "line"),
     [
-        (12, 105, 4, "tune: 12/105 folds, 3.0/s, 4 s"),
-        (1, 3, 300, "tune: 1/3 folds, 300.0 s each, 300 s"),
+        (12, 105, 4, "tune: 12/105 folds, 3.0/s, 31 s left, 4 s"),
+        (1, 3, 300, "tune: 1/3 folds, 300.0 s each, 10 min left, 300 s"),
+        (3, 3, 300, "tune: 3/3 folds, 100.0 s each, 300 s"),
+        (32, 11_630, 40, "tune: 32/11630 folds, 1.2 s each, 4.0 h left, 40 s"),
         (20_000, None, 10, "tune: 20000 folds, 2000.0/s, 10 s"),
     ],
 )
 def test_a_line_has_count_rate_and_time(done: int, total: int | None, seconds: float, line: str) -> None:
     now = [1000.0]
-    bar = Progress(get_time=lambda: now[0], disable=True, speed_estimate_period=1000)
+    bar = Progress(get_time=lambda: now[0], disable=True)
     task = bar.add_task("tune", total=total, unit="folds")
     bar.update(task, completed=1e-6)
     now[0] += seconds
     bar.update(task, completed=done)
     assert terminal._line(bar.tasks[task]) == line
+
+
+def test_what_was_there_at_once_does_not_count_for_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, bars = shown(monkeypatch)
+    now = [1000.0]
+    make = Progress.__init__
+    monkeypatch.setattr(
+        Progress, "__init__", lambda bar, *given, **named: make(bar, *given, **named, get_time=lambda: now[0])
+    )
+    with terminal.progress() as report:
+        report("ask (answers)", 0, 100)
+        report("ask (answers)", 40, 100)  # kept ones
+        now[0] += 40
+        for done in range(41, 61):  # a group at a time
+            report("ask (answers)", done, 100)
+        assert "2.0 s each, 80 s left" in terminal._line(bars[0].tasks[0])
 
 
 OWN = "best published on val by the official scorer: A, F1 0.200"

@@ -25,6 +25,7 @@ from lmkbc.generate.embedded.signals import (
     steady,
 )
 from lmkbc.names import name_key
+from lmkbc.notes import Notes
 from lmkbc.progress import Report, silent
 from lmkbc.select.ranking import Floats, Ints
 from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query, Source, grouped
@@ -40,11 +41,14 @@ Scores = dict[str, float]
 class OtherSources:
     """Scores of generators, by name, for queries. Each query is asked once.
 
+    notes: those of the generators, which count the prompts that are read.
     failed: queries that some generator failed to answer.
     """
 
-    def __init__(self, generators: Mapping[str, Generator], report: Report = silent) -> None:
-        self._generators, self._report = generators, report
+    def __init__(
+        self, generators: Mapping[str, Generator], report: Report = silent, notes: Notes | None = None
+    ) -> None:
+        self._generators, self._report, self._notes = generators, report, notes or Notes()
         self._scores: dict[str, dict[Query, Scores]] = {name: {} for name in generators}
         self.failed: set[Query] = set()
 
@@ -57,11 +61,20 @@ class OtherSources:
         groups: asked one after the other, since the last digits of a local model's scores depend on the batch. Within a
         group, relations are asked in turn, so that a model encodes the common prefix of a relation's prompts once.
         """
-        total, done = self.lacking([*chain.from_iterable(groups)]), 0
-        if total:
-            self._report(ASKING, 0, total)
+        total, done, notes = self.lacking([*chain.from_iterable(groups)]), 0, self._notes
         by_relation = (grouped((query.relation, query) for query in dict.fromkeys(group)) for group in groups)
-        for members in chain.from_iterable(one.values() for one in by_relation):
+        parts = [*chain.from_iterable(one.values() for one in by_relation)]
+        place, before, outer = f"group 1 of {len(parts)}", notes.prompts, notes.on_answer
+
+        def report() -> None:
+            read = f", {notes.prompts - before} prompts read" * (notes.prompts > before)
+            self._report(f"{ASKING[:-1]}, {place}{read})", done, total)
+
+        if total:
+            notes.on_answer = report
+            report()
+        for number, members in enumerate(parts, 1):
+            place = f"group {number} of {len(parts)}"
             for name, generator in self._generators.items():
                 known = self._scores[name]
                 new = [query for query in members if query not in known and query not in self.failed]
@@ -70,7 +83,9 @@ class OtherSources:
                         self.failed.add(answer.query)
                     else:
                         known[answer.query] = _scores(answer)
-                    self._report(ASKING, done := done + 1, total)
+                    done += 1
+                    report()
+        notes.on_answer = outer
 
     def lacking(self, queries: Sequence[Query]) -> int:
         """Return the number of answers that are missing."""

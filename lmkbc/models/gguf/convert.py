@@ -175,8 +175,8 @@ RECORD = "unpacked.json"
 """Name of the file that lists the others with their SHA-256."""
 SHARD = 1 << 30
 """Maximum number of bytes of weights in memory at a time, and in one file."""
-PORTION = 1 << 26
-"""Number of bytes of a tensor that are converted at a time."""
+PORTION = 1 << 20
+"""Number of bytes of a tensor that are converted at a time, which a processor's cache holds."""
 
 
 def unpacked(path: Path, quantise: Quantise = "none", report: Report = silent) -> Path:

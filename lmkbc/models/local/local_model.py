@@ -118,7 +118,7 @@ class LocalModel:
             for places in (missing[start : start + PORTION] for start in range(0, len(missing), PORTION)):
                 asked = [answers.asked[place] for place in places]
                 texts = list(map(_options, asked))
-                logs = self.model.log_probabilities([call.prompt for call in asked], texts)
+                logs = self.model.log_probabilities([call.prompt for call in asked], texts, self.notes.has_read)
                 new = {place: _scored(text, row) for place, text, row in zip(places, texts, logs, strict=True)}
                 kept = {place: scored for place, scored in new.items() if {*scored.scores.values()} != {None}}
                 answers.keep(kept)

@@ -6,7 +6,7 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar, TypeVar
@@ -94,9 +94,12 @@ class CausalModel:
             read.add(one.prefix)
             yield one.place, [replace(first, prompt_tokens=len(one.prompt)), *rest]
 
-    def log_probabilities(self, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[list[float]]:
+    def log_probabilities(
+        self, prompts: Sequence[str], options: Sequence[Sequence[str]], on_read: Callable[[], None] = lambda: None
+    ) -> list[list[float]]:
         """Return, for each prompt, the log-probability (natural) of each of its options as its continuation.
 
+        on_read: called when a prompt with its options has been read.
         After an empty prompt, an option is a whole text, which follows the start token, or the end token of a model
         without one. The log-probability is -inf for options that exceed the model's window.
         """
@@ -124,6 +127,7 @@ class CausalModel:
                 self._noted[_start(kept[at])] = state.float().cpu().numpy()
             for place, score in zip(fits[asked[at]], scores, strict=True):
                 logs[asked[at]][place] = score
+            on_read()
         return logs
 
     def _read(
