@@ -67,9 +67,7 @@ class Notes:
     replies: replies to the query itself.
     at_end: checks that run after the last query.
     models: models whose answers the step uses.
-    answers, tokens: number of new answers so far, and their tokens, if known.
-    prompts: number of prompts so far that a model of this machine has read to score options.
-    on_answer: called when answers have come, or a prompt has been read.
+    answers, tokens: number of new answers so far, and their tokens, if known. on_answer: called when some have come.
     live: gets each text.
     """
 
@@ -81,7 +79,6 @@ class Notes:
     models: list[str] = field(default_factory=list)
     answers: int = 0
     tokens: int = 0
-    prompts: int = 0
     on_answer: Callable[[], None] = field(default=lambda: None, repr=False)
     live: Live = field(default=unheard, repr=False)
 
@@ -90,11 +87,6 @@ class Notes:
         for answer in answers:
             self.answers += 1
             self.tokens += getattr(answer, "completion_tokens", 0)
-        self.on_answer()
-
-    def has_read(self) -> None:
-        """Count a prompt, and report it."""
-        self.prompts += 1
         self.on_answer()
 
     def remark(self, sentence: str) -> None:

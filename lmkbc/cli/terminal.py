@@ -13,6 +13,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from datetime import timedelta
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
@@ -117,7 +118,6 @@ def printable(text: str) -> str:
     return escape(plain(text))
 
 
-MINUTE, HOUR = 60, 3600
 PERIOD = 10.0
 """Seconds between two plain lines about progress."""
 WIDEST = 1 << 20
@@ -179,23 +179,16 @@ def show_as(form: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) ->
 
 
 def _rate(task: Task) -> str:
-    """Return the rate of a step and the time that is left, as in "3.1/s, 31 s left" or "12.0 s each"; "" if unknown.
+    """Return the rate of a step and the time that is left, as in "3.1/s, 0:00:31 left" or "12.0 s each"; "" if unknown.
 
     The rate is the mean since the first second, whose results may be kept ones. Results that come in groups count from
     the first group on.
     """
-    took = task.finished_time or task.elapsed
-    if not took or task.completed <= (early := task.fields.get("early", 0)):
+    speed = (task.completed - task.fields.get("early", 0)) / (task.finished_time or task.elapsed or 1)
+    if speed <= 0:
         return ""
-    speed = (task.completed - early) / took
-    rate = f"{speed:.1f}/s" if speed >= 1 else f"{1 / speed:.1f} s each"
-    left = 0 if task.total is None else (task.total - task.completed) / speed
-    return f"{rate}, {_duration(left)} left" if left > 0 else rate
-
-
-def _duration(seconds: float) -> str:
-    hours = f"{seconds / HOUR:.1f} h"
-    return f"{seconds:.0f} s" if seconds < 2 * MINUTE else f"{seconds / MINUTE:.0f} min" if seconds < HOUR else hours
+    left = timedelta(seconds=round((task.total - task.completed) / speed if task.total else 0))
+    return (f"{speed:.1f}/s" if speed >= 1 else f"{1 / speed:.1f} s each") + f", {left} left" * bool(left)
 
 
 class _Rate(ProgressColumn):

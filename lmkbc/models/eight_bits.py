@@ -10,10 +10,12 @@ libraries: a way may be emulated. Each is therefore timed when a model is loaded
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Mapping
-from functools import cache
+from contextlib import suppress
+from functools import cache, partial
+from time import thread_time
+from timeit import repeat
 from typing import Any
 
 import torch
@@ -22,18 +24,16 @@ from transformers.quantizers.base import HfQuantizer
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
 from lmkbc.models.reference import Quantise
-from lmkbc.progress import Report, silent, tracked
 
 METHOD: Quantise = "8bit"
 """Name of the quantisation, also in the configuration of a saved model."""
 WEIGHT, INPUT = 63, 127
 """Largest values of a weight and of an input."""
-EXACT = 2048
-"""Columns whose sum float32 adds exactly, in any order: 63 * 127 * 2048 < 2**24."""
-AT_ONCE = 1 << 19
-"""Weights that are in float32 at a time: 2 MiB, which a processor's cache holds."""
-TRIED = (1, 32), 2048, 512
-"""Rows of an input, its columns and its outputs in the products that are timed: of one token, and of several."""
+EXACT, OUTPUTS = 2048, 256
+"""Columns whose sum float32 adds exactly, in any order: 63 * 127 * 2048 < 2**24; and outputs at a time, in float32.
+
+A processor's cache holds that many weights in float32.
+"""
 
 Product = Callable[[torch.Tensor], torch.Tensor]
 """Function from inputs, (n, k), to sums of their products with a weight, (n, m). All are whole numbers in float32."""
@@ -48,83 +48,48 @@ def eight_bits(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 def packed(weight: torch.Tensor) -> Product:
     """Return the product by FBGEMM, which packs a weight in the order in which its kernels read it.
 
-    It needs AVX2 at least. Raise RuntimeError or AttributeError if PyTorch has no FBGEMM here. An input has 8 bits
-    without a sign there, with 128 for 0.
+    It needs x86 with AVX2. An input has 8 bits without a sign there, with 128 for 0.
     """
-    engine = torch.backends.quantized.engine
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # a later PyTorch will lack it
-        torch.backends.quantized.engine = "fbgemm"
-        try:
-            whole = torch._make_per_tensor_quantized_tensor(weight.contiguous(), 1.0, 0)
-            own = torch.ops.quantized.linear_prepack(whole, None)
-        finally:
-            torch.backends.quantized.engine = engine
-    multiply = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32
-    return lambda rows: multiply(rows, 1.0, 128, own)
+        tensor = torch._make_per_tensor_quantized_tensor(weight.contiguous(), 1.0, 0)
+    own, quantized = torch.ops.quantized.linear_prepack(tensor, None), torch.ops.quantized
+    return lambda rows: quantized.linear_with_input_q_dq_qweight_dq_output_fp32(rows, 1.0, 128, own)
 
 
 def in_float(weight: torch.Tensor) -> Product:
     """Return the product by float32, for EXACT columns at a time, whose sums are then added as whole numbers."""
-    parts = [part.contiguous() for part in weight.split(EXACT, 1)]
+    parts = [part.contiguous().split(OUTPUTS) for part in weight.split(EXACT, 1)]
 
     def multiplied(rows: torch.Tensor) -> torch.Tensor:
-        sums = (_in_float(some, part) for some, part in zip(rows.split(EXACT, 1), parts, strict=True))
-        if len(parts) == 1:
-            return next(sums)
-        whole = next(sums).to(torch.int32)
-        for part in sums:
-            whole += part.to(torch.int32)
-        return whole.float()
+        made = torch.zeros(len(rows), len(weight), dtype=torch.int32)
+        for some, part in zip(rows.split(EXACT, 1), parts, strict=True):
+            for few, sums in zip(part, made.split(OUTPUTS, 1), strict=True):
+                sums.add_((some @ few.float().T).to(torch.int32))
+        return made.float()
 
     return multiplied
 
 
-def _in_float(rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """Return the product with a weight, of which few rows are in float32 at a time."""
-    made = rows.new_empty(len(rows), len(weight))
-    step = max(AT_ONCE // weight.shape[1], 1)
-    room = rows.new_empty(min(step, len(weight)), weight.shape[1])
-    for few, some in zip(weight.split(step), made.split(step, 1), strict=True):
-        torch.mm(rows, room[: len(few)].copy_(few).T, out=some)
-    return made
-
-
-def in_whole(weight: torch.Tensor) -> Product:
-    """Return the product by PyTorch's own function for whole numbers: fast with VNNI, emulated without."""
-    return lambda rows: torch._int_mm(rows.to(torch.int8), weight.T).float()
-
-
-WAYS: Mapping[str, Callable[[torch.Tensor], Product]] = {"packed": packed, "float": in_float, "whole": in_whole}
-"""Ways of multiplying. The first of several equally fast ones is taken."""
+WAYS: Mapping[str, Callable[[torch.Tensor], Product]] = {
+    "packed": packed,
+    "float": in_float,
+    "whole": lambda weight: lambda rows: torch._int_mm(rows.to(torch.int8), weight.T).float(),
+}
+"""Ways of multiplying. "whole" is PyTorch's own function for whole numbers, which is emulated on many processors."""
 
 
 @cache
 def fastest() -> str:
     """Return the name of the way that takes least time here. It takes a fraction of a second, once per process.
 
-    Time is that of the processor, which depends little on other programs.
+    One token and several are multiplied. Time is that of the processor, which depends little on other programs.
     """
-    counts, columns, outputs = TRIED
-    weight = torch.full((outputs, columns), WEIGHT, dtype=torch.int8)
-    inputs = [torch.full((count, columns), float(INPUT)) for count in counts]
-    products = dict[str, Product]()
+    weight, took = torch.full((512, EXACT), WEIGHT, dtype=torch.int8), dict[str, float]()
     for name, way in WAYS.items():
-        try:
-            product = way(weight)
-            _ = [product(rows) for rows in inputs]  # the first call takes longer
-        except (RuntimeError, AttributeError, NotImplementedError):  # PyTorch was built without it
-            continue
-        products[name] = product
-
-    def took(product: Product, rows: torch.Tensor) -> float:
-        start = time.thread_time()
-        product(rows)
-        return time.thread_time() - start
-
-    def cost(product: Product) -> float:
-        return sum(min(took(product, rows) for _ in range(3)) for rows in inputs)
-
-    return min(products, key=lambda name: cost(products[name]))
+        with suppress(RuntimeError, AttributeError):  # PyTorch was built without it
+            products = [partial(way(weight), torch.full((count, EXACT), float(INPUT))) for count in (1, 32)]
+            took[name] = sum(min(repeat(one, number=1, repeat=4, timer=thread_time)) for one in products)
+    return min(took, key=took.__getitem__)
 
 
 class EightBits(torch.nn.Module):
@@ -134,12 +99,7 @@ class EightBits(torch.nn.Module):
         super().__init__()
         weight, scale = (torch.nn.Parameter(part, requires_grad=False) for part in eight_bits(layer.weight.detach()))
         self.weight, self.scale, self.bias = weight, scale, layer.bias
-        self._product: Product | None = None
-
-    def prepare(self, way: str) -> None:
-        """Multiply in this way from now on. The way has its own copy of the weight, whose memory is given back."""
-        self._product = WAYS[way](self.weight.data)
-        self.weight = torch.nn.Parameter(self.weight.to("meta"), requires_grad=False)
+        self.product: Product | None = None
 
     def forward(self, read: torch.Tensor) -> torch.Tensor:
         """Return the layer's output. An accelerator multiplies in the input's type."""
@@ -147,8 +107,7 @@ class EightBits(torch.nn.Module):
             return torch.nn.functional.linear(read, (self.weight * self.scale[:, None]).to(read.dtype), self.bias)
         rows = read.reshape(-1, read.shape[-1]).float()
         scale = rows.abs().amax(1, keepdim=True).clamp_(min=1e-20) / INPUT
-        product = self._product or in_float(self.weight)
-        whole = product((rows / scale).round_())
+        whole = (self.product or in_float(self.weight))((rows / scale).round_())
         made = whole.mul_(scale).mul_(self.scale).add_(0.0 if self.bias is None else self.bias)
         return made.to(read.dtype).reshape(*read.shape[:-1], len(self.scale))
 
@@ -162,16 +121,16 @@ def pack(model: Any) -> Any:
     return model
 
 
-def prepare(model: torch.nn.Module, way: str | None = None, report: Report = silent) -> None:
-    """Prepare a model's layers in eight bits for products on a CPU; do nothing if there are none, or it is elsewhere.
+def prepare(model: Any, way: str = "") -> Any:
+    """Prepare a model's layers in eight bits for products on a CPU, and return it. way: its name; the fastest if "".
 
-    way: name of the way; None for the fastest. report: callback for progress.
+    A way has its own copy of a weight, whose memory is given back.
     """
-    layers = [layer for layer in model.modules() if isinstance(layer, EightBits) and layer.weight.device.type == "cpu"]
-    if layers:
-        way = way or fastest()
-        for layer in tracked(layers, "pack weights (layers)", report):
-            layer.prepare(way)
+    for layer in model.modules():
+        if isinstance(layer, EightBits) and layer.weight.device.type == "cpu":
+            layer.product = WAYS[way or fastest()](layer.weight.data)
+            layer.weight = torch.nn.Parameter(layer.weight.to("meta"), requires_grad=False)
+    return model
 
 
 register_quantization_config(METHOD)(QuantizationConfigMixin)

@@ -182,12 +182,7 @@ class Steps:
         def report() -> None:
             speed = (notes.tokens - before) / max(time.monotonic() - start, 1e-3)
             cost = math.fsum(budget.cost or 0.0 for budget in self._run.budgets)
-            figures = (
-                (notes.answers, "{:.0f} answers"),
-                (notes.prompts, "{:.0f} prompts read"),
-                (speed, "{:.0f} tokens/s"),
-                (cost, "cost {:.4f}"),
-            )
+            figures = (notes.answers, "{:.0f} answers"), (speed, "{:.0f} tokens/s"), (cost, "cost {:.4f}")
             shown = ", ".join(["queries", *(form.format(value) for value, form in figures if value)])
             self._report(f"{source.name} ({shown})", done + len(proposed), total)
 

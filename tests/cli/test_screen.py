@@ -69,10 +69,10 @@ def test_without_a_terminal_lines_stand_on_their_own(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("done", "total", "seconds", "line"),
     [
-        (12, 105, 4, "tune: 12/105 folds, 3.0/s, 31 s left, 4 s"),
-        (1, 3, 300, "tune: 1/3 folds, 300.0 s each, 10 min left, 300 s"),
+        (12, 105, 4, "tune: 12/105 folds, 3.0/s, 0:00:31 left, 4 s"),
+        (1, 3, 300, "tune: 1/3 folds, 300.0 s each, 0:10:00 left, 300 s"),
         (3, 3, 300, "tune: 3/3 folds, 100.0 s each, 300 s"),
-        (32, 11_630, 40, "tune: 32/11630 folds, 1.2 s each, 4.0 h left, 40 s"),
+        (32, 11_630, 40, "tune: 32/11630 folds, 1.2 s each, 4:01:38 left, 40 s"),
         (20_000, None, 10, "tune: 20000 folds, 2000.0/s, 10 s"),
     ],
 )
@@ -99,7 +99,7 @@ def test_what_was_there_at_once_does_not_count_for_the_rate(monkeypatch: pytest.
         now[0] += 40
         for done in range(41, 61):  # a group at a time
             report("ask (answers)", done, 100)
-        assert "2.0 s each, 80 s left" in terminal._line(bars[0].tasks[0])
+        assert "2.0 s each, 0:01:20 left" in terminal._line(bars[0].tasks[0])
 
 
 OWN = "best published on val by the official scorer: A, F1 0.200"

@@ -287,7 +287,7 @@ class Embedded(GeneratorSpec):
         reading, kept = self._reading, array_store(run.cache)
         reader = reading.open(run, notes, kept) if reading else None
         generators = dict(source for spec in self._specs for source in spec.opened(run, notes))
-        sources = OtherSources(generators, run.report, notes)
+        sources = OtherSources(generators, run.report)
         return EmbeddedGenerator(
             run.edition,
             run.relations,

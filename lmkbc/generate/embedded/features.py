@@ -25,7 +25,6 @@ from lmkbc.generate.embedded.signals import (
     steady,
 )
 from lmkbc.names import name_key
-from lmkbc.notes import Notes
 from lmkbc.progress import Report, silent
 from lmkbc.select.ranking import Floats, Ints
 from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query, Source, grouped
@@ -41,14 +40,11 @@ Scores = dict[str, float]
 class OtherSources:
     """Scores of generators, by name, for queries. Each query is asked once.
 
-    notes: those of the generators, which count the prompts that are read.
     failed: queries that some generator failed to answer.
     """
 
-    def __init__(
-        self, generators: Mapping[str, Generator], report: Report = silent, notes: Notes | None = None
-    ) -> None:
-        self._generators, self._report, self._notes = generators, report, notes or Notes()
+    def __init__(self, generators: Mapping[str, Generator], report: Report = silent) -> None:
+        self._generators, self._report = generators, report
         self._scores: dict[str, dict[Query, Scores]] = {name: {} for name in generators}
         self.failed: set[Query] = set()
 
@@ -61,20 +57,13 @@ class OtherSources:
         groups: asked one after the other, since the last digits of a local model's scores depend on the batch. Within a
         group, relations are asked in turn, so that a model encodes the common prefix of a relation's prompts once.
         """
-        total, done, notes = self.lacking([*chain.from_iterable(groups)]), 0, self._notes
+        total, done = self.lacking([*chain.from_iterable(groups)]), 0
         by_relation = (grouped((query.relation, query) for query in dict.fromkeys(group)) for group in groups)
         parts = [*chain.from_iterable(one.values() for one in by_relation)]
-        place, before, outer = f"group 1 of {len(parts)}", notes.prompts, notes.on_answer
-
-        def report() -> None:
-            read = f", {notes.prompts - before} prompts read" * (notes.prompts > before)
-            self._report(f"{ASKING[:-1]}, {place}{read})", done, total)
-
-        if total:
-            notes.on_answer = report
-            report()
-        for number, members in enumerate(parts, 1):
-            place = f"group {number} of {len(parts)}"
+        for number, members in enumerate(parts, start=1):
+            step = f"{ASKING[:-1]}, group {number} of {len(parts)})"
+            if total:
+                self._report(step, done, total)
             for name, generator in self._generators.items():
                 known = self._scores[name]
                 new = [query for query in members if query not in known and query not in self.failed]
@@ -83,9 +72,7 @@ class OtherSources:
                         self.failed.add(answer.query)
                     else:
                         known[answer.query] = _scores(answer)
-                    done += 1
-                    report()
-        notes.on_answer = outer
+                    self._report(step, done := done + 1, total)
 
     def lacking(self, queries: Sequence[Query]) -> int:
         """Return the number of answers that are missing."""

@@ -17,7 +17,6 @@ import json
 import logging
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from math import prod
 from pathlib import Path
 from shutil import rmtree
@@ -167,8 +166,6 @@ def token_id(header: Header, name: str) -> int | None:
 
 
 logger = logging.getLogger("lmkbc")
-UNPACKING = "unpack weights (tensors)"
-"""Name of the step in progress reports."""
 VERSION = 1
 """Version of the conversion; each version makes its own directory."""
 RECORD = "unpacked.json"
@@ -253,12 +250,8 @@ def _write_weights(path: Path, placed: Sequence[Placed], stage: Path, eight: boo
         max_shard_size=SHARD,
     )
     files: dict[str, str] = {}
-    steps = tracked(
-        [by_name[part] for parts in split.filename_to_tensors.values() for part in parts], UNPACKING, report
-    )
-    for name, inside in split.filename_to_tensors.items():
-        some = islice(steps, len(inside))
-        weights = {key: value for part in some for key, value in _values(path, part, eight).items()}
+    for name, inside in tracked(split.filename_to_tensors.items(), "unpack weights (files)", report):
+        weights = {key: value for part in inside for key, value in _values(path, by_name[part], eight).items()}
         files |= dict.fromkeys(weights, name)
         with _disk_errors():
             save_file(weights, stage / name, metadata={"format": "pt"})

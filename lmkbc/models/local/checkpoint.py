@@ -36,8 +36,6 @@ from lmkbc.models.located import gguf_digest, gguf_file, local_only, located
 from lmkbc.models.reference import Quantise
 from lmkbc.progress import Report, silent
 
-READING = "read weights (models)"
-"""Name of the step in progress reports."""
 VOCABULARIES = ("tokenizer.json", "tekken.json", "*.model", "*.tiktoken", "*vocab*", "*bpe*", "*token*.py")
 """Names of the files of which every tokenizer needs one."""
 
@@ -91,9 +89,7 @@ def load(
         except InputError as error:
             raise InputError(f"{directory} is an adapter: {error}") from None
         merged = adapted(plain, directory) if weights else plain
-        if quantise == METHOD:
-            prepare(pack(merged), report=report)
-        return merged, tokens
+        return prepare(pack(merged)) if quantise == METHOD else merged, tokens
     place = device_of(device)
     how: dict[str, Any] = {
         "revision": revision,
@@ -113,7 +109,7 @@ def load(
     reader = f"install {' or '.join(absent)} to read it, or save a tokenizer.json" if absent else ""
     with explained(name, "the tokenizer of the model", reader if any(directory.glob("*.model")) else ""):
         tokenizer = AutoTokenizer.from_pretrained(source, **how)
-    report(READING, 0, 1)
+    report("read weights (models)", 0, 1)
     with explained(name, advice=advice):
         if not weights:
             with torch.device("meta"):  # weights with the right type but without memory
@@ -132,9 +128,8 @@ def load(
         model, info = loaded
         if packs:
             model = pack(model).to(model.dtype if kind == "auto" else kind)
-        (model if packed else model.to(place)).eval()
-        report(READING, 1, 1)
-        prepare(model, report=report)
+        prepare(model if packed else model.to(place)).eval()
+        report("read weights (models)", 1, 1)
         if gguf_digest(name):
             model.name_or_path = name  # an adapter that is trained on it must name the GGUF file
     if info["missing_keys"]:

@@ -6,6 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from lmkbc.errors import counted
@@ -118,11 +119,11 @@ class LocalModel:
             for places in (missing[start : start + PORTION] for start in range(0, len(missing), PORTION)):
                 asked = [answers.asked[place] for place in places]
                 texts = list(map(_options, asked))
-                logs = self.model.log_probabilities([call.prompt for call in asked], texts, self.notes.has_read)
+                heard = partial(self.notes.received, [None])  # an answer counts as soon as its prompt is read
+                logs = self.model.log_probabilities([call.prompt for call in asked], texts, heard)
                 new = {place: _scored(text, row) for place, text, row in zip(places, texts, logs, strict=True)}
                 kept = {place: scored for place, scored in new.items() if {*scored.scores.values()} != {None}}
                 answers.keep(kept)
-                self.notes.received(kept.values())
             stored = [calls[place].prompt for place in answers.stored if place not in answers.asked]
             for tokens in self.model.encode(stored):
                 self.model.usage.replayed(len(tokens))
