@@ -22,14 +22,14 @@ import typer
 import lmkbc
 from lmkbc.cli import COMMANDS, build
 from lmkbc.edition import Edition
-from lmkbc.generate.spec import GENERATORS, spec_of
+from lmkbc.generate.spec import spec_of
 from lmkbc.link.cleaning import Cleaning
 from lmkbc.link.grouping import Grouping
 from lmkbc.link.linker import Linking
 from lmkbc.recipe import RecipeFile
+from lmkbc.registry import GENERATORS, RULES
 from lmkbc.scoring.table import Metric
 from lmkbc.select.pool import Pooling
-from lmkbc.select.registry import RULES
 from lmkbc.select.rule import Choice, Range, Real
 from lmkbc.workspace import Workspace
 
@@ -125,7 +125,8 @@ def recipes() -> str:
             done.add(name)
             lines += [f"### {name}", "", *_settings(inner[name], inner)]
     lines += ["## `[select]`: rules", "", "`rule` names one of these; the rest are its parameters.", ""]
-    for name, rule in sorted(RULES.items()):
+    for name in sorted(RULES):
+        rule = RULES.get(name)
         lines += [f"### `{name}`", "", *_settings(rule, inner)]
         lines += [f"`lmkbc tune` searches `{parameter}`: {_range(span)}." for parameter, span in rule.search.items()]
     return "\n".join(lines)

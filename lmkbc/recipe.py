@@ -21,8 +21,7 @@ from lmkbc.models.located import generative, is_available
 from lmkbc.models.reference import ModelReference
 from lmkbc.relation import Relation
 from lmkbc.select.pool import Pooling
-from lmkbc.select.registry import build
-from lmkbc.select.rule import Rule
+from lmkbc.select.rule import Rule, build
 from lmkbc.select.selector import PerRelation
 from lmkbc.settings import check_read, checked
 from lmkbc.workspace import Workspace

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import string
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal, TypeVar, get_args
 
-from lmkbc.errors import refuse
+from lmkbc.errors import InputError, refuse
+from lmkbc.registry import RELATIONS
+from lmkbc.settings import check_fields
 
 Entry = TypeVar("Entry")
 OTHERS = "*"
@@ -286,3 +290,47 @@ class Relation:
     def nullable(self, edition: str) -> bool:
         """Return whether a subject may have no object: from the edition's train split if known, else as declared."""
         return self.cardinality[edition][0] == 0 if edition in self.cardinality else self.may_be_empty
+
+
+class Relations(Mapping[str, Relation]):
+    """Relations by every spelling: those of the workspace, then those of plug-ins.
+
+    own: those of the workspace. A plug-in that cannot be loaded is skipped with a warning, unless its own name is
+    looked up.
+    """
+
+    def __init__(self, own: Mapping[str, Relation]) -> None:
+        self.own = own
+
+    def __getitem__(self, name: str) -> Relation:
+        if name in self.own:
+            return self.own[name]
+        return _of_plug_in(name) if name in RELATIONS else self._plugged[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.own or name in RELATIONS or name in self._plugged
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.own
+        yield from self._plugged.keys() - self.own.keys()
+
+    def __len__(self) -> int:
+        return len(self.own.keys() | self._plugged.keys())
+
+    @cached_property
+    def _plugged(self) -> dict[str, Relation]:
+        found: dict[str, Relation] = {}
+        for name in RELATIONS.plugged():
+            try:
+                relation = _of_plug_in(name)
+            except InputError as error:
+                logging.getLogger(__name__).warning("%s", error)
+                continue
+            found |= dict.fromkeys(relation.spellings(), relation)
+        return found
+
+
+def _of_plug_in(name: str) -> Relation:
+    relation: Relation = RELATIONS.get(name)
+    check_fields(relation, RELATIONS.called(name))
+    return relation

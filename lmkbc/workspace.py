@@ -26,8 +26,7 @@ from lmkbc.files.places import data_dirs, placed, warn_no_data_dir
 from lmkbc.files.reader import read_toml
 from lmkbc.files.workspace_file import FILE, WorkspaceFile, nearest, settings_of
 from lmkbc.names import QID, name_key
-from lmkbc.plugins import Relations
-from lmkbc.relation import EntityClass, Relation
+from lmkbc.relation import EntityClass, Relation, Relations
 from lmkbc.settings import check_fields
 from lmkbc.types import Example, Query
 

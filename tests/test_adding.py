@@ -38,12 +38,10 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (copy / "eval" / "lmkbc2031.py").write_text(printed(ADDING, "Adding an edition"), encoding="utf-8")
     package = copy / "lmkbc"
     (package / "select" / "half.py").write_text(printed(CONTRIBUTING, "Adding a rule"), encoding="utf-8")
-    rules = package / "select" / "registry.py"
-    replaced(rules, "from lmkbc.select.composed", "from lmkbc.select.half import Half\nfrom lmkbc.select.composed")
-    replaced(rules, "        Cutoff,\n", "        Half,\n        Cutoff,\n")
     (package / "generate" / "echo.py").write_text(printed(CONTRIBUTING, "Adding a generator"), encoding="utf-8")
-    (line,) = re.findall(r'`("echo": "[^`]*")`', CONTRIBUTING)
-    replaced(package / "generate" / "spec.py", "GENERATORS = {\n", f"GENERATORS = {{\n    {line},\n")
+    for first, pattern in (("cutoff", '`("half": "[^`]*")`'), ("causal", '`("echo": "[^`]*")`')):
+        (line,) = re.findall(pattern, CONTRIBUTING)
+        replaced(package / "registry.py", f'        "{first}":', f'        {line},\n        "{first}":')
     return copy
 
 

@@ -11,8 +11,7 @@ from lmkbc.errors import InputError
 from lmkbc.generate.masked.cloze_settings import ProbeSettings
 from lmkbc.models.server.limits import Limits
 from lmkbc.select.pool import Pooling
-from lmkbc.select.registry import build
-from lmkbc.select.rule import Rule
+from lmkbc.select.rule import Rule, build
 from lmkbc.settings import checked
 from lmkbc.train.training import Masking
 

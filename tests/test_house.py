@@ -18,11 +18,10 @@ from eval.bench._shape import imports, measured, modules, tree_of
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = """
-    errors progress settings names http answer.units answer.dates
+    errors progress settings registry names http answer.units answer.dates
     types
     notes
     relation
-    plugins
     scoring.matchers scoring.table scoring
     edition
     files

@@ -8,14 +8,16 @@ from pathlib import Path
 import pytest
 from opened import generators, recipe_of
 
-from lmkbc import plugins
+from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import InputError
 from lmkbc.generate.access import step_model
+from lmkbc.link.disambiguation import Hit, ObjectType, choose
 from lmkbc.models.plain_questions import paragraphs
 from lmkbc.notes import Notes
 from lmkbc.recipe import read_recipe
+from lmkbc.registry import LISTINGS, RULES, STRATEGIES
 from lmkbc.run.run import Run
-from lmkbc.select.registry import build
+from lmkbc.select.rule import build
 from lmkbc.tune.families import check_rules, grid
 from lmkbc.types import Candidate, CandidateSet, Query
 from lmkbc.workspace import Workspace
@@ -27,6 +29,7 @@ from typing import ClassVar
 import numpy as np
 
 from lmkbc import EntityType, GeneratorSpec, Relation
+from lmkbc.answer.formats import AnswerFormat
 from lmkbc.models.base import Reply
 from lmkbc.models.server.client import ModelClient
 from lmkbc.select.rule import Choice, PrefixRule, Real, Whole
@@ -56,6 +59,11 @@ class Silent(ModelClient):
     async def answer(self, body):
         return [Reply("[]")]
 
+BAR = AnswerFormat(joint=" | ")
+
+def last(hits, kind):
+    return hits[-1:]
+
 OPERA = Relation(
     name="composer-operas", names=("composerHasOpera",), property="P800", subject_type=EntityType("composer", "Q1"),
     object_type=EntityType("opera", "Q2"), kind="entity", may_be_empty=True, definition="d",
@@ -77,6 +85,13 @@ odd = plugged_in:OPERA
 share = plugged_in:Share
 otherwise-named = plugged_in:Share
 odd = plugged_in:OPERA
+
+[lmkbc.listings]
+bar = plugged_in:BAR
+odd = plugged_in:OPERA
+
+[lmkbc.linkers]
+last = plugged_in:last
 
 [lmkbc.relations]
 composerHasOpera = plugged_in:OPERA
@@ -122,10 +137,22 @@ def test_a_client_of_a_plugin_is_a_back_end(tmp_path: Path) -> None:
     table = {"backend": "silent", "model": "m", "base_url": "http://localhost:9"}
     run = Run(workspace=Workspace(), edition=Workspace().edition("mini"), servers={"store": tmp_path / "s.sqlite"})
     assert paragraphs(step_model(table, "ask").open(run, Notes()), ["Is it?"]) == ["[]"]
-    with pytest.raises(InputError, match="it has to be a ModelClient"):
+    with pytest.raises(InputError, match="it has to be of the class ModelClient"):
         step_model(table | {"backend": "odd"}, "ask").open(run, Notes())
     with pytest.raises(InputError, match="did you mean 'silent'"):
         step_model(table | {"backend": "silence"}, "ask")
+
+
+def test_a_listing_and_a_linking_strategy_of_a_plugin_are_used() -> None:
+    style = PromptStyle(listing="bar")
+    assert style.format.write(["Chad", "Mali"]) == "Chad | Mali"
+    with pytest.raises(InputError, match="unknown listing 'bat': did you mean 'bar'"):
+        PromptStyle(listing="bat")
+    with pytest.raises(InputError, match="it has to be of the class AnswerFormat"):
+        LISTINGS.get("odd")
+    hits = [Hit("Q2"), Hit("Q3")]
+    assert choose(hits, ObjectType(qid="Q1", strategies=("last",))) == ([Hit("Q3")], "last")
+    assert "last" in STRATEGIES
 
 
 def test_a_rule_of_a_plugin_can_be_tuned_over_its_search_ranges() -> None:
@@ -151,15 +178,15 @@ def test_a_relation_of_a_plugin_stands_behind_those_of_the_workspace(caplog: pyt
     ("ask", "told"),
     [
         (lambda: recipe_of({"component": "lost"}), "the plug-in 'lost' of operas 1.0 (lmkbc.generators) cannot be lo"),
-        (lambda: recipe_of({"component": "odd"}), "it has to be a GeneratorSpec"),
+        (lambda: recipe_of({"component": "odd"}), "it has to be of the class GeneratorSpec"),
         (lambda: recipe_of({"component": "eco"}), "unknown generator 'eco'"),
         (lambda: recipe_of({"component": "echo", "scor": 1}), "generator 'echo' has no setting 'scor'"),
-        (lambda: build({"rule": "odd"}), "it has to be a Rule"),
+        (lambda: build({"rule": "odd"}), "it has to be of the class Rule"),
         (lambda: build({"rule": "shar"}), "did you mean 'share'?"),
-        (lambda: build({"rule": "otherwise-named"}), "is the rule 'share': give the entry point its name"),
+        (lambda: build({"rule": "otherwise-named"}), "is the selection rule 'share': give the entry point its name"),
         (lambda: check_rules(["foo"]), "rule 'foo' cannot be tuned"),
         (lambda: Workspace().relation("broken"), "No module named 'nowhere_to_be_found'"),
-        (lambda: Workspace().relation("odd"), "it has to be a Relation"),
+        (lambda: Workspace().relation("odd"), "it has to be of the class Relation"),
         (lambda: Workspace().relation("nothing"), "unknown relation 'nothing'"),
     ],
 )
@@ -179,4 +206,4 @@ def test_broken_plugins_stop_no_other_recipe() -> None:
 def test_one_name_of_two_distributions_is_refused(tmp_path: Path) -> None:
     installed(tmp_path / "site", "again", "[lmkbc.rules]\nshare = plugged_in:Echo\n")
     with pytest.raises(InputError, match=r"'share' twice, of again 1.0 and operas 1.0: uninstall one"):
-        plugins.load(plugins.RULES, "share")
+        RULES.get("share")

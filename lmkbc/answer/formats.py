@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from lmkbc.answer.clean import Clean, read_values
 from lmkbc.answer.numbers import plain
@@ -120,19 +120,11 @@ class _QuotedList(AnswerFormat):
         return [part.strip(" \t\n\"'") for part in inside.partition("]")[0].split(",")] if opened else []
 
 
-FORMATS: Mapping[str, AnswerFormat] = {
-    "json": _QuotedList(joint='", "', dump=partial(json.dumps, ensure_ascii=False)),
-    "python": _QuotedList(joint="', '", dump=repr),
-    "comma": AnswerFormat(joint=", ", marks=",;", instead="semicolon"),
-    "semicolon": AnswerFormat(joint="; ", marks=";"),
-    "line": AnswerFormat(joint="\n"),
-}
-"""Name in a recipe -> answer format."""
-
-if TYPE_CHECKING:
-    Listing = str
-else:  # the names above, by which recipes are checked and described
-    Listing = Literal[tuple(FORMATS)]
+JSON = _QuotedList(joint='", "', dump=partial(json.dumps, ensure_ascii=False))
+PYTHON = _QuotedList(joint="', '", dump=repr)
+COMMA = AnswerFormat(joint=", ", marks=",;", instead="semicolon")
+SEMICOLON = AnswerFormat(joint="; ", marks=";")
+LINE = AnswerFormat(joint="\n")
 
 
 class _Line(NamedTuple):

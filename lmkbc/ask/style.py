@@ -14,9 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, NamedTuple
 
-from lmkbc.answer.formats import FORMATS, AnswerFormat, Listing, ParseAs
+from lmkbc.answer.formats import AnswerFormat, ParseAs
 from lmkbc.errors import did_you_mean, refuse
 from lmkbc.models.base import Form, Role, Sampling
+from lmkbc.registry import LISTINGS
 from lmkbc.relation import Relation
 from lmkbc.settings import ReadBy
 
@@ -356,7 +357,7 @@ class PromptStyle:
 
     form: Form = "chat"
     style: Style = "question"
-    listing: Listing = "json"
+    listing: str = "json"
     null: str = "[]"
     objects: Literal["names", "ids"] = "names"
     role: str = ""
@@ -384,7 +385,8 @@ class PromptStyle:
     speaker: Role = "user"
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a wrong value or slot."""
+        """Raise ValueError for a wrong value or slot, InputError for an unknown listing."""
+        LISTINGS.check(self.listing)
         filled = tuple(step.name for step in self.steps if step.parse_as not in VERDICTS)
         for field, slots in _TEMPLATES.items():
             known = (*slots, *filled) if field == "ask" else slots
@@ -428,7 +430,7 @@ class PromptStyle:
             (
                 self.parse_as == "line" and not self.format.marks,
                 f"parse_as 'line' reads names between commas or semicolons, and listing is {self.listing!r}: use "
-                + " or ".join(repr(name) for name, form in FORMATS.items() if form.marks),
+                + " or ".join(repr(name) for name in LISTINGS if LISTINGS.get(name).marks),
             ),
         )
         if self.form == "completion" and (self.block or self.answer or self.separator or self.stop):
@@ -466,11 +468,12 @@ class PromptStyle:
     @property
     def format(self) -> AnswerFormat:
         """Return the form of the objects."""
-        return FORMATS[self.listing]
+        form: AnswerFormat = LISTINGS.get(self.listing)
+        return form
 
     def listed(self, objects: Sequence[str], relation: Relation) -> str:
         """Return objects as an answer; in another format if the relation's names may hold the format's separator."""
         form = self.format
         if form.instead and self.parse_as != "split" and form.joint.strip() not in relation.shape.separators:
-            form = FORMATS[form.instead]
+            form = LISTINGS.get(form.instead)
         return form.write(objects) if objects else self.null

@@ -7,7 +7,7 @@ import inspect
 import typer
 
 from lmkbc.cli.terminal import show_json, show_table
-from lmkbc.select.registry import RULES
+from lmkbc.registry import RULES
 from lmkbc.tune.families import FAMILIES
 
 app = typer.Typer(no_args_is_help=True, help="List the rules of selection.", rich_markup_mode=None)
@@ -21,7 +21,7 @@ def _group() -> None:
 @app.command("list", epilog="Example: lmkbc rules list")
 def list_(json: bool = False) -> None:
     """List the rules. Tuned are those that 'lmkbc tune' tries."""
-    rules = [(name, name in FAMILIES, inspect.getdoc(rule) or "") for name, rule in sorted(RULES.items())]
+    rules = [(name, name in FAMILIES, inspect.getdoc(RULES.get(name)) or "") for name in sorted(RULES)]
     if json:
         show_json([{"name": name, "tuned": tuned, "description": about} for name, tuned, about in rules])
     else:

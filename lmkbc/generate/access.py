@@ -14,10 +14,11 @@ from lmkbc.models.base import LanguageModel, check_extra
 from lmkbc.models.budget import Budget
 from lmkbc.models.identity import model_name
 from lmkbc.models.located import is_available, is_local_name
-from lmkbc.models.reference import AUTO, LOCAL, OF_SERVERS, ModelReference, back_end, flat
+from lmkbc.models.reference import AUTO, LOCAL, OF_SERVERS, ModelReference, flat
 from lmkbc.models.server.address import BASE_URL, OF_OPENAI, Server
 from lmkbc.models.server.limits import GUESSED_ANSWER
 from lmkbc.notes import Notes
+from lmkbc.registry import BACK_ENDS
 from lmkbc.run.run import ModelRun
 from lmkbc.settings import checked
 
@@ -81,7 +82,7 @@ def _names_server(model: ModelReference, run: ModelRun) -> bool:
 def served(model: ModelReference, run: ModelRun) -> str | None:
     """Return the name of the model that a server serves, if the recipe leaves the choice to the server; else None."""
     wanted = (model.any_model or run.servers.get("any_model", False)) and not runs_here(model, run)
-    return server_of(model, run, back_end(back_end_of(model, run)), run.store()).name if wanted else None
+    return server_of(model, run, BACK_ENDS.get(back_end_of(model, run)), run.store()).name if wanted else None
 
 
 def source(model: ModelReference, run: ModelRun) -> str:
@@ -146,7 +147,7 @@ def open_model(
     else:
         from lmkbc.models.server.server_model import ServerModel  # imported late: loads the server's library
 
-        client, store, of_run = back_end(name), run.store(), run.servers
+        client, store, of_run = BACK_ENDS.get(name), run.store(), run.servers
         limits = replace(model.limits, concurrency=of_run.get("concurrency") or model.limits.concurrency)
         prices = of_run.get("prices") or model.prices
         budget = Budget(of_run.get("max_cost"), of_run.get("max_tokens"), prices, run.budgets)
@@ -177,7 +178,7 @@ def local_model(
     place = source(model, run)
 
     def read() -> tuple[CausalModel, str]:
-        kind: type[CausalModel] = back_end(engine)
+        kind: type[CausalModel] = BACK_ENDS.get(engine)
         loaded = load(
             place,
             revision=model.revision or None,

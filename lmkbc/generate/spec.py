@@ -1,6 +1,6 @@
 """Tables `[[generate]]` of a recipe: a dataclass per generator, which checks its settings and opens the generator.
 
-Generators are listed here and imported when a recipe names them, since some of them load large libraries.
+A generator is imported when a recipe names it, since some of them load large libraries.
 """
 
 from __future__ import annotations
@@ -8,13 +8,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
-from lmkbc import plugins
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.models.reference import ModelReference, flat
 from lmkbc.notes import Notes
+from lmkbc.registry import GENERATORS
 from lmkbc.relation import Relation
 from lmkbc.run.run import Run
 from lmkbc.settings import checked
@@ -47,19 +46,6 @@ class _NamedGenerator:
         for candidates in self._generator.generate(queries):
             yield candidates.with_sources(lambda source: Source(self._name, str(source)))
 
-
-GENERATORS = {
-    "causal": "lmkbc.generate.language_model:LanguageModelSpec",
-    "chat": "lmkbc.generate.language_model:LanguageModelSpec",
-    "embedded": "lmkbc.generate.embedded.embedded:Embedded",
-    "entity-masked": "lmkbc.generate.entity_masked:EntityMaskedSpec",
-    "masked": "lmkbc.generate.masked.masked:Masked",
-    "naive-bayes": "lmkbc.generate.baselines:NaiveBayesSpec",
-    "nothing": "lmkbc.generate.baselines:Nothing",
-    "prior": "lmkbc.generate.baselines:Prior",
-    "recorded": "lmkbc.generate.recorded:RecordedSpec",
-}
-"""Component -> module:dataclass. Plug-ins add others (`lmkbc.plugins`)."""
 
 Relations = Mapping[str, Relation]
 """Relations by all their names."""
@@ -173,12 +159,7 @@ def _spec(table: Mapping[str, Any], one_of_each: bool, frames: str) -> Generator
 
 def spec_of(component: object) -> type[GeneratorSpec]:
     """Return the dataclass of a component, imported now. Raise InputError for an unknown one, and for another type."""
-    name = component if isinstance(component, str) else ""
-    spec = resolve_name(GENERATORS[name]) if name in GENERATORS else plugins.load(plugins.GENERATORS, name)
-    if spec is None:
-        raise InputError(f"unknown generator {component!r}: {did_you_mean(str(component), GENERATORS)}")
-    if not (isinstance(spec, type) and issubclass(spec, GeneratorSpec)):
-        raise InputError(f"{plugins.called(plugins.GENERATORS, name)} is {spec!r}: it has to be a GeneratorSpec")
+    spec: type[GeneratorSpec] = GENERATORS.get(component)
     return spec
 
 

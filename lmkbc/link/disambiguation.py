@@ -16,11 +16,11 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from lmkbc.ask.prompts import fill, one_line
-from lmkbc.errors import InputError, did_you_mean
 from lmkbc.link.wordings import key
 from lmkbc.models.base import LanguageModel
 from lmkbc.models.plain_questions import paragraphs
 from lmkbc.names import spelling
+from lmkbc.registry import STRATEGIES
 from lmkbc.relation import Relation
 from lmkbc.types import Query
 
@@ -92,7 +92,7 @@ DEFAULT_STRATEGIES = ("class", "first")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectType:
-    """A type of object. known: name -> QID. strategies: see `STRATEGIES`.
+    """A type of object. known: name -> QID. strategies: see `lmkbc.registry`.
 
     strict: whether a hit of another class is refused. If not, it is the last resort.
     """
@@ -182,27 +182,21 @@ def by_keyword(hits: Sequence[Hit], kind: ObjectType) -> Sequence[Hit]:
     return [hit for hit in hits if any(word in hit.description.casefold() for word in kind.keywords)] or hits
 
 
+def by_popularity(hits: Sequence[Hit], _: ObjectType) -> Sequence[Hit]:
+    """Return the hits with the most sitelinks first."""
+    return sorted(hits, key=lambda hit: -hit.popularity)
+
+
+def first(hits: Sequence[Hit], _: ObjectType) -> Sequence[Hit]:
+    """Return the first hit alone."""
+    return hits[:1]
+
+
 KNOWN = "known"
 """Strategy that needs no hits: it links a known name of the type before any search."""
 
 MODEL = "model"
 """Strategy that lets a language model choose."""
-
-STRATEGIES: Mapping[str, Callable[[Sequence[Hit], ObjectType], Sequence[Hit]]] = {
-    "class": by_class,
-    "keyword": by_keyword,
-    "popularity": lambda hits, _: sorted(hits, key=lambda hit: -hit.popularity),
-    "first": lambda hits, _: hits[:1],
-}
-"""Strategy -> function of the hits and the wanted object type, which returns the remaining hits in order."""
-
-
-def check(names: Sequence[str], where: str) -> None:
-    """Raise InputError for a strategy that does not exist. where: place of the setting, for the message."""
-    strategies = {KNOWN, MODEL, *STRATEGIES}
-    for name in names:
-        if name not in strategies:
-            raise InputError(f"{where}: unknown linking strategy {name!r}; {did_you_mean(name, strategies)}")
 
 
 def choose(hits: Sequence[Hit], kind: ObjectType) -> tuple[Sequence[Hit], str]:
@@ -220,7 +214,7 @@ def choose(hits: Sequence[Hit], kind: ObjectType) -> tuple[Sequence[Hit], str]:
             return left, "+".join(applied) or "first"
         if name == KNOWN:
             continue
-        before, left = left, STRATEGIES[name](left, kind)
+        before, left = left, STRATEGIES.get(name)(left, kind)
         if not left:
             return (), f"no hit fits ({name})"
         if left[0] is not before[0] or len(left) < len(before):

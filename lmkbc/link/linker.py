@@ -27,6 +27,7 @@ from lmkbc.link.wikidata import CONTACT
 from lmkbc.link.wordings import LONGEST_NAME, key, plausible_typo, sendable, typed, variants
 from lmkbc.names import as_qid
 from lmkbc.notes import Notes
+from lmkbc.registry import STRATEGIES
 from lmkbc.relation import Relation
 from lmkbc.run.run import Run
 from lmkbc.scoring.matchers import number
@@ -75,7 +76,8 @@ class Linking:
         """Check the settings. InputError for an unknown strategy or component; ValueError for a missing model."""
         named = {f"strategies of {name}": strategies for name, strategies in self.strategies.items()}
         for what, strategies in (*named.items(), ("default", self.default)):
-            disambiguation.check(strategies, what)
+            for name in strategies:
+                STRATEGIES.check(name, f"{what}: ")
             if disambiguation.MODEL in strategies and not self.ask:
                 raise ValueError(f"{what} asks a model: name it in link.ask")
         for name, template in self.searched.items():

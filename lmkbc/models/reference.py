@@ -1,4 +1,4 @@
-"""Reference of a recipe to a language model: its name, its place, its settings, and the back ends by name.
+"""Reference of a recipe to a language model: its name, its place, and its settings.
 
 A back end is imported when a model is opened, since some load large libraries.
 """
@@ -7,47 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pkgutil import resolve_name
 from typing import Any, Literal
 
-from lmkbc import plugins
-from lmkbc.errors import InputError, did_you_mean
 from lmkbc.models.budget import checked_prices
 from lmkbc.models.server.limits import Limits
-
-BACK_ENDS: Mapping[str, str] = {
-    "server": "lmkbc.models.server.openai_client:ChatClient",
-    "local": "lmkbc.models.local.model:CausalModel",
-    "vllm": "lmkbc.models.local.vllm_model:VllmModel",
-}
-"""Back end -> module:class, a CausalModel if it is in LOCAL, else a ModelClient. Plug-ins add clients."""
+from lmkbc.registry import BACK_ENDS
 
 LOCAL = ("local", "vllm")
 """Back ends of this machine; all others ask a server."""
 
 AUTO = "auto"
 """Name for the back end that the other settings imply."""
-
-
-def check_back_end(name: str) -> None:
-    """Raise InputError for an unknown back end."""
-    known = AUTO, *BACK_ENDS
-    if name not in known and name not in (plugged := plugins.names(plugins.CLIENTS)):
-        raise InputError(f"unknown back end {name!r}: {did_you_mean(name, (*known, *plugged))}")
-
-
-def back_end(name: str) -> type[Any]:
-    """Return the class of a back end that `check_back_end` accepts. Raise InputError for a plug-in of another type."""
-    if name in BACK_ENDS:
-        kind: type[Any] = resolve_name(BACK_ENDS[name])
-        return kind
-    from lmkbc.models.server.client import ModelClient
-
-    plugged = plugins.load(plugins.CLIENTS, name)
-    if not (isinstance(plugged, type) and issubclass(plugged, ModelClient)):
-        raise InputError(f"{plugins.called(plugins.CLIENTS, name)} is {plugged!r}: it has to be a ModelClient")
-    return plugged
-
 
 Quantise = Literal["none", "4bit", "8bit"]
 
@@ -81,7 +51,7 @@ class ModelReference:
 
     def __post_init__(self) -> None:
         """Raise InputError for an unknown back end, and for wrong prices."""
-        check_back_end(self.backend)
+        BACK_ENDS.check(self.backend)
         if self.prices is not None:
             checked_prices(self.prices, f"prices is {list(self.prices)}")
 

@@ -20,8 +20,8 @@ from msgspec import Meta
 from lmkbc.errors import OptionError
 from lmkbc.files.places import all_placed
 from lmkbc.models.budget import checked_prices
-from lmkbc.models.reference import BACK_ENDS
 from lmkbc.models.store_place import Place, place_of
+from lmkbc.registry import BACK_ENDS
 from lmkbc.workspace import Workspace
 
 Group = TypeVar("Group")

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, TypeVar
 from lmkbc.edition import Edition
 from lmkbc.models.answers import CallCounter, DryStore, Store
 from lmkbc.models.budget import Budget
-from lmkbc.models.reference import check_back_end
 from lmkbc.models.store_place import default_place
 from lmkbc.progress import Report, silent
+from lmkbc.registry import BACK_ENDS
 from lmkbc.relation import Relation
 from lmkbc.run.options import Servers
 from lmkbc.run.statements import Statements
@@ -62,7 +62,7 @@ class ModelRun:
     def __post_init__(self) -> None:
         """Check the back end. InputError for an unknown one."""
         if self.backend is not None:
-            check_back_end(self.backend)
+            BACK_ENDS.check(self.backend)
 
     def loaded(self, key: Hashable, load: Callable[[], Loaded]) -> Loaded:
         """Return what a key stands for. It is loaded on first use."""

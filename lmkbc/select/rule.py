@@ -9,7 +9,10 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
+from lmkbc.errors import InputError
+from lmkbc.registry import RULES
 from lmkbc.select.ranking import Floats, Ints, Mask, Ranking
+from lmkbc.settings import checked
 from lmkbc.types import Candidate, CandidateSet, Prediction
 
 Made = TypeVar("Made")
@@ -194,3 +197,36 @@ def kept_of(rule: MaskRule, ranking: Ranking, scores: Floats) -> Mask:
     mask = np.zeros(scores.shape, dtype=np.bool_)
     np.put_along_axis(mask, order, inner, axis=1)
     return mask
+
+
+def rule_class(name: str) -> type[Rule]:
+    """Return the rule of a name, of the engine or of a plug-in. Raise InputError with the nearest name."""
+    kind: type[Rule] = RULES.get(name)
+    return kind
+
+
+def build(table: Mapping[str, Any]) -> Rule:
+    """Return a rule from a table with `rule` (its name) and its parameters. Raise InputError for a wrong table."""
+    if not isinstance(table.get("rule"), str):
+        raise InputError(f"a selection table needs rule = NAME, one of {', '.join(sorted(RULES))}")
+    kind = rule_class(table["rule"])
+    parameters = {name: value for name, value in table.items() if name != "rule"}
+    rule = checked(kind, parameters, f"rule {kind.name}", inner_rule)
+    for field in fields(kind):  # type: ignore[arg-type]
+        value = getattr(rule, field.name)
+        for inner in value.values() if isinstance(value, Mapping) else (value,):
+            if isinstance(inner, Rule) and inner.reads_others:
+                raise InputError(f"rule {kind.name}: {inner.name!r} reads other queries: put it round this rule")
+    return rule
+
+
+def inner_rule(kind: type, value: Any) -> Any:
+    """Return the rule for a table within a rule's table. Raise TypeError if it is not of the declared kind."""
+    if isinstance(value, kind):  # made when its type was checked
+        return value
+    if not (isinstance(value, Mapping) and issubclass(kind, Rule)):
+        raise TypeError(f"give a table with its own rule, not {value!r}")
+    rule = build(value)
+    if not isinstance(rule, kind):
+        raise TypeError(f"rule {rule.name!r} keeps no candidates as they are: give a rule that keeps candidates")
+    return rule

@@ -32,8 +32,7 @@ from lmkbc.select.calibration import Calibration, PrecisionCurve
 from lmkbc.select.composed import Agreement
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.origin import Origin, origin_of
-from lmkbc.select.registry import inner_rule
-from lmkbc.select.rule import Rule, significant
+from lmkbc.select.rule import Rule, inner_rule, significant
 from lmkbc.select.selector import PerRelation, Unstated, at_precision, surest
 from lmkbc.settings import checked
 

@@ -10,15 +10,14 @@ from typing import Any, get_args
 
 import numpy as np
 
-from lmkbc import plugins
 from lmkbc.errors import InputError, did_you_mean
+from lmkbc.registry import RULES
 from lmkbc.select.composed import AbstentionThreshold, Evidence, SourceFilter
 from lmkbc.select.cutoffs import Cutoff, Quorum, Relative, Sticky, TopK
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.numeric import Ball, ExpectedScore, LogCluster, StabMid, WeightedMedian
 from lmkbc.select.ranking import Floats, Ints, Mask
-from lmkbc.select.registry import RULES, rule_class
-from lmkbc.select.rule import Choice, Range, Real, Rule, significant
+from lmkbc.select.rule import Choice, Range, Real, Rule, rule_class, significant
 from lmkbc.tune.calibrate import PRIOR, Weights, fit_expected_f1
 from lmkbc.tune.outcomes import Curve, Outcomes, cutoff_steps, gate_steps
 
@@ -265,7 +264,7 @@ def check_rules(rules: Sequence[str] | None) -> None:
     """Raise InputError for a rule that cannot be tuned: it is no family and has no search ranges."""
     for name in rules or ():
         if name not in FAMILIES:
-            if name not in RULES and name not in plugins.names(plugins.RULES):
+            if name not in RULES:
                 raise InputError(f"rule {name!r} cannot be tuned: {did_you_mean(name, FAMILIES, 'lmkbc rules list')}")
             grid(name)
 

@@ -89,7 +89,7 @@ STEPS = [
         {"optuna", "sqlalchemy", "polars", "torch", "transformers", "openai", "httpx2", "sklearn", "numpy"},
     ),
     (", ".join(OTHERS), {"polars", "optuna", "torch", "transformers", "openai", "sqlalchemy"}),
-    ("lmkbc.select.registry", {"optuna", "sqlalchemy", "torch", "openai", "polars"}),
+    ("lmkbc.select.rule", {"optuna", "sqlalchemy", "torch", "openai", "polars"}),
     ("lmkbc.run.pipeline", {"optuna", "sqlalchemy", "openai", "torch", "transformers"}),
     ("lmkbc.generate.recorded", {"torch", "transformers", "openai", "optuna"}),
     ("lmkbc.generate.language_model", {"torch", "transformers", "optuna", "openai"}),

@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.answer.clean import Clean
-from lmkbc.answer.formats import FORMATS, ParseAs
+from lmkbc.answer.formats import ParseAs
 from lmkbc.answer.reply import candidates
 from lmkbc.ask.style import PromptStyle
 from lmkbc.models.base import CUT_OFF, Reply
 from lmkbc.models.local.endings import list_end
+from lmkbc.registry import LISTINGS
 from lmkbc.relation import Relation
 from lmkbc.types import CandidateSet, Query, State
 from tests.answer.test_parse import AREA, BAND, WHOLE
@@ -24,7 +25,7 @@ HARD = (
 )
 every = pytest.mark.parametrize(
     ("listing", "parse_as"),
-    [(name, way) for name in FORMATS for way in get_args(ParseAs) if FORMATS[name].marks or way != "line"],
+    [(name, way) for name in LISTINGS for way in get_args(ParseAs) if LISTINGS.get(name).marks or way != "line"],
 )
 cleaned = st.sampled_from([True, False, "spellings"])
 
@@ -100,5 +101,5 @@ def test_no_answer_ends_at_a_stop_within_it(listing: str, parse_as: ParseAs) -> 
 def test_any_text_has_a_state(
     listing: str, parse_as: ParseAs, text: str, null: str, relation: Relation, clean: Clean
 ) -> None:
-    parsed = FORMATS[listing].read(text, relation, "Utopia", null, clean=clean, parse_as=parse_as)
+    parsed = LISTINGS.get(listing).read(text, relation, "Utopia", null, clean=clean, parse_as=parse_as)
     assert bool(parsed.objects) == (parsed.state is State.ANSWERED)

@@ -17,12 +17,13 @@ from tiny_causal import BYTES, model, tokenizer
 from tiny_masked import save
 
 from lmkbc.ask.plan import PromptSettings
-from lmkbc.generate.spec import GENERATORS, spec_of
+from lmkbc.generate.spec import spec_of
 from lmkbc.models.local.checkpoint import load as load_causal
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.masked.backbone import load
 from lmkbc.models.masked.heads import FILE, Entities
 from lmkbc.progress import ExpectedStep
+from lmkbc.registry import GENERATORS
 from lmkbc.run.options import Servers
 from lmkbc.run.pipeline import Steps, propose
 from lmkbc.run.run import Run

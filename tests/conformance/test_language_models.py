@@ -16,8 +16,9 @@ from lmkbc.generate.access import step_model
 from lmkbc.models.answers import CallCounter
 from lmkbc.models.base import LanguageModel
 from lmkbc.models.plain_questions import paragraphs, texts, word_log_probabilities
-from lmkbc.models.reference import BACK_ENDS, LOCAL
+from lmkbc.models.reference import LOCAL
 from lmkbc.notes import Notes
+from lmkbc.registry import BACK_ENDS
 from lmkbc.run.options import Servers
 from lmkbc.run.run import Run
 
@@ -87,7 +88,7 @@ PAIRS = [(name, case) for name, cases in CASES.items() for case in cases]
 
 
 def test_every_back_end_has_a_case() -> None:
-    assert CASES.keys() == BACK_ENDS.keys()
+    assert CASES.keys() == {*BACK_ENDS}
 
 
 @pytest.fixture(params=PAIRS, ids=[f"{name}-{case.__name__}" for name, case in PAIRS])

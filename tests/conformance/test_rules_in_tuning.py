@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from space import SPACE
 
+from lmkbc.registry import RULES
 from lmkbc.run.submission import answers
 from lmkbc.select import tuned_rules
 from lmkbc.select.composed import AbstentionThreshold
 from lmkbc.select.cutoffs import Cutoff, Relative, TopK
 from lmkbc.select.origin import Origin
-from lmkbc.select.registry import RULES, build
-from lmkbc.select.rule import PrefixRule, Rule, SweptRule
+from lmkbc.select.rule import PrefixRule, Rule, SweptRule, build
 from lmkbc.select.selector import PerRelation, at_precision
 from lmkbc.tune import choice, learn
 from lmkbc.tune.confidence import PROMISED, Facts, held_out
@@ -67,7 +67,7 @@ def official(predictions: list[Prediction], examples: list[Example], scorer: str
 
 
 every = pytest.mark.parametrize("name", sorted(RULES))
-swept = pytest.mark.parametrize("name", sorted(name for name, kind in RULES.items() if issubclass(kind, SweptRule)))
+swept = pytest.mark.parametrize("name", sorted(name for name in RULES if issubclass(RULES.get(name), SweptRule)))
 narrowed = pytest.mark.parametrize("selector", SELECTORS, ids=lambda one: type(one).__name__)
 SELECTOR = st.sampled_from(SELECTORS)
 

@@ -120,7 +120,7 @@ def test_strategies_can_be_given_per_relation_and_are_checked(relations) -> None
     settings = Linking(strategies={"Instruments": ("popularity", "first")})
     popular = Linker(relations, search=Described(hits), settings=settings)
     assert one(popular, "Voice", "instruments").id == "Q2"
-    with pytest.raises(InputError, match="strategies of instruments: unknown linking strategy 'popular'; did you mean"):
+    with pytest.raises(InputError, match="strategies of instruments: unknown linking strategy 'popular': did you mean"):
         Linking(strategies={"instruments": ("popular",)})
 
 

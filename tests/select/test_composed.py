@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lmkbc.select.composed import agreement
 from lmkbc.select.ranking import Ranking
-from lmkbc.select.registry import build
+from lmkbc.select.rule import build
 from lmkbc.select.selector import PerRelation
 from lmkbc.types import Candidate, CandidateSet, Nil, Query, Source, State
 

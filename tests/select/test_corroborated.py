@@ -7,7 +7,7 @@ import pytest
 
 from lmkbc.select.composed import Corroborated
 from lmkbc.select.cutoffs import Cutoff
-from lmkbc.select.registry import build
+from lmkbc.select.rule import build
 from lmkbc.types import Candidate, CandidateSet, Nil, Query, State
 from tests.candidates import candidate_set
 

@@ -9,8 +9,7 @@ from lmkbc.select.composed import Fallback
 from lmkbc.select.cutoffs import Cutoff, Quorum, Relative, Sticky, TopK
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.ranking import Ranking
-from lmkbc.select.registry import build
-from lmkbc.select.rule import Rule
+from lmkbc.select.rule import Rule, build
 from lmkbc.types import Candidate, CandidateSet, Nil, Query, Source, State
 from tests.candidates import candidate_set, sources
 

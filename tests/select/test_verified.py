@@ -7,7 +7,7 @@ import pytest
 from lmkbc.select.composed import AbstentionThreshold, Verified, with_verification
 from lmkbc.select.cutoffs import Cutoff, TopK
 from lmkbc.select.expected_f1 import ExpectedF1
-from lmkbc.select.registry import build
+from lmkbc.select.rule import build
 from lmkbc.types import Candidate, Nil, Query, State
 from tests.candidates import candidate_set
 

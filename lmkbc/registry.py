@@ -1,0 +1,198 @@
+"""Registries: every kind of component that has a name, with the names that the engine knows, and its plug-ins.
+
+A registry maps a name to a place, "module:object", which is imported when the name is used. Other distributions add
+names by entry points of the registry's group. The engine's own names come first, so only an unknown name is searched
+there, and only the entry point of that name is loaded. A broken plug-in therefore affects only users who ask for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint, entry_points
+from pkgutil import resolve_name
+from typing import Any
+
+from lmkbc.errors import InputError, did_you_mean
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Registry:
+    """Names of one kind of component.
+
+    what: the kind, for messages.
+    group: the group of entry points by which other distributions add names.
+    base: place of the class that components have: they are subclasses of it, or objects of it if `objects`.
+    own: name -> place, of the engine's own components.
+    others: further names, which need no component.
+    command: command that lists the names.
+    names_of: function that returns the names that a component gives itself; a plug-in's name has to be one of them.
+    """
+
+    what: str
+    group: str
+    base: str
+    own: dict[str, str] = field(default_factory=dict)
+    objects: bool = False
+    others: tuple[str, ...] = ()
+    command: str = ""
+    names_of: Callable[[Any], Collection[str]] = lambda _: ()
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the engine's own names."""
+        yield from self.own
+
+    def __contains__(self, name: object) -> bool:
+        """Return whether the engine or a plug-in has the name."""
+        return isinstance(name, str) and (name in self.own or name in self.plugged())
+
+    def plugged(self) -> list[str]:
+        """Return the names that plug-ins add."""
+        return sorted({point.name for point in entry_points(group=self.group)})
+
+    def check(self, name: object, where: str = "") -> None:
+        """Raise InputError with the nearest name if there is no such component. where: beginning of the message."""
+        if name not in self.others and name not in self:
+            near = did_you_mean(str(name), [*self.others, *self.own, *self.plugged()], self.command)
+            raise InputError(f"{where}unknown {self.what} {name!r}: {near}")
+
+    def get(self, name: object) -> Any:
+        """Return the component of a name, imported now. Raise InputError for an unknown name and a wrong plug-in."""
+        self.check(name)
+        return resolve_name(self.own[str(name)]) if name in self.own else self._plug_in(str(name))
+
+    def called(self, name: str) -> str:
+        """Return the name of a plug-in for a message, with its distribution."""
+        whose = ", ".join(sorted({_distribution(point) for point in entry_points(group=self.group, name=name)}))
+        return f"the plug-in {name!r} of {whose} ({self.group})"
+
+    def _plug_in(self, name: str) -> object:
+        """Return what the entry point of a name has. Raise InputError if it fails, is of another kind, or is double."""
+        points = {(point.value, _distribution(point)): point for point in entry_points(group=self.group, name=name)}
+        if len(points) > 1:
+            both = " and ".join(sorted(map(_distribution, points.values())))
+            raise InputError(f"{self.group} has the plug-in {name!r} twice, of {both}: uninstall one")
+        try:
+            component: Any = next(iter(points.values())).load()
+        except Exception as error:  # foreign code may fail in any way; the user needs its name and the reason
+            reason = f"{type(error).__name__}: {error}"
+            raise InputError(f"{self.called(name)} cannot be loaded: {reason}; mend or uninstall it") from error
+        base = resolve_name(self.base)
+        is_right = isinstance(component, base) if self.objects else _is_subclass(component, base)
+        if not is_right:
+            raise InputError(f"{self.called(name)} is {component!r}: it has to be of the class {base.__name__}")
+        names = self.names_of(component)
+        if names and name not in names:
+            first = next(iter(names))
+            raise InputError(f"{self.called(name)} is the {self.what} {first!r}: give the entry point its name")
+        return component
+
+
+def _is_subclass(component: object, base: type) -> bool:
+    return isinstance(component, type) and issubclass(component, base)
+
+
+def _distribution(point: EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist else point.module
+
+
+RELATIONS = Registry(
+    what="relation",
+    group="lmkbc.relations",
+    base="lmkbc.relation:Relation",
+    objects=True,
+    names_of=lambda relation: relation.spellings(),
+)
+"""Relations of plug-ins; those of a workspace are modules in its folder `relations`."""
+
+GENERATORS = Registry(
+    what="generator",
+    group="lmkbc.generators",
+    base="lmkbc.generate.spec:GeneratorSpec",
+    own={
+        "causal": "lmkbc.generate.language_model:LanguageModelSpec",
+        "chat": "lmkbc.generate.language_model:LanguageModelSpec",
+        "embedded": "lmkbc.generate.embedded.embedded:Embedded",
+        "entity-masked": "lmkbc.generate.entity_masked:EntityMaskedSpec",
+        "masked": "lmkbc.generate.masked.masked:Masked",
+        "naive-bayes": "lmkbc.generate.baselines:NaiveBayesSpec",
+        "nothing": "lmkbc.generate.baselines:Nothing",
+        "prior": "lmkbc.generate.baselines:Prior",
+        "recorded": "lmkbc.generate.recorded:RecordedSpec",
+    },
+)
+"""`component` of a table `[[generate]]` -> the dataclass of its settings."""
+
+BACK_ENDS = Registry(
+    what="back end",
+    group="lmkbc.clients",
+    base="lmkbc.models.server.client:ModelClient",
+    own={
+        "server": "lmkbc.models.server.openai_client:ChatClient",
+        "local": "lmkbc.models.local.model:CausalModel",
+        "vllm": "lmkbc.models.local.vllm_model:VllmModel",
+    },
+    others=("auto",),
+)
+"""`backend` of a model, and value of --backend -> the class that calls it. "auto" decides by the other settings."""
+
+LISTINGS = Registry(
+    what="listing",
+    group="lmkbc.listings",
+    base="lmkbc.answer.formats:AnswerFormat",
+    own={
+        "json": "lmkbc.answer.formats:JSON",
+        "python": "lmkbc.answer.formats:PYTHON",
+        "comma": "lmkbc.answer.formats:COMMA",
+        "semicolon": "lmkbc.answer.formats:SEMICOLON",
+        "line": "lmkbc.answer.formats:LINE",
+    },
+    objects=True,
+)
+"""`listing` of a prompt -> the form of the objects of an answer."""
+
+RULES = Registry(
+    what="selection rule",
+    group="lmkbc.rules",
+    base="lmkbc.select.rule:Rule",
+    own={
+        "cutoff": "lmkbc.select.cutoffs:Cutoff",
+        "relative": "lmkbc.select.cutoffs:Relative",
+        "sticky": "lmkbc.select.cutoffs:Sticky",
+        "top-k": "lmkbc.select.cutoffs:TopK",
+        "quorum": "lmkbc.select.cutoffs:Quorum",
+        "abstention-threshold": "lmkbc.select.composed:AbstentionThreshold",
+        "verified": "lmkbc.select.composed:Verified",
+        "two-stage": "lmkbc.select.composed:TwoStage",
+        "source-filter": "lmkbc.select.composed:SourceFilter",
+        "corroborated": "lmkbc.select.composed:Corroborated",
+        "agreement": "lmkbc.select.composed:Agreement",
+        "fallback": "lmkbc.select.composed:Fallback",
+        "expected-f1": "lmkbc.select.expected_f1:ExpectedF1",
+        "expected-counts": "lmkbc.select.expected_f1:ExpectedCounts",
+        "calibrated": "lmkbc.select.expected_f1:Calibrated",
+        "stab-mid": "lmkbc.select.numeric:StabMid",
+        "expected-score": "lmkbc.select.numeric:ExpectedScore",
+        "ball": "lmkbc.select.numeric:Ball",
+        "log-cluster": "lmkbc.select.numeric:LogCluster",
+        "weighted-median": "lmkbc.select.numeric:WeightedMedian",
+    },
+    command="lmkbc rules list",
+    names_of=lambda rule: (rule.name,),
+)
+"""`rule` of a table `[select]` or of a thresholds file -> the dataclass of its parameters."""
+
+STRATEGIES = Registry(
+    what="linking strategy",
+    group="lmkbc.linkers",
+    base="collections.abc:Callable",
+    own={
+        "class": "lmkbc.link.disambiguation:by_class",
+        "keyword": "lmkbc.link.disambiguation:by_keyword",
+        "popularity": "lmkbc.link.disambiguation:by_popularity",
+        "first": "lmkbc.link.disambiguation:first",
+    },
+    objects=True,
+    others=("known", "model"),
+)
+"""Linking strategy -> function of the hits and the wanted type of object, which returns the remaining hits in order."""
