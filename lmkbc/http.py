@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 log = logging.getLogger(__name__)
 
 REPORTED = 3
-"""Number of failed attempts of one request after which its retries are reported."""
+"""Number of failed attempts of one request after which its retries are reported. A late one is reported at once."""
 
 LONGEST_PAUSE = 60.0
 """Maximum number of seconds between two attempts, unless the server asks for more."""
@@ -48,6 +48,10 @@ class CallError(LmkbcError):
         super().__init__(reason)
         self.transient = transient
         self.wait = wait
+
+
+class LateError(CallError):
+    """A request that got no whole answer in time."""
 
 
 def is_web_address(url: str) -> bool:
@@ -199,9 +203,11 @@ class Pace:
             return asked + jitter(state)
 
         def report(state: tenacity.RetryCallState) -> None:
-            if state.attempt_number >= REPORTED and not self._reported and state.outcome:
+            error = state.outcome.exception() if state.outcome else None
+            is_due = state.attempt_number >= REPORTED or isinstance(error, LateError)
+            if is_due and not self._reported:
                 self._reported = True
-                log.info("no answer yet, trying up to %d times: %s", self._patience.attempts, state.outcome.exception())
+                log.info("no answer yet, trying up to %d times: %s", self._patience.attempts, error)
 
         attempts = tenacity.AsyncRetrying(
             before_sleep=report,

@@ -67,7 +67,8 @@ class Notes:
     replies: replies to the query itself.
     at_end: checks that run after the last query.
     models: models whose answers the step uses.
-    answers, tokens: number of new answers so far, and their tokens, if known. on_answer: called when some have come.
+    answers, tokens: number of new answers so far, and their tokens, if known. waiting: number of calls that wait for a
+    server. on_change: called when one of these numbers has changed.
     live: gets each text.
     """
 
@@ -79,7 +80,8 @@ class Notes:
     models: list[str] = field(default_factory=list)
     answers: int = 0
     tokens: int = 0
-    on_answer: Callable[[], None] = field(default=lambda: None, repr=False)
+    waiting: int = 0
+    on_change: Callable[[], None] = field(default=lambda: None, repr=False)
     live: Live = field(default=unheard, repr=False)
 
     def received(self, answers: Iterable[Any]) -> None:
@@ -87,7 +89,12 @@ class Notes:
         for answer in answers:
             self.answers += 1
             self.tokens += getattr(answer, "completion_tokens", 0)
-        self.on_answer()
+        self.on_change()
+
+    def waits(self, calls: int) -> None:
+        """Take the number of calls that wait for a server, and report it."""
+        self.waiting = calls
+        self.on_change()
 
     def remark(self, sentence: str) -> None:
         """Record and log a sentence, once."""

@@ -152,6 +152,7 @@ def check(
         typer.Option(metavar="URL", help="Ask this server a few short questions too: what it offers the recipes."),
     ] = None,
     any_model: bool = False,
+    timeout: float | None = None,
     model: str | None = None,
     workspace: Path | None = None,
     json: bool = False,
@@ -160,9 +161,11 @@ def check(
 
     No model is loaded, and without --base-url none is asked. Choices are the most answers to one request (n).
     """
-    if base_url is None and (any_model or model or json):
-        raise InputError("--any-model, --model and --json are of a server: give --base-url too, or leave them out")
-    space, run = Workspace(workspace), ModelRun(model=model, servers=Servers(base_url=base_url, any_model=any_model))
+    if base_url is None and (any_model or timeout or model or json):
+        options = "--any-model, --timeout, --model and --json"
+        raise InputError(f"{options} are of a server: give --base-url too, or leave them out")
+    servers = Servers(base_url=base_url, any_model=any_model, timeout=timeout)
+    space, run = Workspace(workspace), ModelRun(model=model, servers=servers)
     offers: list[dict[str, Any]] = []
     for system in systems:
         recipe = read_recipe(space, system)

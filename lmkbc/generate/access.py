@@ -16,7 +16,7 @@ from lmkbc.models.identity import model_name
 from lmkbc.models.located import is_available, is_local_name
 from lmkbc.models.reference import AUTO, LOCAL, OF_SERVERS, ModelReference, flat
 from lmkbc.models.server.address import BASE_URL, OF_OPENAI, Server
-from lmkbc.models.server.limits import GUESSED_ANSWER
+from lmkbc.models.server.limits import GUESSED_ANSWER, Limits
 from lmkbc.notes import Notes
 from lmkbc.registry import BACK_ENDS
 from lmkbc.run.run import ModelRun
@@ -116,7 +116,17 @@ def server_of(model: ModelReference, run: ModelRun, client: type[ModelClient], s
         if not lacking:
             raise
         raise InputError(f"{lacking}, so OpenAI is asked: {error}") from None
-    return as_served(server, partial(client, server, model.limits), store, run.listings, offline=run.offline)
+    return as_served(server, partial(client, server, limits_of(model, run)), store, run.listings, offline=run.offline)
+
+
+def limits_of(model: ModelReference, run: ModelRun) -> Limits:
+    """Return the limits on requests to a model's server; the command line (--timeout, ...) precedes the table."""
+    given, limits = run.servers, model.limits
+    return replace(
+        limits,
+        concurrency=given.get("concurrency") or limits.concurrency,
+        timeout=given.get("timeout") or limits.timeout,
+    )
 
 
 def open_model(
@@ -148,13 +158,12 @@ def open_model(
         from lmkbc.models.server.server_model import ServerModel  # imported late: loads the server's library
 
         client, store, of_run = BACK_ENDS.get(name), run.store(), run.servers
-        limits = replace(model.limits, concurrency=of_run.get("concurrency") or model.limits.concurrency)
         prices = of_run.get("prices") or model.prices
         budget = Budget(of_run.get("max_cost"), of_run.get("max_tokens"), prices, run.budgets)
         opened = ServerModel(
             server_of(model, run, client, store),
             store,
-            limits,
+            limits_of(model, run),
             budget,
             client=client,
             offline=run.offline,

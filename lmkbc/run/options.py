@@ -190,6 +190,14 @@ class Servers(TypedDict, total=False):
         int | None,
         Meta(ge=1, description="Most requests at the same time. Default: the recipe's, else 8.", extra=MODEL),
     ]
+    timeout: Annotated[
+        float | None,
+        Meta(
+            ge=0.1,
+            description="Most seconds for one attempt of a request. Default: the recipe's, else 120.",
+            extra={**MODEL, "metavar": "SECONDS"},
+        ),
+    ]
     max_cost: Annotated[
         float | None, Meta(ge=0, description="Stop before the run costs more than X USD; needs --prices.", extra=MODEL)
     ]

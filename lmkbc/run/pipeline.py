@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from lmkbc.generate.access import is_given
 from lmkbc.generate.replay import shares
@@ -27,7 +27,7 @@ from lmkbc.recipe import Recipe
 from lmkbc.run.run import Run
 from lmkbc.select.other_side import TrainSides
 from lmkbc.select.pool import Merging, Pool
-from lmkbc.types import CandidateSet, Generator, Query
+from lmkbc.types import CandidateSet, Generator, Query, State
 
 log = logging.getLogger(__name__)
 
@@ -182,14 +182,21 @@ class Steps:
         def report() -> None:
             speed = (notes.tokens - before) / max(time.monotonic() - start, 1e-3)
             cost = math.fsum(budget.cost or 0.0 for budget in self._run.budgets)
-            figures = (notes.answers, "{:.0f} answers"), (speed, "{:.0f} tokens/s"), (cost, "cost {:.4f}")
+            figures = (
+                (notes.answers, "{:.0f} answers"),
+                (source.failed, "{} failed"),
+                (notes.waiting, "{} waiting"),
+                (speed, "{:.0f} tokens/s"),
+                (cost, "cost {:.4f}"),
+            )
             shown = ", ".join(["queries", *(form.format(value) for value, form in figures if value)])
-            self._report(f"{source.name} ({shown})", done + len(proposed), total)
+            self._report(f"{source.name} ({shown})", done + len(proposed) - source.failed, total)
 
-        notes.on_answer = report
+        notes.on_change = report
         report()
         for candidates in source.generator.generate(queries) if queries else ():
             proposed.append(candidates)
+            source.failed += set(candidates.draws) == {State.MISSING}
             report()
         if self._links is not None:
             proposed = self._linked(self._links, proposed, done, total)
@@ -215,13 +222,18 @@ def _distinct(queries: Sequence[Query]) -> tuple[int, frozenset[Query]]:
     return len(times), frozenset(query for query, count in times.items() if count > 1)
 
 
-class _OpenSource(NamedTuple):
-    """A generator of a run. name: its name for messages. named: its name in the recipe, for pools. notes: its notes."""
+@dataclass(slots=True)
+class _OpenSource:
+    """A generator of a run. name: its name for messages. named: its name in the recipe, for pools. notes: its notes.
+
+    failed: number of queries so far whose calls all failed. These are no progress.
+    """
 
     name: str
     named: str
     generator: Generator
     notes: Notes
+    failed: int = 0
 
 
 def _summed(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:

@@ -54,12 +54,13 @@ OF_OPENAI = Defaults(OPENAI, KEY, BASE_URL)
 
 @dataclass(slots=True)
 class _Seen:
-    """Observations of a server. reached: whether it ever answered.
+    """Observations of a server. reached: whether it ever answered. answered: whether its model did.
 
     refused: fields of a request that it does not support. cuts: whether it was seen to cut a prompt without an error.
     """
 
     reached: bool = False
+    answered: bool = False
     cuts: bool = False
     refused: set[str] = field(default_factory=set)
 

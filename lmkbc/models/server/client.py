@@ -21,13 +21,13 @@ import openai
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.web_client import WebClient
-from lmkbc.http import CallError, by_proxy, event_loop
+from lmkbc.http import CallError, LateError, by_proxy, event_loop
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Reply
 from lmkbc.models.identity import model_name, same_model
 from lmkbc.models.server.address import AZURE_HOSTS, OF_OPENAI, Defaults, Server
 from lmkbc.models.server.body import TokenReport, decode
-from lmkbc.models.server.limits import Limits, Window
+from lmkbc.models.server.limits import TIMEOUT, Limits, Window
 from lmkbc.models.server.refusal import (
     SHOWN,
     AbsentError,
@@ -78,7 +78,6 @@ class ModelClient(ABC):
             for _ in range(math.ceil(limits.concurrency / LANE))
         ]
         self._turn = itertools.cycle(self._lanes)
-        self._has_answered = False
 
     @abstractmethod
     async def answer(self, body: Mapping[str, Any]) -> Sequence[Reply]:
@@ -124,7 +123,7 @@ class ModelClient(ABC):
         except WithheldError:
             return [Reply("", "content_filter") for _ in range(body.get("n", 1))]
         except (AbsentError, CallError) as error:
-            raise (None if self._has_answered else await self.elsewhere()) or error from None
+            raise (None if self.server.seen.answered else await self.elsewhere()) or error from None
 
     async def close(self) -> None:
         """Close all connections."""
@@ -164,7 +163,8 @@ class ModelClient(ABC):
                 self.server.seen.reached = True
                 return answer
         except (TimeoutError, openai.APITimeoutError):
-            raise CallError(f"no whole answer within {within or self.limits.timeout:g} s") from None
+            limit = f"{within:g} s" if within else f"{self.limits.timeout:g} s ({TIMEOUT} sets it)"
+            raise LateError(f"no whole answer within {limit}") from None
         except openai.APIStatusError as error:
             self.server.seen.reached = True
             raise refusal(self.server, error.status_code, error.response.content, error.response.headers) from None
@@ -211,7 +211,7 @@ class ModelClient(ABC):
             hint = ": check --base-url" if what else ""
             raise CallError(
                 f"the answer is not what the API promises ({what or error}){hint}",
-                transient=self._has_answered or not what,
+                transient=self.server.seen.answered or not what,
             ) from None
         return self._recognised(served), answers
 
@@ -223,13 +223,13 @@ class ModelClient(ABC):
         """
         server, served = self.server, model_name(served)
         if not server.takes(served):
-            if self._has_answered:
+            if server.seen.answered:
                 raise CallError(f"model {served[:SHOWN]!r} answered in place of {server.name!r}")
             raise ServerError(
                 f"asked for model {server.name!r}, {server.base_url} answers as {served[:SHOWN]!r}: say --model "
                 f"{served[:SHOWN]}, or --any-model to take what it serves"
             )
-        self._has_answered = True
+        server.seen.answered = True
         return served
 
 

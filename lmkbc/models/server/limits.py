@@ -17,6 +17,9 @@ from lmkbc.models.server.refusal import RejectedError, TooLong, answer_limit
 LENGTH = ("max_tokens", "max_completion_tokens")
 """Fields that limit an answer's length: in general, and for the API's newer models."""
 
+TIMEOUT = "--timeout SECONDS or limits.timeout"
+"""What a user changes so that a request may take longer, for messages."""
+
 GUESSED_ANSWER = 256
 """Estimated tokens of an answer without a length limit."""
 SLACK = 8
@@ -150,10 +153,13 @@ class OverBudgetError(CallError):
 
 
 class Paid:
-    """Sends requests, with retries, and no more at a time than the budget allows."""
+    """Sends requests, with retries, and no more at a time than the budget allows.
 
-    def __init__(self, budget: Budget, limits: Limits) -> None:
-        self._budget, self._pace = budget, Pace(limits)
+    changed: gets the number of requests without a result yet, whenever it changes.
+    """
+
+    def __init__(self, budget: Budget, limits: Limits, changed: Callable[[int], None]) -> None:
+        self._budget, self._pace, self._changed = budget, Pace(limits), changed
         self._in_flight, self._change = 0, asyncio.Condition()
 
     async def answer(self, body: Body, ask: Ask[Answer]) -> Sequence[Answer]:
@@ -164,6 +170,7 @@ class Paid:
             if limit := self._budget.exhausted_by(*guess):
                 raise OverBudgetError(limit)
             self._in_flight += 1
+            self._changed(self._in_flight)
 
         async def attempt() -> Sequence[Answer]:
             await self._pace.enter(sum(guess))
@@ -178,6 +185,7 @@ class Paid:
             self._pace.correct(sum(guess), sum(used))
             async with self._change:
                 self._in_flight -= 1
+                self._changed(self._in_flight)
                 self._change.notify_all()
 
 
