@@ -7,14 +7,14 @@ as a free text, or leave out, is an error here.
 import csv
 import io
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
 from lmkbc.kb.build.knowledge import FactRow
 from lmkbc.kb.export.left_out import ExportTally
-from lmkbc.kb.export.quickstatements import Proposal, Triple, proposal
+from lmkbc.kb.export.quickstatements import Proposal, proposal
 
 ITEM, PROPERTY = r"Q[1-9]\d*", r"P[1-9]\d*"
 QUANTITY = r"[+-]?\d+(?:\.\d+)?(?:~\d+(?:\.\d+)?)?(?:U[1-9]\d*)?"
@@ -33,9 +33,9 @@ class Command(NamedTuple):
     summary: str = ""
 
 
-def proposals(facts: Sequence[FactRow], known: Container[Triple] | None = None) -> Iterator[Proposal]:
-    """Return what an export would propose of some facts."""
-    return ExportTally().written(facts, lambda fact: proposal(fact, set() if known is None else known))
+def proposals(facts: Sequence[FactRow]) -> Iterator[Proposal]:
+    """Return what an export would propose of some facts of which nothing is known."""
+    return ExportTally().written(facts, proposal)
 
 
 def version_1(text: str) -> list[Command]:

@@ -51,9 +51,10 @@ class DataValue(msgspec.Struct, Generic[V], gc=False):
 
 
 class Snak(msgspec.Struct, Generic[V], gc=False):
-    """Property and value; `datavalue` is absent for "unknown value" and "no value"."""
+    """Property and value; `datavalue` is absent for "unknown value" and "no value", which `snaktype` names."""
 
     datavalue: DataValue[V] | None = None
+    snaktype: str = ""
 
 
 class Statement(msgspec.Struct, Generic[V], gc=False):

@@ -4,8 +4,9 @@ Known numbers are compared in the unit of the facts. A number that was converted
 fact's number when it is rounded to as many places: 39 square miles are 101 km2.
 
 Wikidata is not complete, so a fact that it lacks is new, not wrong. A fact contradicts Wikidata if its relation has one
-object and Wikidata has another one. A fact is new only if what is known covers it: a file that has nothing of its
-subject, or nothing of its property, cannot tell.
+object and Wikidata has another one, or if Wikidata says that there is none ("no value"). Where Wikidata says "unknown
+value" alone, or has values that cannot be compared, nothing is decided. A fact is new only if what is known covers it:
+a file that has nothing of its subject, or nothing of its property, cannot tell.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import msgspec
 
 from lmkbc.errors import InputError
 from lmkbc.kb.build.facts import decimal, last_place
-from lmkbc.kb.build.knowledge import About, FactRow
+from lmkbc.kb.build.knowledge import About, FactRow, Knowledge
 from lmkbc.kb.export import quickstatements
 from lmkbc.kb.export.date_values import exact, known_dates
 from lmkbc.kb.export.quickstatements import MERGED, Triple
@@ -68,8 +69,9 @@ class MarkedFact(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Known facts. objects: QIDs, plain digits and folded texts, by subject and property.
+    """Known facts. objects: QIDs, plain digits and folded texts, by subject and property; none if there is no object.
 
+    undecided: subjects and properties with an unknown value, or one that cannot be compared.
     properties: those of which something is known. subjects: those of which all facts of these properties are known.
     named: whether subjects and objects are also given by name, as in a split. converted: the numbers among the objects
     that were given in another unit than that of the facts. merged: item -> the item into which it was merged.
@@ -81,6 +83,7 @@ class Known:
     named: bool = False
     converted: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
     merged: Mapping[str, str] = field(default_factory=dict)
+    undecided: frozenset[tuple[str, str]] = frozenset()
 
     def marked(self, fact: FactRow) -> MarkedFact:
         """Return a fact with its mark.
@@ -88,13 +91,17 @@ class Known:
         A fact without a QID is compared by name, and may be marked as new by mistake.
         """
         subjects = [fact.subject_id, name_key(fact.subject) if self.named else None]
-        keys = ((subject, fact.about.property) for subject in subjects if subject)
+        keys = [(subject, fact.about.property) for subject in subjects if subject]
         key = next((key for key in keys if key in self.objects), None)
         known = self.objects[key] if key else None
         item = fact.object_id and self.merged.get(fact.object_id, fact.object_id)
         value = item if fact.about.kind == "entity" else exact(fact)
         named = self.named or fact.about.kind in TEXTS
         values = {value, name_key(fact.object) if named else None} - {None}
+        if known is not None and not known:
+            return MarkedFact(fact, Mark.CONTRADICTING, True, frozenset({"no value"}))
+        if key is None and not self.undecided.isdisjoint(keys):
+            return MarkedFact(fact, Mark.UNCOVERED, False, _NOTHING)
         if key is None and (fact.subject_id not in self.subjects or fact.about.property not in self.properties):
             return MarkedFact(fact, Mark.UNCOVERED, False, _NOTHING)
         if key is None or known is None or not values:
@@ -139,6 +146,25 @@ def read(
     return _followed(_gathered(unmerged(), properties, subjects, is_whole=bool(dumps)), merged, properties)
 
 
+def marked_by(path: Path, base: Knowledge) -> Callable[[FactRow], MarkedFact]:
+    """Return a function that marks the facts of a base by a file of known facts, or by the table of an audit.
+
+    A fact that the audit does not list is not covered. InputError as `read`.
+    """
+    marks = quickstatements.read_marks(path)
+    if marks is None:
+        subjects = frozenset(fact.subject_id for fact in base.facts() if fact.subject_id)
+        properties = {about.property: about for about in base.relations.values() if about.is_of_wikidata()}
+        return read([path], properties, subjects).marked
+
+    def marked(fact: FactRow) -> MarkedFact:
+        key = fact.subject_id or "", fact.about.property, quickstatements.object_of(fact)
+        mark, known = marks.get(key, (Mark.UNCOVERED, ""))
+        return MarkedFact(fact, Mark(mark), bool(known), frozenset(filter(None, [known])))
+
+    return marked
+
+
 def of_wikidata(
     wikidata: Wikidata,
     properties: Mapping[str, About],
@@ -166,7 +192,7 @@ def of_wikidata(
             report("ask Wikidata (subjects)", done, len(missing))
             yield answers
 
-    found = wikidata.kept("|".join(sorted(properties)), sorted(subjects), _STATED, ask)
+    found = wikidata.kept(f"statements of {'|'.join(sorted(properties))}", sorted(subjects), _STATED, ask)
     rows = ((subject, *row) for subject, some in found.items() if some is not None for row in (_SEEN, *some))
     known = _gathered(rows, properties, subjects, is_whole=True)
     objects = {key: values for key in unlinked if (values := known.objects.get(key))}
@@ -199,7 +225,7 @@ def _gathered(
     """Return what rows state of some subjects and properties. is_whole: whether the rows have all of each property."""
     stated = defaultdict[tuple[str, str], set[str]](set)
     converted = defaultdict[tuple[str, str], set[str]](set)
-    unitless, left_out = Counter[str](), Counter[str]()
+    unitless, left_out, undecided = Counter[str](), Counter[str](), set[tuple[str, str]]()
     seen, covered = set(properties if is_whole else ()), set[str]()
     for subject, name, value, item in rows:
         about = properties.get(name)
@@ -210,6 +236,12 @@ def _gathered(
         covered.add(subject)
         if about is None:
             continue
+        if value == quickstatements.UNKNOWN_VALUE:
+            undecided.add((subject, name))
+            continue
+        if value == quickstatements.NO_VALUE:
+            stated[subject, name].update(())
+            continue
         if about.kind != "number":
             is_date, is_text = about.kind == "date", about.kind in TEXTS
             stated[subject, name] |= known_dates(value) if is_date else {_value(value, is_text)}
@@ -217,6 +249,7 @@ def _gathered(
         number, has_own = known_number(decimal(value) or value, item, about)
         if number is None:
             left_out[name] += 1
+            undecided.add((subject, name))
             continue
         stated[subject, name].add(number)
         if not has_own and has_unit(about):
@@ -235,7 +268,7 @@ def _gathered(
             ", ".join(f"{count} of {name}" for name, count in left_out.items()),
         )
     objects, others = ({key: frozenset(values) for key, values in table.items()} for table in (stated, converted))
-    return Known(objects, frozenset(seen), frozenset(covered), converted=others)
+    return Known(objects, frozenset(seen), frozenset(covered), converted=others, undecided=frozenset(undecided))
 
 
 def of_split(examples: Iterable[Example], property_of: Callable[[str], str]) -> Known:
@@ -309,7 +342,7 @@ def _claims(properties: frozenset[str]) -> Any:
 
 
 _Stated = list[tuple[str, str, str | None]]
-"""Statement of an entity: property, value, and item of the unit."""
+"""Statement of an entity: property, value (`NO_VALUE` and `UNKNOWN_VALUE` too), and item of the unit."""
 _STATED: msgspec.json.Decoder[_Stated | None] = msgspec.json.Decoder(_Stated | None)
 _SEEN: tuple[str, str, None] = ("", "", None)
 
@@ -321,8 +354,9 @@ def _text(value: _Value) -> str | None:
 def _statements(claims: Any) -> Iterator[tuple[str, str, str | None]]:
     for name in getattr(claims, "__struct_fields__", ()):  # no claims at all are an empty list
         for claim in getattr(claims, name):
-            if claim.rank != "deprecated" and claim.mainsnak.datavalue is not None:
-                value = claim.mainsnak.datavalue.value
+            if claim.rank != "deprecated":
+                snak = claim.mainsnak
+                value = snak.snaktype if snak.datavalue is None else snak.datavalue.value
                 if text := value if isinstance(value, str) else _text(value):
                     unit = "" if isinstance(value, str) else value.unit
                     yield name, text, as_qid(unit.rpartition("/")[2])

@@ -12,8 +12,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
@@ -21,12 +20,11 @@ from typing import NamedTuple
 from lmkbc.errors import InputError
 from lmkbc.files import reader
 from lmkbc.files.tables import InputTable
-from lmkbc.kb.build.facts import decimal
-from lmkbc.kb.build.knowledge import About, FactRow
-from lmkbc.kb.export.date_values import CIRCA, NATURE, date_of, exact, known_dates, timestamp
+from lmkbc.kb.build.knowledge import FactRow
+from lmkbc.kb.export.date_values import CIRCA, NATURE, date_of, exact, timestamp
 from lmkbc.kb.export.left_out import LeftOutError
 from lmkbc.kb.export.ntriples import unescaped
-from lmkbc.kb.export.wikidata_json import TEXTS, check_property, check_text, known_number, plain, quantity
+from lmkbc.kb.export.wikidata_json import TEXTS, check_property, check_text, plain, quantity
 from lmkbc.names import QID, as_qid
 
 NOTICE = "README.txt"
@@ -40,49 +38,46 @@ _HISTORICAL = re.compile(r"^-(\d{4,6})(?=-\d\d-\d\dT)")
 """Year before Christ of a time in RDF. Wikidata's other formats have no year 0, so that it is a year further back."""
 MERGED = "sameAs"
 """Name in place of a property: the item that follows is the one into which the first was merged."""
+NO_VALUE, UNKNOWN_VALUE = "novalue", "somevalue"
+"""What stands in place of an object: that there is none, and that it is unknown. QuickStatements has the same words."""
+_UNKNOWN = re.compile(rb"> *(?:_:|<http://www\.wikidata\.org/\.well-known/genid/)[^\"]*$")
+"""End of a triple whose object is a blank node, which stands for an unknown value."""
+_NONE = re.compile(
+    rf"\s*<http://www\.wikidata\.org/entity/({QID})>\s*<http://www\.w3\.org/1999/02/22-rdf-syntax-ns#type>\s*"
+    r"<http://www\.wikidata\.org/prop/novalue/(P[1-9][0-9]*)>\s*\.\s*"
+)
+"""Triple of an item that has no value of a property."""
 Triple = tuple[str, str, str]
 """Subject, property, and the object: a QID, a number in plain digits in the unit of the facts, a date, or a text."""
 _TRIPLE = re.compile(
     rf"\s*<http://www\.wikidata\.org/entity/({QID})>\s*"
     r"<http://www\.(?:wikidata\.org/prop/direct/(?=P)|w3\.org/2002/07/owl#(?=s))(P[1-9][0-9]*|sameAs)>\s*"
     rf'(?:<http://www\.wikidata\.org/entity/({QID})>|<(https?://[^<>"]*)>'
-    r'|"((?:[^"\\]|\\.)*)"(?:\^\^<[^>]*>|@[\w-]+)?)\s*\.\s*'
+    r'|"((?:[^"\\]|\\.)*)"(?:\^\^<[^>]*>|@[\w-]+)?|_:[^<>"\s]+)\s*\.\s*'
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _AllBut(Container[Triple]):
-    """All statements but the new ones: what an audit marks as new is not known, and everything else counts as known."""
+def read_marks(path: Path) -> dict[Triple, tuple[str, str]] | None:
+    """Read the table of an audit: subject, property and object -> mark and other known objects. None for another file.
 
-    new: Container[Triple]
-
-    def __contains__(self, triple: object) -> bool:
-        return triple not in self.new
-
-
-def read_known(path: Path, properties: Mapping[str, About]) -> Container[Triple]:
-    """Read the known statements of some properties: rows of subject, property, object, or truthy N-Triples.
-
-    The table of an audit gives all statements but those that it marks as new. They are held in memory, about 250 bytes
-    each.
+    An object is that of `object_of`. Facts without a QID of the subject are left out.
     """
-    triples: set[Triple] = set()
     with reader.stream(path) as file:
-        is_marked = file.read(5) == b"mark,"  # the first column of the table that an audit writes
-    for subject, name, value in _new(path) if is_marked else statements(path):
-        if (about := properties.get(name)) is not None:
-            number = known_number(decimal(value) or value, None, about)[0] if about.kind == "number" else None
-            values = known_dates(value) if about.kind == "date" else (number or value,)
-            triples.update((subject, name, known) for known in values)
-    return _AllBut(triples) if is_marked else triples
+        if file.read(5) != b"mark,":  # the first column of the table that an audit writes
+            return None
+    names = "mark subject_id property known object_id literal object".split()
+    rows = (row.values for row in InputTable(path, names, len(names), ends=True).rows())
+    cells = ([cell or "" for cell in row] for row in rows)
+    return {
+        (subject, name, next(filter(None, objects), "")): (mark, known)
+        for mark, subject, name, known, *objects in cells
+        if subject
+    }
 
 
-def _new(path: Path) -> Iterator[Triple]:
-    """Yield the facts that an audit marks as new. Facts without a QID are no statements, whatever their mark."""
-    for row in InputTable(path, "mark subject_id property object_id literal object".split(), 6, ends=True).rows():
-        mark, subject, name, *objects = (cell or "" for cell in row.values)
-        if mark == "new":
-            yield subject, name, next(filter(None, objects), "")
+def object_of(fact: FactRow) -> str:
+    """Return the object of a fact by which the table of an audit is searched: its QID, its literal or its text."""
+    return fact.object_id or fact.literal or fact.object
 
 
 def statements(path: Path) -> Iterator[Triple]:
@@ -106,8 +101,12 @@ def _triples(path: Path) -> Iterator[Triple]:
     with reader.stream(path) as file:
         for raw in file:
             match = _TRIPLE.fullmatch(raw.decode("utf-8", "replace"))
-            if match and (value := match[3] or match[4] or _literal(match[5])):
+            if match and _UNKNOWN.search(raw):
+                yield match[1], match[2], UNKNOWN_VALUE
+            elif match and (value := match[3] or match[4] or _literal(match[5])):
                 yield match[1], match[2], value
+            elif match := _NONE.fullmatch(raw.decode("utf-8", "replace")):
+                yield match[1], match[2], NO_VALUE
     if raw.strip() and not raw.lstrip().startswith(b"#") and not raw.partition(b" #")[0].rstrip().endswith(b"."):
         raise InputError(f"{path} ends in the middle of a line, so it was cut off: get it whole")
 
@@ -135,8 +134,8 @@ class Proposal(NamedTuple):
     qualifier: tuple[str, str] | tuple[()] = ()
 
 
-def proposal(fact: FactRow, known: Container[Triple]) -> Proposal:
-    """Return an unknown fact about an item whose object is an item, a number or a date, or a text without quotes.
+def proposal(fact: FactRow) -> Proposal:
+    """Return the statement of a fact about an item. Its object is an item, a number, a date, or a text without quotes.
 
     LeftOutError for other facts.
     """
@@ -148,8 +147,6 @@ def proposal(fact: FactRow, known: Container[Triple]) -> Proposal:
     value = fact.object_id if fact.about.kind == "entity" else exact(fact) or text
     if fact.subject_id is None or value is None:
         raise LeftOutError(f"no QID of the {'object' if fact.subject_id else 'subject'}")
-    if (fact.subject_id, fact.about.property, value) in known:
-        raise LeftOutError("known already, or not new in the audit")
     written = timestamp(date) if date else f'"{text}"' if fact.about.kind in TEXTS else value
     if number:
         written = number[0] + (f"U{number[1][1:]}" if number[1] else "")

@@ -201,7 +201,14 @@ def test_a_dump_covers_an_entity_without_statements(run: Command) -> None:
     assert {value for (name, _), value in marks(Path("marked.csv")).items() if name != "subject 2"} == {"new"}
 
 
-AREAS = {"100": "known", "101.01": "known", "2.5": "contradicting", "7": "contradicting", "12": "new", "13": "known"}
+AREAS = {
+    "100": "known",
+    "101.01": "known",
+    "2.5": "contradicting",
+    "7": "contradicting",
+    "12": "not covered",
+    "13": "known",
+}
 """Facts about Q1 and so on in km2, as what is known of them marks them."""
 GIVEN = [("10000", "Q35852"), ("39", "Q232291"), ("2.5", "Q35852"), ("8", ""), ("12", "Q999"), ("13", "Q712226")]
 """Known of them: hectares, square miles, no unit, an item that is no unit of area, km2."""
@@ -247,7 +254,7 @@ def test_a_count_may_have_an_item_that_is_no_unit_of_measure(command: Command) -
     )
     Path("known").write_text("subject,property,object\nQ1,P1083,500U41795\nQ2,P1083,500U11573\n")  # seats; metres
     command.done("audit", "kb", "--known", "known", "--out", "marked.csv")
-    assert pl.read_csv("marked.csv").sort("subject_id")["mark"].to_list() == ["known", "new"]
+    assert pl.read_csv("marked.csv").sort("subject_id")["mark"].to_list() == ["known", "not covered"]
 
 
 LONG = ("9" * 31, "9" * 31 + "U35852", "9" * 28 + " ha", "0." + "1" * 59, "1E+100000000", "NaN", "Infinity", "9" * 5000)

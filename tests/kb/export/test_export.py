@@ -29,10 +29,12 @@ from lmkbc.answer.units import unit_of_item
 from lmkbc.api.exporting import REVIEWED, UNSURE, WRITTEN, Format
 from lmkbc.errors import InputError
 from lmkbc.files.tables import InputTable
+from lmkbc.kb.audit import known as known_facts
+from lmkbc.kb.audit.known import Mark
 from lmkbc.kb.build.knowledge import About, FactRow, Knowledge
 from lmkbc.kb.export.left_out import ExportTally, LeftOutError
 from lmkbc.kb.export.ntriples import XSD, Triples, checked_base, iri, line, text
-from lmkbc.kb.export.quickstatements import commands, read_known, table
+from lmkbc.kb.export.quickstatements import commands, table
 from lmkbc.kb.export.typed_facts import comma_separated as comma_separated_rows
 from lmkbc.kb.export.typed_facts import graphml, typed
 from lmkbc.kb.export.wikidata_json import entity, lines, plain, quantity
@@ -107,7 +109,7 @@ def test_low_confidence_is_left_out_and_counted_unless_it_is_asked_for(command: 
     recipe = recipe_file(Path("mine.toml"), {"component": "recorded"}, select={"rule": "cutoff", "threshold": 0.1})
     options = ("--edition", "mini", "--relation", "country-borders", "--from", "said.candidates.jsonl", "--offline")
     command.done("build", "--subjects", "subjects.csv", "--system", recipe, *options, "--out", "low", "--least", "0")
-    Path("known").write_text("subject,property,object\nQ1,P1,Q1\n")
+    Path("known").write_text("subject,property,object\nQ9,P47,Q1\nQ657,P1,Q1\n")
     for form in Format:
         more = ("--known", "known") if form in REVIEWED else ()
         _, told = command.done("export", "low", "--format", form, "--out", f"sure.{form}", *more)
@@ -173,7 +175,7 @@ READERS: dict[str, Callable[[str], set[Any]]] = {
 
 @pytest.mark.parametrize("form", READERS)
 def test_a_part_is_written_alone_for_a_reader_of_each_format(run: Command, tmp_path: Path, form: str) -> None:
-    Path("known").write_text("subject,property,object\nQ1,P1,Q1\n")
+    Path("known").write_text("subject,property,object\nQ9,P47,Q1\nQ9,P1971,3\nQ1,P1,Q1\nQ2,P1,Q1\n")
     more = ("--known", "known") if form in REVIEWED else ()
     assert run("kb", "--format", form, "--out", "part", "-r", "children", "--limit", "2", *more)[0] == 0
     part = tmp_path / "part"
@@ -214,20 +216,21 @@ def test_only_linked_facts_that_are_not_known_are_for_review(
     known(form, tmp_path / "known")
     assert (
         "none of them ready for upload"
-        in run.done("kb", "--format", written, "--known", "known", "--out", "review", "--batch", "3")[1]
+        in run.done("kb", "--format", written, "--known", "known", "--out", "review", "--batch", "1")[1]
     )
-    notice, *files = sorted((tmp_path / "review").iterdir())
+    notice, contradicting, uncovered, *files = sorted((tmp_path / "review").iterdir())
     read, ending = (version_1, "txt") if written == "quickstatements" else (comma_separated, "csv")
     assert [path.name for path in files] == [f"review-00001.{ending}", f"review-00002.{ending}"]
     assert "a model is no source" in notice.read_text()
     batches = [read(path.read_text()) for path in files]
-    assert [len(each) for each in batches] == [3, 1]
+    assert [len(each) for each in batches] == [1, 1]
+    assert (contradicting.name, contradicting.read_text().count("\n")) == ("contradicting.csv", 1)
+    assert uncovered.name == "not-covered.csv"
+    assert [row["subject_id"] for row in csv.DictReader(uncovered.read_text().splitlines())] == ["Q3", "Q3"]
     commands = [one for each in batches for one in each]
     assert [one[:4] for one in commands] == [
         ("Q2", "P47", "Q1016", ()),
-        ("Q3", "P47", "Q1016", ()),
         ("Q2", "P1971", "4", ()),
-        ("Q3", "P1971", "4", ()),
     ]
     assert all(one.summary.startswith("unchecked, for review: ") for one in commands)
 
@@ -379,9 +382,8 @@ def test_a_unit_and_an_item_of_different_dimensions_are_named() -> None:
 def test_a_statement_that_is_known_in_another_unit_is_not_proposed(tmp_path: Path) -> None:
     about = About("P2046", "number", "km2", "Q712226")
     (tmp_path / "known.csv").write_text("subject,property,object\nQ1,P2046,25000U35852\nQ2,P2046,7\n")
-    known = read_known(tmp_path / "known.csv", {"P2046": about})
-    assert [*proposals([quantity_of(about)], known)] == []
-    assert len([*proposals([quantity_of(about, "25000")], known)]) == 1
+    known = known_facts.read([tmp_path / "known.csv"], {"P2046": about}, frozenset({"Q1"}))
+    assert [known.marked(quantity_of(about, *more)).mark for more in ((), ("25000",))] == [Mark.KNOWN, Mark.NEW]
 
 
 ENTITY, BORDERS, AREA = About("P47", "entity"), About("P47", "entity"), About("P2046", "number", "km2", "Q712226")
