@@ -147,6 +147,7 @@ class State(StrEnum):
     - CUT: the text was cut off, or repeated itself, after some objects; the complete objects count.
     - DROPPED: it named objects, but none was kept; this is an empty answer but no abstention.
     - TRUNCATED: it was cut off before its first object was complete.
+    - EMPTY: it was recorded as an empty text, which says neither that there is an object nor that there is none.
     """
 
     ANSWERED = "answered"
@@ -155,6 +156,7 @@ class State(StrEnum):
     DROPPED = "dropped"
     UNPARSED = "unparsed"
     TRUNCATED = "truncated"
+    EMPTY = "empty"
     MISSING = "missing"
 
     @property

@@ -11,15 +11,15 @@ from lmkbc.answer.clean import Clean, shaped
 from lmkbc.answer.elements import broken_off
 from lmkbc.answer.formats import answer_line
 from lmkbc.ask.style import SLOT, PromptStyle
-from lmkbc.models.base import CUT_OFF, WITHHELD, Reply
+from lmkbc.models.base import CUT_OFF, EMPTY, NOTHING, WITHHELD, Reply
 from lmkbc.models.local.endings import list_end
 from lmkbc.models.thoughts import answer_of, thinks_aloud
 from lmkbc.names import shown
 from lmkbc.relation import Relation
 from lmkbc.types import Candidate, CandidateSet, Nil, Query, Source, State, together
 
-_PRECEDENCE = State.MISSING, State.CUT, State.ANSWERED, State.DROPPED, State.ABSTAINED, State.TRUNCATED
-"""States by precedence: the whole has the first state that any part has."""
+_PRECEDENCE = State.MISSING, State.CUT, State.ANSWERED, State.DROPPED, State.ABSTAINED, State.TRUNCATED, State.UNPARSED
+"""States by precedence: the whole has the first state that any part has; only empty parts make it empty."""
 
 _QID = re.compile(r"\bQ[1-9]\d{0,11}\b")
 
@@ -74,7 +74,7 @@ def united(sets: Sequence[CandidateSet]) -> CandidateSet:
     if len(sets) == 1:
         return sets[0]
     by_draw = zip(*(one.draws for one in sets), strict=True)
-    draws = tuple(next((state for state in _PRECEDENCE if state in states), State.UNPARSED) for states in by_draw)
+    draws = tuple(next((state for state in _PRECEDENCE if state in states), State.EMPTY) for states in by_draw)
     best: dict[tuple[str, Source], Candidate] = {}
     whole = together(sets[0].query, sets)
     for candidate in whole.candidates:
@@ -95,6 +95,10 @@ def _draw(
         return CandidateSet(query, draws=(State.MISSING,))
     if reply.finish in WITHHELD:
         return CandidateSet(query, draws=(State.UNPARSED,))
+    if reply.finish == EMPTY:
+        return CandidateSet(query, draws=(State.EMPTY,))
+    if reply.finish == NOTHING:
+        return CandidateSet(query, draws=(State.ABSTAINED,), nothing=(Nil(1.0, (source,)),))
     if (answer := answer_of(reply.text)) is None:  # it was cut off within its reasoning
         return CandidateSet(query, draws=(State.TRUNCATED,))
     text = captured(answer, style.answer) if style.answer else answer

@@ -123,7 +123,7 @@ def ask(
     (prediction,) = selector.select_all([candidates])
     if prediction.failed:
         reasons = ", ".join(dict.fromkeys(candidates.draws)) or "not asked"
-        hint = "the reason stands above" if State.MISSING in candidates.draws else "--fresh asks anew"
+        hint = "the reason stands above" if State.MISSING in candidates.draws or run.files else "--fresh asks anew"
         raise LmkbcError(f"{recipe.name} gave no usable answer about {query.subject!r} ({reasons}): {hint}")
     (sure,) = confidences(selector, [candidates])
     others = [one for one in _likeliest(candidates, sure.p) if one not in prediction.objects]

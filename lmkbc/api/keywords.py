@@ -150,6 +150,8 @@ def _opened(
     from lmkbc.run.run import Run
 
     learn_from = _learned(inputs["learn_from"], space, edition, split)
+    if inputs["empty"] and not inputs["files"]:
+        raise OptionError("empty", "is of recorded answers: name them with --from too, or leave it out")
     system = "recorded" if inputs["system"] is None and inputs["files"] else inputs["system"]
     if system is not None:
         chosen = read_recipe(space, system)

@@ -74,6 +74,7 @@ def _show(run: PredictedRun, seconds: float, *, can_search: bool) -> None:
         missing = run.directory / submission.MISSING
         become = "count as wrong, so the run gets no zip" if tally.unreadable else "are submitted as empty answers"
         stays = "; a reply that cannot be read stays until the prompt or the model changes, or --fresh asks anew; "
+        stays = "; " if run.sources.get("files") else stays  # recorded answers cannot be asked anew
         way = f"{stays}--failed-as-empty submits these queries as empty" if tally.unreadable else ""
         note(f"{tally.failures}; they {become}; {missing} lists them{way}")
     subset = SavedRun.at(run.directory).is_subset

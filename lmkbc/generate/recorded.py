@@ -31,8 +31,8 @@ from lmkbc.files.database import ByQuery
 from lmkbc.files.places import name_of
 from lmkbc.generate.recorded_rows import EXISTENCE, CandidateRow, RecordedRow, each_row, is_linked
 from lmkbc.generate.spec import GeneratorSpec
-from lmkbc.models.base import Reply
-from lmkbc.names import subject_key
+from lmkbc.models.base import CUT_OFF, EMPTY, NOTHING, WITHHELD, Reply
+from lmkbc.names import shown, subject_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
 from lmkbc.run.run import RecordedFile, Run
@@ -41,6 +41,8 @@ from lmkbc.types import Candidate, CandidateSet, Dropped, Generator, Nil, Query,
 from lmkbc.workspace import Workspace
 
 log = logging.getLogger(__name__)
+EXAMPLES, LONGEST = 3, 60
+"""Number of texts that are shown of those that cannot be read, and characters of each."""
 _ROW = msgspec.msgpack.Decoder(RecordedRow)
 
 Score = Callable[[Query, RecordedRow, str, Relation], CandidateSet]
@@ -85,6 +87,7 @@ class Recorded:
     read: reads a query's replies.
     score: reads a row of scores.
     name: name of the model, if all files hold draws of one model.
+    empty: what an empty text means, of `EMPTY_TEXTS`.
 
     Raise InputError with file, line and field.
     """
@@ -99,7 +102,9 @@ class Recorded:
         read: Read | None = None,
         score: Score | None = None,
         name: str = "",
+        empty: str | None = None,
     ) -> None:
+        self._empty = NOTHING if empty == "none" else EMPTY
         self._score = score or partial(_scored, clean=clean)
         self._edition, self._relations = edition, relations
         self._clean, self._read = clean, read or self._plainly
@@ -143,6 +148,8 @@ class Recorded:
                     f"{path} answers none of the {rows.missing} queries of edition {self._edition.name}, first "
                     f"({first.subject!r}, {first.relation!r}): its answers are of {other}; name one of this"
                 )
+            if rows.texts.unread:
+                log.warning("%s: %s", path, rows.texts)
             log_respelled(path, rows.respelled)
             if rows.missing:
                 log.warning(
@@ -170,7 +177,10 @@ class Recorded:
                 nil = Nil(1 - row.existence, (Source(name),))
                 replies.append(CandidateSet(query, draws=(), nil_probabilities=(nil,)))
         if any(row.completions for row in rows):
-            replies.append(self._read(query, _parts_of(rows), name))
+            parts = _parts_of(rows, self._empty)
+            read = self._read(query, parts, name)
+            self._files[path].texts.count(read.draws, parts[0])
+            replies.append(read)
         for row in rows:
             nils = tuple(Nil(share, (Source(name, step),)) for step, share in row.nil_probabilities.items())
             replies += [CandidateSet(query, draws=(), nil_probabilities=nils)] if nils else []
@@ -191,12 +201,16 @@ class Recorded:
         return row
 
 
-def _parts_of(rows: Sequence[RecordedRow]) -> list[list[Reply | None]]:
+def _parts_of(rows: Sequence[RecordedRow], empty: str) -> list[list[Reply | None]]:
     """Return part -> draw -> reply of all rows of a query, with the draws of all rows in order.
 
-    If a row has fewer parts than others, empty replies fill its missing parts.
+    empty: finish reason for replies that ended as usual and have no text. If a row has fewer parts than others, empty
+    replies fill its missing parts.
     """
     each = [row.replies for row in rows if row.completions]
+    for reply in filter(None, chain.from_iterable(chain.from_iterable(each))):
+        if not shown(reply.text).strip() and reply.finish not in (*WITHHELD, *CUT_OFF) and not reply.failed:
+            reply.finish = empty
     parts: list[list[Reply | None]] = [[] for _ in range(max(map(len, each)))]
     for replies in each:
         for place, draws in enumerate(parts):
@@ -291,7 +305,9 @@ def replayed(
     name: str = "",
 ) -> Recorded:
     """Open files of recorded answers. notes: get their models, and the check for missing answers at the end."""
-    recorded = Recorded(files, run.edition, run.relations, clean=clean, read=read, score=score, name=name)
+    recorded = Recorded(
+        files, run.edition, run.relations, clean=clean, read=read, score=score, name=name, empty=run.empty
+    )
     notes.asked(*recorded.models)
     notes.at_end.append(partial(recorded.ended, run.workspace))
     return recorded
@@ -300,6 +316,33 @@ def replayed(
 def _rows(path: Path, edition: Edition, models: Collection[str] | None) -> Iterator[RecordedRow]:
     """Yield the rows of a file that hold answers of some models; of all if None."""
     return (row for row in each_row(path, edition) if models is None or row.called in models)
+
+
+class _Texts:
+    """Counts of the texts of a file that were read, and of those that cannot be read, by state; with examples."""
+
+    def __init__(self) -> None:
+        self.all, self.unread = 0, Counter[State]()
+        self._examples: dict[str, None] = {}
+
+    def count(self, states: Sequence[State], replies: Sequence[Reply | None]) -> None:
+        """Count the draws of a query."""
+        for state, reply in zip(states, replies, strict=False):
+            self.all += reply is not None
+            if reply is not None and not state.is_answer:
+                self.unread[state] += 1
+                if state is not State.EMPTY and len(self._examples) < EXAMPLES:
+                    self._examples[ascii(reply.text[:LONGEST])] = None
+
+    def __str__(self) -> str:
+        """Return the counts as a sentence; texts in it are escaped."""
+        said = f"{self.unread.total():,} of {self.all:,} texts cannot be read"
+        if empty := self.unread[State.EMPTY]:
+            said += f", {empty:,} are empty strings: --empty none counts these as 'there is none'"
+        others = ", ".join(f"{count:,} {state}" for state, count in sorted(self.unread.items()) if state != State.EMPTY)
+        if others:
+            said += f"; {others}, such as {', '.join(self._examples)}; 'lmkbc report RUN --from FILE' shows all"
+        return said
 
 
 class _Rows:
@@ -315,6 +358,7 @@ class _Rows:
         self.first: Query | None = None
         self.relations = set[str]()
         self.respelled: dict[Pair, Pair] = {}
+        self.texts = _Texts()
         models: dict[str | None, None] = {}
         for row in rows:
             models[row.model] = None

@@ -25,6 +25,7 @@ from lmkbc.files.places import name_of
 from lmkbc.models.identity import file_digest, model_name, paths_in, portable
 from lmkbc.recipe import Recipe
 from lmkbc.run import submission
+from lmkbc.run.options import EMPTY_TEXTS
 from lmkbc.run.pipeline import Block
 from lmkbc.run.run import Run
 from lmkbc.run.saved import ASKED, differences, is_subset
@@ -198,6 +199,7 @@ def identity(run: Run, recipe: Recipe, provenance: Mapping[str, Any], subset: Su
         "edition": run.edition.name,
         "split": run.split,
         "learn_from": list(run.labelled_splits if run.learn_from is None else run.learn_from),
+        **({} if run.empty in (None, EMPTY_TEXTS[0]) else {"empty": run.empty}),
         **({"limit": subset.limit} if subset and subset.limit is not None else {}),
         **({"relations": sorted(subset.relations)} if subset and subset.relations else {}),
         "system": recipe.name,

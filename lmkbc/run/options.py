@@ -28,6 +28,8 @@ Group = TypeVar("Group")
 
 
 BEST = "best:"
+EMPTY_TEXTS = ("unread", "none")
+"""What an empty text among recorded answers may mean; the first is usual."""
 HEADINGS = ("Input", "Model", "Selection", "Output")
 """Headings of a command's help, in order; others come after them."""
 INPUT, MODEL, SELECTION, OUTPUT = ({"group": name} for name in HEADINGS)
@@ -67,6 +69,13 @@ def _precision(given: Any) -> float | str:
     if not 0 < share < 1:
         raise OptionError("precision", f"is {given}: give a share between 0 and 1, as in 0.9, or best:0.1")
     return given if isinstance(given, str) and BEST in given else share
+
+
+def _empty(given: str) -> str:
+    """Return what an empty text means. OptionError for an unknown meaning."""
+    if given not in EMPTY_TEXTS:
+        raise OptionError("empty", f"is {given!r}: give {' or '.join(EMPTY_TEXTS)}")
+    return given
 
 
 def _place(store: Place | str) -> Place:
@@ -111,6 +120,14 @@ Recorded = Annotated[
     Meta(
         description="Recorded answers of a model: completions or candidates, as JSONL (.gz too). Repeatable.",
         extra={**INPUT, "flags": ("--from",), "metavar": "FILE"},
+    ),
+]
+Empty = Annotated[
+    str | None,
+    Meta(
+        description="What an empty text among recorded answers means: unread (no answer), or none (there is no "
+        "object). Default: unread.",
+        extra={**INPUT, "settle": _empty, "metavar": "unread|none"},
     ),
 ]
 DataDir = Annotated[
@@ -247,6 +264,7 @@ class Inputs(TypedDict, total=False):
         ),
     ]
     files: Recorded
+    empty: Empty
     data: DataDir
     learn_from: Annotated[
         str | None,

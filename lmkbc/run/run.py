@@ -84,6 +84,7 @@ class Run(ModelRun):
     """Context of a run's steps: the edition, its data, and the user's options.
 
     answers: recorded files that replace the model of a generator; None if the model is asked.
+    empty: what an empty text in recorded files means, of `EMPTY_TEXTS`; None for the usual meaning.
     split: the split that is asked; "" for queries of the user's own.
     learn_from: the splits whose labelled rows are learned from; None for the usual ones. If there are none, train is
     learned from, and what its rows state is not kept.
@@ -93,6 +94,7 @@ class Run(ModelRun):
     edition: Edition
     files: tuple[Path, ...] = ()
     answers: tuple[RecordedFile, ...] | None = None
+    empty: str | None = None
     search_table: Path | None = None
     index: Path | None = None
     cache: Path | None = None

@@ -133,7 +133,7 @@ class SavedRun:
 
 
 ASKED = (
-    *("edition", "split", "limit", "relations", "learn_from"),
+    *("edition", "split", "limit", "relations", "learn_from", "empty"),
     *("system", "model", "models", "recipe", "selection", "inputs"),
 )
 """Fields of a manifest that say what a run asked: recipe, inputs and options. Those of the same run are equal."""

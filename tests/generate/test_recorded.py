@@ -47,7 +47,7 @@ def test_each_draw_is_a_source(tmp_path: Path) -> None:
         State.ANSWERED,
         State.ABSTAINED,
         State.ANSWERED,
-        State.UNPARSED,
+        State.EMPTY,
         State.TRUNCATED,
         State.MISSING,
     )

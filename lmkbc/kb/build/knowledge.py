@@ -34,6 +34,7 @@ from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.relation import Kind, Relation
 from lmkbc.run.directory import inputs, local_models
+from lmkbc.run.options import EMPTY_TEXTS
 from lmkbc.run.run import Run
 from lmkbc.run.submission import PREDICTIONS
 
@@ -141,6 +142,7 @@ def inputs_of(
         "system": recipe.name,
         "model": run.model and model_name(run.model),
         **({} if run.learn_from in (None, ("train",)) else {"learn_from": run.learn_from}),
+        **({} if run.empty in (None, EMPTY_TEXTS[0]) else {"empty": run.empty}),
         **({"served": servers} if servers else {}),
         "recipe": portable(recipe.tables),
         "selection": provenance,
@@ -337,7 +339,7 @@ class Knowledge:
 
     def facts(self) -> Iterator[FactRow]:
         """Yield all facts, relation by relation, each in the stored order."""
-        self._done = 0
+        self._done = self.unsure = 0
         for relation in self.relations:
             yield from self.of(relation)
 
