@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lmkbc.api.pages import Page, report
     from lmkbc.api.predicting import PredictedRun, predict, read_run
     from lmkbc.api.scores import Scores, score
+    from lmkbc.api.trusting import trust
     from lmkbc.api.tuning import Tuning, tune
     from lmkbc.edition import Download, Edition, Published
     from lmkbc.errors import InputError, LmkbcError
@@ -48,6 +49,7 @@ _HOMES = {
     "lmkbc.api.predicting": ("PredictedRun", "predict", "read_run"),
     "lmkbc.api.history": ("Runs", "runs"),
     "lmkbc.api.scores": ("Scores", "score"),
+    "lmkbc.api.trusting": ("trust",),
     "lmkbc.api.tuning": ("Tuning", "tune"),
     "lmkbc.edition": ("Download", "Edition", "Published"),
     "lmkbc.errors": ("InputError", "LmkbcError"),
@@ -109,6 +111,7 @@ __all__ = [
     "report",
     "runs",
     "score",
+    "trust",
     "tune",
 ]
 

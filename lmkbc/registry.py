@@ -74,7 +74,7 @@ class Registry:
             raise InputError(f"{self.group} has the plug-in {name!r} twice, of {both}: uninstall one")
         try:
             component: Any = next(iter(points.values())).load()
-        except Exception as error:  # foreign code may fail in any way; the user needs its name and the reason
+        except (Exception, SystemExit) as error:  # foreign code may fail in any way; the user needs its name and reason
             reason = f"{type(error).__name__}: {error}"
             raise InputError(f"{self.called(name)} cannot be loaded: {reason}; mend or uninstall it") from error
         base = resolve_name(self.base)

@@ -3,19 +3,19 @@
 A workspace is a directory with `relations/`, `eval/`, `systems/` or `thresholds/`. It lies over the bundled content
 (the checkout's, else the copy in the wheel): a name of its own goes first, and all others stay. Without edition
 modules, its relations are an edition of their own. Modules are loaded on first use. An error names the module's file.
+Those of a workspace are run only if the user trusts them (see `lmkbc.files.trusted`): the bytes that were looked at.
 """
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from itertools import islice
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -23,8 +23,9 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, check_known, did_you_mean
 from lmkbc.files.jsonl import name_objects, read_examples, read_queries
 from lmkbc.files.places import data_dirs, placed, warn_no_data_dir
-from lmkbc.files.reader import read_toml
-from lmkbc.files.workspace_file import FILE, WorkspaceFile, nearest, settings_of
+from lmkbc.files.reader import opened, read_toml
+from lmkbc.files.trusted import FILE, check_code
+from lmkbc.files.workspace_file import WorkspaceFile, nearest, settings_of
 from lmkbc.names import QID, name_key
 from lmkbc.relation import EntityClass, Relation, Relations
 from lmkbc.settings import check_fields
@@ -44,24 +45,24 @@ class Workspace:
 
     root: a workspace directory; None for the nearest one at or above the current directory, else only bundled content.
     data: directory of the splits (see `lmkbc.files.places.data_dirs`).
+    trust: whether to trust the workspace's code from now on. Without it, an UntrustedError asks the user to.
     """
 
-    def __init__(self, root: Path | str | None = None, data: Path | str | None = None) -> None:
-        root, data = placed(root), placed(data)
+    def __init__(self, root: Path | str | None = None, data: Path | str | None = None, *, trust: bool = False) -> None:
+        root, data, self._trust = placed(root), placed(data), bool(trust)
         if root is not None and not root.is_dir():
             raise InputError(f"{root} is not a directory: a workspace holds relations/, eval/ and thresholds/")
         if root is not None and not ((root / FILE).is_file() or any((root / name).is_dir() for name in FOLDERS)):
             raise InputError(f"{root} is no workspace: it needs {FILE}, or one of the folders {', '.join(FOLDERS)}")
-        self.root = nearest(Path.cwd()) if root is None else root
+        self.root = nearest(Path.cwd(), trust=self._trust) if root is None else root
         self.settings = WorkspaceFile() if self.root is None else settings_of(self.root)
         data_dirs(data)  # raises InputError if the directory does not exist
         self._data = data
 
     def folders(self, name: str) -> list[Path]:
         """Return the directories of one kind of content: the workspace's, and the bundled one."""
-        bundled_here = (place for place in (PACKAGE.parent / name, PACKAGE / f"_{name}") if place.is_dir())
         own = () if self.root is None else (self.root / name,)
-        return list({place.resolve(): place for place in (*own, *islice(bundled_here, 1)) if place.is_dir()}.values())
+        return list({place.resolve(): place for place in (*own, _bundled(name)) if place.is_dir()}.values())
 
     def own(self, name: str) -> Path:
         """Return the directory for new content of one kind: the workspace's, which need not exist, else the bundled."""
@@ -84,9 +85,25 @@ class Workspace:
         return {relation.name: relation for _, relation in own.values()}
 
     @cached_property
+    def code(self) -> Mapping[Path, Mapping[Path, bytes]]:
+        """Return the content of the workspace's own modules, by folder and path. UntrustedError unless it is trusted.
+
+        The checkout or the wheel that runs is no workspace of its own.
+        """
+        if self.root is None:
+            return {}
+        own = [self.root / name for name in FOLDERS[:2] if (self.root / name).resolve() != _bundled(name).resolve()]
+        found = {folder: {path: _content(path) for path in _modules(folder)} for folder in own}
+        check_code(self.root, dict(pair for files in found.values() for pair in files.items()), trust=self._trust)
+        return found
+
+    @cached_property
     def _relation_modules(self) -> list[dict[str, tuple[Path, Relation]]]:
         """Return the relations of each folder with their modules, by every spelling."""
-        return [_by_spelling(_paraphrased(folder)) for folder in self.folders("relations")]
+        return [
+            _by_spelling(_paraphrased(folder, self._load_all(folder, "RELATION", Relation)))
+            for folder in self.folders("relations")
+        ]
 
     @cached_property
     def classes(self) -> dict[str, EntityClass]:
@@ -129,7 +146,7 @@ class Workspace:
     def _read_editions(self, folder: Path) -> dict[str, Edition]:
         """Return the editions of a folder, by name."""
         editions: dict[str, Edition] = {}
-        for path, edition in _load_all(folder, "EDITION", Edition):
+        for path, edition in self._load_all(folder, "EDITION", Edition):
             if edition.name in editions:
                 raise InputError(f"{path}: an edition named {edition.name!r} exists already; rename one")
             for name in edition.relations:
@@ -138,6 +155,13 @@ class Workspace:
                     raise InputError(f"{path}: relations names {name!r}, which no module in relations/ has; {hint}")
             editions[edition.name] = edition.knowing(self.relations)
         return editions
+
+    def _load_all(self, folder: Path, attribute: str, kind: type[Plugin]) -> list[tuple[Path, Plugin]]:
+        """Return what the modules of a folder define: the workspace's by their trusted bytes, else the bundled ones."""
+        states: Any = self.code.get(folder)
+        if states is None:
+            states = {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in _modules(folder)}
+        return [(path, _load(path, state, attribute, kind)) for path, state in states.items()]  # type: ignore[arg-type]
 
     def relation(self, name: str) -> Relation:
         """Return a relation by its own name or any edition's spelling."""
@@ -253,9 +277,8 @@ def bundled(kind: str, name: str, suffix: str) -> Path:
     return path
 
 
-def _paraphrased(folder: Path) -> list[tuple[Path, Relation]]:
+def _paraphrased(folder: Path, loaded: Sequence[tuple[Path, Relation]]) -> list[tuple[Path, Relation]]:
     """Return the relation modules of a folder, with the further clozes that the folder holds for them."""
-    loaded = _load_all(folder, "RELATION", Relation)
     path = folder / PARAPHRASES
     table = read_toml(path) if path.is_file() else {}
     known = [relation.name for _, relation in loaded]
@@ -309,26 +332,35 @@ def _read_classes(path: Path) -> dict[str, EntityClass]:
     return table
 
 
-def _load_all(folder: Path, attribute: str, kind: type[Plugin]) -> list[tuple[Path, Plugin]]:
-    paths = sorted(path for path in folder.glob("*.py") if path.name != "__init__.py")
-    found = [(path, path.stat() if path.exists() else None) for path in paths]
-    return [
-        (path, _load(path, state and (state.st_mtime_ns, state.st_size), attribute, kind))  # type: ignore[arg-type]
-        for path, state in found
-    ]
+def _bundled(name: str) -> Path:
+    """Return the bundled folder of one kind of content: the checkout's, else the copy in the wheel."""
+    return next((place for place in (PACKAGE.parent / name,) if place.is_dir()), PACKAGE / f"_{name}")
+
+
+def _modules(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*.py") if path.name != "__init__.py")
+
+
+def _content(path: Path) -> bytes:
+    with opened(path) as file:
+        return file.read()
 
 
 @lru_cache(maxsize=1024)
-def _load(path: Path, _state: tuple[int, int] | None, attribute: str, kind: type[Plugin]) -> Plugin:
-    """Return what a module defines. A module is read and checked once, until its file changes."""
-    spec = importlib.util.spec_from_file_location(f"lmkbc_workspace.{path.parent.name}.{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise InputError(f"{path} cannot be loaded: it is no Python module")
-    module = ModuleType(spec.name)
+def _load(path: Path, state: Any, attribute: str, kind: type[Plugin]) -> Plugin:
+    """Return what a module defines. A module is run and checked once, until its file changes.
+
+    state: time and size of a bundled module's file, whose compiled form is kept beside it; the bytes of any other.
+    """
+    module = ModuleType(f"lmkbc_workspace.{path.parent.name}.{path.stem}")
     module.__file__ = str(path)
+    loader = SourceFileLoader(module.__name__, str(path))
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:  # a plug-in may fail in any way; the user needs the file and the reason
+        code = loader.source_to_code(state, path) if isinstance(state, bytes) else loader.get_code(loader.name)
+        exec(code, module.__dict__)  # type: ignore[arg-type]  # noqa: S102 -- the user trusts it
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a plug-in may fail in any way, and end the program; the user needs file and reason
         raise InputError(f"{path}: {type(error).__name__}: {error}") from error
     value = getattr(module, attribute, None)
     if not isinstance(value, kind):

@@ -134,6 +134,16 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     return Command(monkeypatch, capsys)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _trusted(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What tests write is the user's own, in a state directory that is theirs alone."""
+    from lmkbc.files.trusted import number, remember
+
+    folder = tmp_path_factory.getbasetemp()
+    os.environ["XDG_STATE_HOME"] = str(folder / "state")
+    remember({folder: number(folder)})
+
+
 @pytest.fixture(autouse=True)
 def _clean_environment(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith(("LMKBC_", "OPENAI_", "HF_", "PG"))]:

@@ -35,7 +35,7 @@ from lmkbc.kb.build.knowledge import About, Knowledge
 from lmkbc.link.search import wikidata
 from lmkbc.link.wikidata import API_URL
 from lmkbc.progress import Report, silent
-from lmkbc.run.options import ApiUrl, Contact, DataDir, KnowledgeDir, WorkspaceDir
+from lmkbc.run.options import ApiUrl, Contact, DataDir, KnowledgeDir, Trust, WorkspaceDir
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -116,6 +116,7 @@ def audit(
     refresh: Annotated[bool, Meta(description="With --known wikidata: ask again for answers in the cache.")] = False,
     data: DataDir = None,
     workspace: WorkspaceDir = None,
+    trust: Trust = False,
     progress: Report = silent,
 ) -> Audit:
     """Audit a knowledge base: draw a sample to label, estimate precision from labels, or compare with known facts.
@@ -130,7 +131,9 @@ def audit(
     if given := [name for name, value in asked.items() if value and WIKIDATA not in map(str, files)]:
         raise OptionError(given[0], "is of questions to Wikidata, and none is asked: give --known wikidata too")
     if labels is None and not files:
-        return _sampled(path, SAMPLE if sample is None else sample, seed, place, Workspace(workspace, data), progress)
+        return _sampled(
+            path, SAMPLE if sample is None else sample, seed, place, Workspace(workspace, data, trust=trust), progress
+        )
     for name, value in (("sample", sample), ("seed", seed or None)):
         if value is not None:
             raise OptionError(name, "draws a new sample, and labels or known facts are given too: give one of the two")
@@ -141,7 +144,7 @@ def audit(
     precision, recalibration = _labelled(base, Path(labels)) if labels is not None else ([], None)
     if not files:
         return Audit(path, precision=precision, recalibration=recalibration or Recalibration())
-    known_here = _known(base, files, Workspace(workspace, data), asked, progress)
+    known_here = _known(base, files, Workspace(workspace, data, trust=trust), asked, progress)
     return _beside(base, known_here, place, precision, recalibration)
 
 

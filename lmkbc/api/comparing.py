@@ -19,7 +19,7 @@ from lmkbc.files.atomic import write_bytes
 from lmkbc.files.jsonl import read_examples
 from lmkbc.generate.recorded_rows import each_row
 from lmkbc.progress import Report, silent
-from lmkbc.run.options import DataDir, EditionName, Gold, Limit, OneRelation, OneSplit, WorkspaceDir
+from lmkbc.run.options import DataDir, EditionName, Gold, Limit, OneRelation, OneSplit, Trust, WorkspaceDir
 from lmkbc.run.saved import SavedRun, read_gold
 from lmkbc.run.submission import CANDIDATES
 from lmkbc.run.subset import names_of
@@ -144,6 +144,7 @@ def compare(
     ] = 1,
     data: DataDir = None,
     workspace: WorkspaceDir = None,
+    trust: Trust = False,
 ) -> Comparisons:
     """Compare runs with the first one, or with several baselines, on the same queries.
 
@@ -153,7 +154,7 @@ def compare(
     from lmkbc.scoring.comparison import compare as compared  # here, since it loads numpy
     from lmkbc.scoring.comparison import distinct_names
 
-    space, opened = Workspace(workspace, data), [open_run(run) for run in runs]
+    space, opened = Workspace(workspace, data, trust=trust), [open_run(run) for run in runs]
     if len(opened) < 2:
         raise InputError("compare needs two runs at least: give their directories, zips or predictions files")
     if not 0 < baselines < len(opened):
@@ -208,6 +209,7 @@ def compare_bases(
     relation: OneRelation = None,
     least: float = LEAST,
     workspace: WorkspaceDir = None,
+    trust: Trust = False,
     progress: Report = silent,
 ) -> BaseComparison:
     """Compare two knowledge bases: facts that came, went and changed.
@@ -219,7 +221,7 @@ def compare_bases(
 
     if not 0 <= least <= 1:
         raise OptionError("least", f"is {least}: give a confidence from 0 to 1")
-    space = Workspace(workspace)
+    space = Workspace(workspace, trust=trust)
     wanted = [space.relation(name).name for name in names_of(relation)]
     mine, theirs = (Knowledge(Path(path), report=progress) for path in (first, second))
     known = list(dict.fromkeys([*mine.relations, *theirs.relations]))

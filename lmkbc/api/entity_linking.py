@@ -33,6 +33,7 @@ from lmkbc.run.options import (
     Index,
     Offline,
     SearchTable,
+    Trust,
     WorkspaceDir,
     settled,
 )
@@ -52,6 +53,7 @@ class LinkSources(TypedDict, total=False):
     refresh: Annotated[bool, Meta(description="Ask Wikidata again for cached searches.")]
     data: DataDir
     workspace: WorkspaceDir
+    trust: Trust
 
 
 @keywords
@@ -78,7 +80,8 @@ def link(
     InputError for wrong input, before anything is searched.
     """
     sources = settled(LinkSources, options)
-    space, source, target = Workspace(sources["workspace"], sources["data"]), Path(predictions), Path(out)
+    space = Workspace(sources["workspace"], sources["data"], trust=sources["trust"])
+    source, target = Path(predictions), Path(out)
     check_file(target, source, placed(sources["index"]), placed(sources["search_table"]))
     if limit is not None and limit < 1:
         raise OptionError("limit", f"is {limit}: give at least one row")
@@ -98,7 +101,7 @@ def explain_link(
     Without a table and a contact, train objects and the index decide alone. Options are those of `link`.
     """
     sources = settled(LinkSources, options)
-    space = Workspace(sources["workspace"], sources["data"])
+    space = Workspace(sources["workspace"], sources["data"], trust=sources["trust"])
     name = space.relation(relation).names[0]
     contact = sources["contact"] or os.environ.get(CONTACT)
     searches = bool(sources["search_table"] or (contact and not sources["offline"]))
@@ -147,12 +150,13 @@ def build_index(
     ] = None,
     data: DataDir = None,
     workspace: WorkspaceDir = None,
+    trust: Trust = False,
     progress: Report = silent,
 ) -> Built:
     """Build an alias index from train splits, tables and a dump. A killed build can be resumed."""
     place, tables, dump_path = Path(path), [*all_placed(table)], placed(dump)
     check_file(place, dump_path, *tables)
-    space = Workspace(workspace, data)
+    space = Workspace(workspace, data, trust=trust)
     return write_index(
         place,
         splits={name: space.examples(space.edition(name), "train") for name in names_of(edition)},

@@ -25,7 +25,7 @@ from lmkbc.kb.export import quickstatements, typed_facts, wikidata_json
 from lmkbc.kb.export.left_out import ExportTally, LeftOutError
 from lmkbc.kb.export.ntriples import OWN, Triples, checked_base
 from lmkbc.progress import Report, silent
-from lmkbc.run.options import KnowledgeDir, WorkspaceDir
+from lmkbc.run.options import KnowledgeDir, Trust, WorkspaceDir
 from lmkbc.run.subset import names_of, own_names
 from lmkbc.workspace import Workspace
 
@@ -122,6 +122,7 @@ def export(
     ] = None,
     batch: Annotated[int, Meta(ge=1, description="Statements per file of quickstatements.")] = BATCH,
     workspace: WorkspaceDir = None,
+    trust: Trust = False,
     progress: Report = silent,
 ) -> Export:
     """Write a knowledge base as a table, a graph, triples, Wikidata's JSON, or QuickStatements for review.
@@ -146,7 +147,7 @@ def export(
     except ValueError:
         raise OptionError("date", f"is {date!r}: give a day as in 2026-11-22") from None
     place, kind = Path(out), Format(format)
-    chosen = own_names(Workspace(workspace), names_of(relation))
+    chosen = own_names(Workspace(workspace, trust=trust), names_of(relation))
     facts, tally = Knowledge(Path(knowledge), least, chosen=chosen, limit=limit, report=progress), ExportTally()
     if kind in REVIEWED:
         count = _write_review(facts, place, kind, known, batch, tally)

@@ -19,7 +19,7 @@ from lmkbc.api.scores import Scores, score
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes
 from lmkbc.run import submission
-from lmkbc.run.options import DataDir, EditionName, WorkspaceDir
+from lmkbc.run.options import DataDir, EditionName, Trust, WorkspaceDir
 from lmkbc.run.saved import RunTiming, SavedRun
 from lmkbc.workspace import Workspace
 
@@ -117,6 +117,7 @@ def runs(
     edition: EditionName = None,
     data: DataDir = None,
     workspace: WorkspaceDir = None,
+    trust: Trust = False,
 ) -> Runs:
     """List the runs in a folder, and score those with gold here. edition: list only runs of this edition.
 
@@ -125,7 +126,7 @@ def runs(
     place = Path(folder)
     if not place.is_dir():
         raise InputError(f"{place} is no folder: name the one that holds your runs")
-    space, scored = Workspace(workspace, data), partial(score, data=data, workspace=workspace)
+    space, scored = Workspace(workspace, data, trust=trust), partial(score, data=data, workspace=workspace)
     if edition is not None:
         space.edition(edition)
     found = [row for row in _rows(space, place, scored) if edition in (None, row.edition)]

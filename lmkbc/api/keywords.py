@@ -139,7 +139,7 @@ def opened_relation(options: RunOptions, relation: str) -> tuple[Run, Recipe, st
 def _placed(options: RunOptions, relation: str | None = None) -> tuple[Inputs, Workspace, Edition]:
     """Return the settled inputs of a run, and the workspace and edition that they name."""
     inputs = settled(Inputs, options)
-    space = Workspace(inputs["workspace"], inputs["data"])
+    space = Workspace(inputs["workspace"], inputs["data"], trust=inputs["trust"])
     return inputs, space, chosen_edition(space, inputs["edition"], relation)
 
 

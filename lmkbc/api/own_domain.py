@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from msgspec import Meta
 
@@ -14,10 +14,11 @@ from lmkbc.api.data_frames import shown
 from lmkbc.api.keywords import keywords
 from lmkbc.errors import InputError, OptionError, check_known
 from lmkbc.files.places import placed
+from lmkbc.files.trusted import number, remember
 from lmkbc.files.writable import check_directory
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Kind
-from lmkbc.run.options import ApiUrl, Contact, WorkspaceDir
+from lmkbc.run.options import ApiUrl, Contact, Trust, WorkspaceDir
 from lmkbc.run.subset import names_of
 from lmkbc.workspace import OWN_DATA, Workspace
 
@@ -88,6 +89,7 @@ def init(
     if len(dict(kinds)) < len(kinds):
         raise OptionError("relation", "names a relation twice: leave one out")
     new_workspace(Path(folder), dict(kinds), answers)
+    remember({Path(folder): number(Path(folder))})
     return Path(folder)
 
 
@@ -129,6 +131,7 @@ def new_relations(
     contact: Contact = None,
     api_url: ApiUrl = None,
     workspace: WorkspaceDir = None,
+    trust: Trust = False,
 ) -> list[Path]:
     """Write a relation module for each property of Wikidata, and return their paths. No file is replaced.
 
@@ -145,18 +148,22 @@ def new_relations(
     own_kinds = any(":" in one for one in given)
     if of and (own_kinds or (offline and dump is None)):
         raise OptionError("of", "has no effect on skeletons: leave out offline, or give a property and a dump")
-    root = placed(workspace) or Workspace().root
+    root = placed(workspace) or Workspace(trust=trust).root
     if root is None:
         raise InputError("there is no workspace here: make one with 'lmkbc init NAME', or name one with --workspace")
     folder = root / "relations"
     check_directory(folder)
-    own = Workspace(root).own_relations.values() if folder.is_dir() else ()
+    own = Workspace(root, trust=trust).own_relations.values() if folder.is_dir() else ()
     taken = [name for relation in own for name in relation.spellings()]
     if own_kinds:
-        return modules.own_relations(dict(map(_kind, given)), folder, taken=taken)
-    check_ids(given)
-    client = None if offline or dump is not None else Client(contact, api_url or API_URL)
-    return modules.new_relations(given, folder, client=client, dump=placed(dump), subject_class=of or "", taken=taken)
+        made = modules.own_relations(dict(map(_kind, given)), folder, taken=taken)
+    else:
+        check_ids(given)
+        client = None if offline or dump is not None else Client(contact, api_url or API_URL)
+        source: Any = {"client": client, "dump": placed(dump)}
+        made = modules.new_relations(given, folder, **source, subject_class=of or "", taken=taken)
+    remember({path: path.read_bytes() for path in made})
+    return made
 
 
 @keywords
@@ -183,6 +190,7 @@ def make_data(
     contact: Contact = None,
     refresh: Annotated[bool, Meta(description="Ask again for answers in the cache.")] = False,
     workspace: WorkspaceDir = None,
+    trust: Trust = False,
     progress: Report = silent,
 ) -> LabelledData:
     """Make labelled data of relations from Wikidata: train, val and test in LM-KBC's layout, which share no subject.
@@ -193,7 +201,7 @@ def make_data(
     from lmkbc.domain import labelled
     from lmkbc.domain.sparql import QUERY_URL, query_client
 
-    space, address = Workspace(workspace), endpoint or QUERY_URL
+    space, address = Workspace(workspace, trust=trust), endpoint or QUERY_URL
     if out is None and space.root is None:
         raise InputError("there is no workspace here: make one with 'lmkbc init NAME', or name a directory with --out")
     folder = placed(out) or (space.root or Path()) / OWN_DATA

@@ -24,6 +24,7 @@ from lmkbc.run.options import (
     OneSplit,
     Recorded,
     SearchTable,
+    Trust,
     WorkspaceDir,
 )
 from lmkbc.run.submission import REPORT
@@ -75,6 +76,7 @@ def report(
     search_table: SearchTable = None,
     data: DataDir = None,
     workspace: WorkspaceDir = None,
+    trust: Trust = False,
     progress: Report = silent,
 ) -> Page:
     """Write a run as a page with scores, figures and every row; or a knowledge base as pages with every entity.
@@ -99,12 +101,12 @@ def report(
             search_table=search_table,
             data=data,
         )
-        return _base(base, out, Workspace(workspace), names_of(relation), limit, progress)
+        return _base(base, out, Workspace(workspace, trust=trust), names_of(relation), limit, progress)
     from lmkbc.report.links import Evidence
     from lmkbc.report.page import check_page
     from lmkbc.report.run_page import ReportInput, write  # here, since it draws figures
 
-    opened, space, replies = open_run(run), Workspace(workspace, data), all_placed(files)
+    opened, space, replies = open_run(run), Workspace(workspace, data, trust=trust), all_placed(files)
     place = Path(out) if out is not None else opened.path / REPORT if opened.path.is_dir() else Path(REPORT)
     evidence = Evidence.of(placed(index), placed(search_table))
     given = (placed(gold), evidence.index, evidence.search_table, *replies)

@@ -285,11 +285,12 @@ def read_run(
     *,
     data: Path | str | None = None,
     workspace: Path | str | None = None,
+    trust: bool = False,
 ) -> PredictedRun:
     """Open an earlier run by its directory. edition: needed if the manifest does not name it."""
     place, sources = Path(directory), RunOptions(data=data, workspace=workspace)
     if not place.is_dir():
         raise InputError(f"{place} is no directory: give that of a run; lmkbc.score takes a file or zip")
     finished = SavedRun.at(place)
-    chosen = run_edition(Workspace(workspace, data), [finished], edition)
+    chosen = run_edition(Workspace(workspace, data, trust=trust), [finished], edition)
     return PredictedRun(place, chosen, finished.text("split") or chosen.held_out, sources)

@@ -152,6 +152,7 @@ def score(
     limit: int | None = None,
     data: Path | str | None = None,
     workspace: Path | str | None = None,
+    trust: bool = False,
 ) -> Scores:
     """Score predictions exactly as the organisers do.
 
@@ -167,7 +168,7 @@ def score(
 
     InputError for input that cannot be scored.
     """
-    space, run = Workspace(workspace, data), saved_run(predictions)
+    space, run = Workspace(workspace, data, trust=trust), saved_run(predictions)
     chosen = run_edition(space, [run] if run else [], edition)
     subset = Subset.of(space, chosen, relation, limit)
     if subset.is_whole and run is not None:

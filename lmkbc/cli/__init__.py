@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -20,6 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from lmkbc.cli.terminal import error_status, note, shown_logs
 from lmkbc.errors import InputError, LmkbcError, OptionError, check_known, lacking
+from lmkbc.files.trusted import UntrustedError
 
 COMMANDS = {
     "init": "Make a workspace for relations of your own.",
@@ -38,6 +40,7 @@ COMMANDS = {
     "data": "List, check, fetch and make labelled splits.",
     "relations": "List, show, check and make relation modules.",
     "systems": "List, show and check the recipes.",
+    "trust": "Trust the modules of a workspace, which commands run.",
     "rules": "List the rules that say what is kept.",
     "train": "Train masked and causal models on facts.",
     "store": "Count, export and drop the kept answers of models.",
@@ -116,6 +119,11 @@ class _Tree(TyperGroup):
             raise _InterruptedError(f"{INTERRUPTED}; {kept}" if kept else INTERRUPTED) from None
         except OptionError as error:
             raise InputError(error.typed) from None
+        except SystemExit as error:  # of a module or a plug-in, whose status is not the command's
+            at = traceback.extract_tb(error.__traceback__)[-1]
+            raise LmkbcError(
+                f"{at.filename}, line {at.lineno}, ended the program ({error!r}): mend or remove it"
+            ) from None
         except ModuleNotFoundError as error:
             raise lacking(error) or error from None
         except BrokenPipeError:
@@ -233,14 +241,25 @@ def main() -> None:
 def _run() -> None:
     _open_streams()
     try:
-        with error_status(), shown_logs(), _terminations():
-            build()(prog_name="lmkbc")
+        with error_status(), _terminations():
+            try:
+                _command()
+            except UntrustedError as error:
+                from lmkbc.cli.trust import ask
+
+                ask(error)
+                _command()
     except OSError as error:  # a full disk, a directory that vanished
         where = f" {error.filename}" if error.filename else " the output"
         reason = error.strerror or error
         note(f"error: the machine refused{where}: {reason}; mend that, and run the command again")
         _forget_output()
         sys.exit(1)
+
+
+def _command() -> None:
+    with shown_logs():
+        build()(prog_name="lmkbc")
 
 
 def _end_interrupted() -> NoReturn:

@@ -78,7 +78,7 @@ def compare(
 
 
 def _compare_bases(bases: Sequence[Path], least: float | None, given: dict[str, Any], *, json: bool) -> None:
-    own = {name: given.pop(name) for name in ("relation", "workspace")}
+    own = {name: given.pop(name) for name in ("relation", "workspace", "trust")}
     if len(bases) != 2:
         raise InputError(f"compare takes two knowledge bases, and {len(bases)} directories are given: give two")
     if name := next((name for name, value in given.items() if value is not None), None):

@@ -27,9 +27,9 @@ app = typer.Typer(
 
 
 @app.command("list", epilog="Example: lmkbc data list")
-def list_(data: Path | None = None, workspace: Path | None = None, json: bool = False) -> None:
+def list_(data: Path | None = None, workspace: Path | None = None, trust: bool = False, json: bool = False) -> None:
     """List the splits that are here, with their paths."""
-    space = Workspace(workspace, data)
+    space = Workspace(workspace, data, trust=trust)
     rows = [row for edition in space.editions.values() for row in _files(space, edition)]
     _show(rows, json)
 
@@ -39,10 +39,11 @@ def check(
     editions: Annotated[list[str] | None, typer.Argument(help="Editions to check. Default: all.")] = None,
     data: Path | None = None,
     workspace: Path | None = None,
+    trust: bool = False,
     json: bool = False,
 ) -> None:
     """Read every row, and compare checksums with the published ones."""
-    space = Workspace(workspace, data)
+    space = Workspace(workspace, data, trust=trust)
     chosen = [space.edition(name) for name in editions] if editions else list(space.editions.values())
     rows = [row | _checked(space, edition, row) for edition in chosen for row in _files(space, edition)]
     _show(rows, json)
@@ -61,9 +62,10 @@ def fetch(
         Path | None, typer.Option("--data", help="Directory to put it in. Default: $LMKBC_DATA, else the cache.")
     ] = None,
     workspace: Path | None = None,
+    trust: bool = False,
 ) -> None:
     """Download the official splits. Resumes, checks SHA-256, replaces files only when complete."""
-    chosen = Workspace(workspace).edition(edition)
+    chosen = Workspace(workspace, trust=trust).edition(edition)
     if chosen.is_bundled:
         raise InputError(f"edition {edition} comes with lmkbc: there is nothing to fetch")
     root = data if data is not None else data_dirs(None)[0]

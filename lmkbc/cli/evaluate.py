@@ -38,6 +38,7 @@ def evaluate(
     ] = None,
     data: Path | None = None,
     workspace: Path | None = None,
+    trust: bool = False,
 ) -> None:
     """Score predictions exactly as the organisers do. Each edition has its own official table.
 
@@ -59,6 +60,7 @@ def evaluate(
         limit=limit,
         data=data,
         workspace=workspace,
+        trust=trust,
     )
     if scores.evaluation.remarks:
         note(f"{run}: {scores.evaluation.remarks} rows, treated as the official script does")

@@ -19,9 +19,9 @@ app = typer.Typer(no_args_is_help=True, help="List, show, check and make relatio
 
 
 @app.command("list", epilog="Example: lmkbc relations list")
-def list_(workspace: Path | None = None, json: bool = False) -> None:
+def list_(workspace: Path | None = None, trust: bool = False, json: bool = False) -> None:
     """List all relations with their names in the editions."""
-    relations = _distinct(Workspace(workspace))
+    relations = _distinct(Workspace(workspace, trust=trust))
     if json:
         show_json([{"name": relation.name, "names": relation.names} for relation in relations])
         return
@@ -42,10 +42,13 @@ def list_(workspace: Path | None = None, json: bool = False) -> None:
 def show(
     relation: Annotated[str, typer.Argument(help="A relation's name, in any edition's spelling.")],
     workspace: Path | None = None,
+    trust: bool = False,
     json: bool = False,
 ) -> None:
     """Show all settings of a relation module."""
-    table: dict[str, Any] = msgspec.to_builtins(Workspace(workspace).relation(relation), order="deterministic")
+    table: dict[str, Any] = msgspec.to_builtins(
+        Workspace(workspace, trust=trust).relation(relation), order="deterministic"
+    )
     if json:
         show_json(table)
         return
@@ -55,9 +58,9 @@ def show(
 
 
 @app.command("check", epilog="Example: lmkbc relations check --workspace my-workspace")
-def check(workspace: Path | None = None) -> None:
+def check(workspace: Path | None = None, trust: bool = False) -> None:
     """Load every relation, edition and class. The first wrong one is reported with its file."""
-    space = Workspace(workspace)
+    space = Workspace(workspace, trust=trust)
     relations, editions = counted(len(_distinct(space)), "relation"), counted(len(space.editions), "edition")
     note(f"{relations}, {editions} and {counted(len(space.classes), 'class', 'classes')} are sound")
 

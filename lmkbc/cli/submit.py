@@ -28,6 +28,7 @@ def submit(
     ] = None,
     data: Path | None = None,
     workspace: Path | None = None,
+    trust: bool = False,
 ) -> None:
     """Check a predictions file and zip it for CodaLab or Codabench. Each query of the split must occur once."""
     if predictions.is_dir():
@@ -37,7 +38,7 @@ def submit(
     target = out or predictions.with_name(predictions.name.removesuffix(".gz").removesuffix(".jsonl") + ".zip")
     check_file(target, predictions)
     check_replaced(target, submission.is_archive, "zip that this command wrote")
-    space = Workspace(workspace, data)
+    space = Workspace(workspace, data, trust=trust)
     chosen = chosen_edition(space, edition)
     queries = space.queries(chosen, split)
     try:

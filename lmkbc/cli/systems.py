@@ -66,6 +66,7 @@ def compare(
         float | None,
         typer.Option(metavar="X", help="Only systems that are known to have at most X billion parameters."),
     ] = None,
+    trust: bool = False,
     json: bool = False,
 ) -> None:
     """Compare the systems of an edition: F1, and what each needs.
@@ -77,7 +78,7 @@ def compare(
     """
     rows = [
         row
-        for row in standings(Workspace(), edition, split, sort)
+        for row in standings(Workspace(trust=trust), edition, split, sort)
         if not (closed_book and row.retrieval not in ("", "none"))
         and (largest is None or (row.billions is not None and row.billions <= largest))
     ]
@@ -107,6 +108,7 @@ def show(
         typer.Option("--prompt", metavar="SUBJECT RELATION", help="Print all that would be sent about a query."),
     ] = None,
     edition: Annotated[str | None, typer.Option("-e", "--edition", help="Edition of relation and examples.")] = None,
+    trust: bool = False,
     json: bool = False,
 ) -> None:
     """Print a recipe as TOML, or with --prompt what it would ask.
@@ -115,7 +117,7 @@ def show(
     """
     if prompt:
         subject, relation = prompt
-        show_prompts(plans(subject=subject, relation=relation, system=system, edition=edition), json=json)
+        show_prompts(plans(subject=subject, relation=relation, system=system, edition=edition, trust=trust), json=json)
         return
     space = Workspace()
     path = space.recipe_path(system)
@@ -131,6 +133,7 @@ def fetch(
     sha256: Annotated[
         list[str] | None, typer.Option("--sha256", help="SHA-256 of the file, if the recipe does not declare it.")
     ] = None,
+    trust: bool = False,
 ) -> None:
     """Download the prompts of a system's authors.
 
@@ -140,7 +143,7 @@ def fetch(
     from lmkbc.cli.terminal import progress
 
     with progress() as report:
-        path = authors.fetch(Workspace(), system, sha256 or (), report)
+        path = authors.fetch(Workspace(trust=trust), system, sha256 or (), report)
     note(f"{path}: ok; licence and credit are in {path.with_name('credit.txt').name} beside it")
 
 
@@ -155,6 +158,7 @@ def check(
     timeout: float | None = None,
     model: str | None = None,
     workspace: Path | None = None,
+    trust: bool = False,
     json: bool = False,
 ) -> None:
     """Check recipes completely, and with --base-url their server.
@@ -165,7 +169,7 @@ def check(
         options = "--any-model, --timeout, --model and --json"
         raise InputError(f"{options} are of a server: give --base-url too, or leave them out")
     servers = Servers(base_url=base_url, any_model=any_model, timeout=timeout)
-    space, run = Workspace(workspace), ModelRun(model=model, servers=servers)
+    space, run = Workspace(workspace, trust=trust), ModelRun(model=model, servers=servers)
     offers: list[dict[str, Any]] = []
     for system in systems:
         recipe = read_recipe(space, system)

@@ -50,15 +50,16 @@ class CorpusOptions:
     ] = None
     data: Annotated[Path | None, SHARED["data"][1]] = None
     workspace: Annotated[Path | None, SHARED["workspace"][1]] = None
+    trust: Annotated[bool, SHARED["trust"][1]] = False
 
     def training(self, given: Training) -> Training:
         """Return the training settings, with the relation's own name."""
-        known = Workspace(self.workspace, self.data).relations.get(given.relation)
+        known = Workspace(self.workspace, self.data, trust=self.trust).relations.get(given.relation)
         return replace(given, relation=known.name) if known else given
 
     def corpus(self, text: Path | None = None) -> Corpus:
         """Return the facts that may be taught, or the sentences of a file; print where they come from."""
-        space = Workspace(self.workspace, self.data)
+        space = Workspace(self.workspace, self.data, trust=self.trust)
         return _gathered(space, self.data, [space.edition(name).name for name in self.edition or ()], text)
 
 
@@ -166,12 +167,13 @@ def lora(
     data: Path | None = None,
     offline: bool = False,
     workspace: Path | None = None,
+    trust: bool = False,
 ) -> None:
     """Train a LoRA adapter for a causal model. A training that was killed can be resumed."""
     from lmkbc.train.lora import train
 
     check_replaceable(out, MODEL)
-    space = Workspace(workspace, data)
+    space = Workspace(workspace, data, trust=trust)
     asked = chosen_edition(space, edition)
     run = Run(workspace=space, edition=asked, model=model, files=tuple(files or ()), offline=offline)
     settings = replace(settings, targets=tuple(target or ()))
@@ -215,6 +217,7 @@ def mined_prompts(
     data: Path | None = None,
     offline: bool = False,
     workspace: Path | None = None,
+    trust: bool = False,
 ) -> None:
     """Find clozes in a text, between subjects and objects.
 
@@ -231,7 +234,7 @@ def mined_prompts(
     from lmkbc.train import mined_prompts as mining
 
     check_new(out, corpus)
-    space = Workspace(workspace, data)
+    space = Workspace(workspace, data, trust=trust)
     run = Run(workspace=space, edition=chosen_edition(space, edition), model=model, offline=offline)
     subset = Subset.of(space, run.edition, relation, None)
     with progress() as report:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import logging
-import os
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from lmkbc.errors import refuse
 from lmkbc.files.reader import read_toml
+from lmkbc.files.trusted import FILE, OTHERS, is_trusted, risk, shown
 from lmkbc.settings import checked
 
 log = logging.getLogger(__name__)
-FILE = "lmkbc.toml"
+NAME = re.compile(r"\w[\w.-]*")
+"""Pattern of a workspace's name, which is part of file names."""
 Answers = Literal["strings", "ids"]
 
 
@@ -29,6 +32,11 @@ class WorkspaceFile:
     answers: Answers = "strings"
     system: str | None = None
 
+    def __post_init__(self) -> None:
+        """Raise ValueError for a name that could not be part of a file's name."""
+        wrong = self.name and not NAME.fullmatch(self.name)
+        refuse((wrong, f"name is {self.name!r}: give letters, digits, '-', '_' and '.', and begin with no '.'"))
+
 
 def settings_of(folder: Path) -> WorkspaceFile:
     """Return the settings of a workspace; the usual ones if it has no file of them. InputError for a wrong setting."""
@@ -36,20 +44,25 @@ def settings_of(folder: Path) -> WorkspaceFile:
     return checked(WorkspaceFile, read_toml(path), str(path)) if path.is_file() else WorkspaceFile()
 
 
-def nearest(start: Path) -> Path | None:
+def nearest(start: Path, *, trust: bool = False) -> Path | None:
     """Return the nearest workspace at or above a folder, which is logged, since its modules are run; None for none.
 
-    The workspace of another user is not used.
+    A workspace whose file is another user's is not used, unless `trust` is set or the user has trusted its file.
     """
     found = next((folder for folder in (start, *start.parents) if (folder / FILE).is_file()), None)
-    return found if found and _is_used(found) else None
+    if found is None:
+        return None
+    file = found / FILE
+    is_used = trust or risk(file) != OTHERS or is_trusted(file, file.read_bytes())
+    _log(found, is_used)
+    return found if is_used else None
 
 
 @cache
-def _is_used(folder: Path) -> bool:
-    """Return whether a workspace is used without being named, and log it once."""
-    if (folder / FILE).stat().st_uid != os.getuid():
-        log.warning("%s is not used, since it is another user's: name it with --workspace", folder)
-        return False
-    log.info("Workspace %s", folder)
-    return True
+def _log(folder: Path, is_used: bool) -> None:
+    """Log once whether a workspace is used without being named."""
+    if is_used:
+        log.info("Workspace %s", folder)
+    else:
+        how = f"name it with --workspace, or run 'lmkbc trust {shown(folder)}'"
+        log.warning("%s is not used, since its %s is another user's: %s", folder, FILE, how)

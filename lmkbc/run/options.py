@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
@@ -17,7 +18,7 @@ from typing import Annotated, Any, TypedDict, TypeVar, Unpack, get_args, get_ori
 
 from msgspec import Meta
 
-from lmkbc.errors import OptionError
+from lmkbc.errors import InputError, OptionError
 from lmkbc.files.places import all_placed
 from lmkbc.models.budget import checked_prices
 from lmkbc.models.store_place import Place, place_of
@@ -36,8 +37,10 @@ INPUT, MODEL, SELECTION, OUTPUT = ({"group": name} for name in HEADINGS)
 
 
 def _editions() -> list[str]:
-    """Return the completions of --edition in a shell."""
-    return list(Workspace().editions)
+    """Return the completions of --edition in a shell; none below a workspace that is not trusted."""
+    with suppress(InputError):
+        return list(Workspace().editions)
+    return []
 
 
 def _systems() -> list[str]:
@@ -153,6 +156,13 @@ WorkspaceDir = Annotated[
         description="Directory with relations/, systems/ and thresholds/ of your own. Default: the nearest one with "
         "lmkbc.toml, from here upwards.",
         extra={**INPUT, "metavar": "DIR"},
+    ),
+]
+Trust = Annotated[
+    bool,
+    Meta(
+        description="Trust the workspace's modules as they are now, which are run; 'lmkbc trust DIR' does so too.",
+        extra=INPUT,
     ),
 ]
 KnowledgeDir = Annotated[
@@ -278,6 +288,7 @@ class Inputs(TypedDict, total=False):
     search_table: SearchTable
     index: Index
     workspace: WorkspaceDir
+    trust: Trust
 
 
 class RunOptions(Inputs, Servers, total=False):
