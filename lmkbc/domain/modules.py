@@ -5,7 +5,6 @@ All modules of a call are made and checked before the first one is written. A fi
 
 from __future__ import annotations
 
-import json
 import re
 import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -219,7 +218,7 @@ def _inverse(relation: Relation, others: Iterable[Relation | None]) -> str:
 
 def _write(modules: Iterable[tuple[Relation, str]], folder: Path, taken: Collection[str]) -> list[Path]:
     """Write the modules of relations with their docstrings, or none of them."""
-    contents: dict[Path, bytes] = {}
+    contents, files = dict[Path, bytes](), dict[str, Path]()
     names = {*taken}
     for relation, docstring in modules:
         if twice := {*relation.spellings()} & names:
@@ -229,6 +228,9 @@ def _write(modules: Iterable[tuple[Relation, str]], folder: Path, taken: Collect
             )
         names.add(relation.name)
         path = folder / f"{relation.name.replace('-', '_')}.py"
+        if twice := [name for name, other in files.items() if other.name.casefold() == path.name.casefold()]:
+            raise InputError(f"{twice[0]} and {relation.name} would both be the module {path.name}: rename one")
+        files[relation.name] = path
         check_new(path)
         contents[path] = source(relation, docstring).encode()
     with ExitStack() as undo:
@@ -241,7 +243,7 @@ def _write(modules: Iterable[tuple[Relation, str]], folder: Path, taken: Collect
 
 def source(relation: Relation, docstring: str) -> str:
     """Return the text of a module, in the layout that ruff gives it."""
-    first, _, rest = docstring.partition(". ")
+    first, _, rest = clean(docstring).partition(". ")
     more = "\n".join(["", "", *textwrap.wrap(rest, WIDTH), ""]) if rest else ""
     body = _code(relation, "RELATION = ")
     used = sorted(name for name in ("EntityType", "Relation", "Shape") if f"{name}(" in body)
@@ -255,9 +257,9 @@ def _code(value: Any, before: str = "", indent: str = "") -> str:
     """
     start, inner = f"{indent}{before}", f"{indent}    "
     if not (isinstance(value, tuple) or is_dataclass(value)):
-        flat = start + (json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value))
+        flat = start + _literal(value)
         pieces = textwrap.wrap(str(value), WIDTH - len(start) - 8, drop_whitespace=False)
-        return flat if len(flat) < WIDTH else start + f"\n{indent}".join(map(_code, pieces))
+        return flat if len(flat) < WIDTH else start + f"\n{indent}".join(map(_literal, pieces))
     name = "" if isinstance(value, tuple) else type(value).__name__
     parts = [("", part) for part in value] if isinstance(value, tuple) else _given(value)
     comma = "," * (len(parts) == 1 and not name)
@@ -265,6 +267,12 @@ def _code(value: Any, before: str = "", indent: str = "") -> str:
     if len(flat) < WIDTH and "\n" not in flat and not isinstance(value, Relation):
         return flat
     return f"{start}{name}(\n{''.join(f'{_code(part, key, inner)},{chr(10)}' for key, part in parts)}{indent})"
+
+
+def _literal(value: Any) -> str:
+    """Return the literal of a text or a number, by `repr`; a text without double quotes stands in double quotes."""
+    text = repr(value)
+    return f'"{text[1:-1]}"' if text[0] == "'" and '"' not in text else text
 
 
 def _given(value: Any) -> list[tuple[str, Any]]:

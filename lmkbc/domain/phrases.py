@@ -189,10 +189,15 @@ Phrase = Noun | Done | Predicate
 
 
 def clean(label: str) -> str:
-    """Return a label without what no template or sentence can hold: braces, quotes, "(s)", and a remark behind "/"."""
+    """Return a label without what no template or sentence can hold.
+
+    This is braces, quotes, "(s)", a remark behind "/", and what is not printable: control characters, marks that change
+    the direction of writing, halves of surrogate pairs.
+    """
     text = re.sub(r"\(e?s\)|\s/\s.*", "", label.replace("\\", " "))
     text = re.sub(r"(?<=\w)/(?=\w)", " or ", text)
-    return " ".join(re.sub(r"[{}\"`\x00-\x1f\x7f]", " ", text).split()) or "value"
+    held = "".join(char if char.isprintable() and char not in '{}"`' else " " for char in text)
+    return " ".join(held.split()) or "value"
 
 
 def phrase(label: str) -> Phrase:

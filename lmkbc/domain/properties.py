@@ -27,10 +27,13 @@ from lmkbc.link.wikibase import (
     picked,
 )
 from lmkbc.link.wikidata import Client
+from lmkbc.names import QID
 from lmkbc.relation import Kind
 
 PID = r"P[1-9][0-9]{0,8}"
 """Pattern of a property's id."""
+ANY_ID = rf"{PID}|{QID}"
+"""Pattern of the id of a property or an item."""
 KINDS: Mapping[str, Kind] = {
     "wikibase-item": "entity",
     "quantity": "number",
@@ -182,5 +185,7 @@ def _checked(name: str, entity: WikidataEntity | None) -> WikidataEntity:
 
 
 def _id(snak: Snak[_Value | str]) -> str | None:
+    """Return the id that a snak names; None for none, and for what is no id of Wikidata."""
     value = snak.datavalue.value if snak.datavalue else None
-    return value.id if isinstance(value, _Value) else None
+    given = value.id if isinstance(value, _Value) else None
+    return given if re.fullmatch(ANY_ID, given or "") else None

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import platformdirs
 
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, LmkbcError
 
 log = logging.getLogger(__name__)
 FILE = "lmkbc.toml"
@@ -30,11 +30,15 @@ _here: set[str] = set()
 """Marks that could not be written. They hold until the process ends."""
 
 
-class UntrustedError(InputError):
-    """Code would be run that the user has not trusted.
+class UntrustedError(LmkbcError):
+    """Code would be run that the user has not trusted (exit status 2).
 
-    root: its folder. files: path -> content. named: the files for the user, with who else can change them.
+    It is no InputError, so that code which skips wrong input does not pass over it.
+
+    root: the folder. files: path -> content. named: the files for the user, with who else can change them.
     """
+
+    exit_code = InputError.exit_code
 
     def __init__(self, root: Path, files: Mapping[Path, bytes], risks: Mapping[Path, str]) -> None:
         self.root, self.files = root.absolute(), files

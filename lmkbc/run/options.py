@@ -18,7 +18,7 @@ from typing import Annotated, Any, TypedDict, TypeVar, Unpack, get_args, get_ori
 
 from msgspec import Meta
 
-from lmkbc.errors import InputError, OptionError
+from lmkbc.errors import LmkbcError, OptionError
 from lmkbc.files.places import all_placed
 from lmkbc.models.budget import checked_prices
 from lmkbc.models.store_place import Place, place_of
@@ -38,7 +38,7 @@ INPUT, MODEL, SELECTION, OUTPUT = ({"group": name} for name in HEADINGS)
 
 def _editions() -> list[str]:
     """Return the completions of --edition in a shell; none below a workspace that is not trusted."""
-    with suppress(InputError):
+    with suppress(LmkbcError):
         return list(Workspace().editions)
     return []
 

@@ -1,3 +1,4 @@
+import ast
 import os
 import subprocess
 import sys
@@ -145,6 +146,62 @@ def test_modules_have_the_layout_of_the_house_and_hold_no_code_of_a_label(made: 
     for step in (["check"], ["format", "--check"]):
         command = [sys.executable, "-m", "ruff", *step, "--no-cache", "--config", str(ROOT / "pyproject.toml"), *files]
         assert subprocess.run(command, capture_output=True, check=False).returncode == 0, step
+
+
+HOSTILE = [
+    '""";__import__("os").abort()#',
+    "\\",
+    "x\\",
+    'x"',
+    '\'"\'"""',
+    "a\nimport os\nos.abort()",
+    "\x00\x1b[2J\r\u202e\u2028\x85",
+    "{subject.__class__}{mask}{0}",
+    "\u200f" * 300,
+    "(s) / x",
+    "'\"" * 200,
+    "Q5\n",
+    "P36'",
+    "Q0",
+]
+"""What a server may send in place of a label or an id."""
+
+
+def entity_ids(*texts: str) -> list[Json]:
+    """Return snaks of ids that are as given."""
+    return [{"datavalue": {"type": "wikibase-entityid", "value": {"id": text}}} for text in texts]
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+@pytest.mark.parametrize("kind", ["wikibase-item", "quantity", "time", "string"])
+def test_what_a_server_sends_stays_in_literals(tmp_path: Path, hostile: str, kind: str) -> None:
+    qualifiers = {name: entity_ids(hostile, "Q5") for name in ("P2308", "P2305", "P2306")}
+    types = ("Q21503250", "Q21510865", "Q21510855", "Q21514353", "Q52848401", "Q19474404", "Q21502410")
+    constraints = [claim("P2302", name) | {"qualifiers": qualifiers} for name in types]
+    constraints.append({"mainsnak": entity_ids(hostile)[0], "rank": hostile, "qualifiers": {hostile: []}})
+    for label, more in ((hostile, "plain"), ("plain", hostile)):
+        sent = prop("P36", label, kind, constraints, description=more)
+        sent["aliases"] = {"en": [{"language": "en", "value": text} for text in (more, hostile)]}
+        folder = tmp_path / more.encode().hex()[:9]
+        with WikidataServer([sent, item("Q5", hostile)]) as stand_in:
+            (path,) = new_relations(["P36"], folder, client=client(stand_in.api))
+        docstring, imported, assigned = ast.parse(path.read_bytes()).body
+        assert isinstance(docstring, ast.Expr)
+        assert isinstance(docstring.value, ast.Constant)
+        assert isinstance(imported, ast.ImportFrom)
+        assert imported.module == "lmkbc"
+        assert isinstance(assigned, ast.Assign)
+        for node in ast.walk(assigned.value):
+            assert isinstance(node, ast.Call | ast.Name | ast.Load | ast.keyword | ast.Tuple | ast.Constant), node
+            assert not isinstance(node, ast.Call) or node.func.id in {"Relation", "EntityType", "Shape"}  # type: ignore[attr-defined]
+        assert path.read_text().replace("\n", "").isprintable()
+
+
+def test_relations_of_one_file_are_refused(tmp_path: Path) -> None:
+    for names in (("a-b", "a_b"), ("aB", "ab")):
+        with pytest.raises(InputError, match=f"{names[0]} and {names[1]} would both be the module .*: rename one"):
+            own_relations(dict.fromkeys(names, "date"), tmp_path)
+    assert not [*tmp_path.iterdir()]
 
 
 def test_skeletons_need_no_network_and_are_ready_to_ask(tmp_path: Path) -> None:

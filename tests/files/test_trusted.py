@@ -12,7 +12,7 @@ import pytest
 from command import Command
 
 import lmkbc
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, LmkbcError
 from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -135,7 +135,7 @@ def test_what_the_tool_wrote_is_trusted_as_it_wrote_it(command: Command, strange
 
 
 def test_python_asks_for_trust_too(stranger: Path) -> None:
-    with pytest.raises(InputError, match="trust=True"):
+    with pytest.raises(LmkbcError, match="trust=True"):
         lmkbc.ask("Chad", "thing", workspace=stranger, system="prior")
     assert not ran(stranger)
     assert lmkbc.trust(stranger) == {stranger / "relations" / "thing.py": ""}
@@ -168,7 +168,7 @@ def test_a_planted_compiled_module_is_not_run(stranger: Path, tmp_path: Path) ->
 
 def test_names_are_shown_as_escapes(stranger: Path) -> None:
     (stranger / "relations" / "a\x1b[2J\nerror: b.py").touch()
-    with pytest.raises(InputError, match=r"relations/a\\x1b\[2J\\nerror: b\.py") as error:
+    with pytest.raises(LmkbcError, match=r"relations/a\\x1b\[2J\\nerror: b\.py") as error:
         _ = Workspace(stranger).relations
     assert str(error.value).isprintable()
 
