@@ -21,11 +21,10 @@ if TYPE_CHECKING:
     from lmkbc.api.entity_linking import link
     from lmkbc.api.exporting import Export, export
     from lmkbc.api.history import Runs, runs
-    from lmkbc.api.own_domain import LabelledData, init, make_data, new_relations
+    from lmkbc.api.own_domain import LabelledData, init, make_data, new_relations, trust
     from lmkbc.api.pages import Page, report
     from lmkbc.api.predicting import PredictedRun, predict, read_run
     from lmkbc.api.scores import Scores, score
-    from lmkbc.api.trusting import trust
     from lmkbc.api.tuning import Tuning, tune
     from lmkbc.edition import Download, Edition, Published
     from lmkbc.errors import InputError, LmkbcError
@@ -44,12 +43,11 @@ _HOMES = {
     "lmkbc.api.comparing": ("BaseComparison", "Comparisons", "compare", "compare_bases"),
     "lmkbc.api.entity_linking": ("link",),
     "lmkbc.api.exporting": ("Export", "export"),
-    "lmkbc.api.own_domain": ("LabelledData", "init", "make_data", "new_relations"),
+    "lmkbc.api.own_domain": ("LabelledData", "init", "make_data", "new_relations", "trust"),
     "lmkbc.api.pages": ("Page", "report"),
     "lmkbc.api.predicting": ("PredictedRun", "predict", "read_run"),
     "lmkbc.api.history": ("Runs", "runs"),
     "lmkbc.api.scores": ("Scores", "score"),
-    "lmkbc.api.trusting": ("trust",),
     "lmkbc.api.tuning": ("Tuning", "tune"),
     "lmkbc.edition": ("Download", "Edition", "Published"),
     "lmkbc.errors": ("InputError", "LmkbcError"),

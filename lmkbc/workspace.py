@@ -358,9 +358,7 @@ def _load(path: Path, state: Any, attribute: str, kind: type[Plugin]) -> Plugin:
     try:
         code = loader.source_to_code(state, path) if isinstance(state, bytes) else loader.get_code(loader.name)
         exec(code, module.__dict__)  # type: ignore[arg-type]  # noqa: S102 -- the user trusts it
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # a plug-in may fail in any way, and end the program; the user needs file and reason
+    except (Exception, SystemExit) as error:  # a plug-in may fail in any way; the user needs the file and the reason
         raise InputError(f"{path}: {type(error).__name__}: {error}") from error
     value = getattr(module, attribute, None)
     if not isinstance(value, kind):

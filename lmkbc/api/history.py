@@ -126,7 +126,7 @@ def runs(
     place = Path(folder)
     if not place.is_dir():
         raise InputError(f"{place} is no folder: name the one that holds your runs")
-    space, scored = Workspace(workspace, data, trust=trust), partial(score, data=data, workspace=workspace)
+    space, scored = Workspace(workspace, data, trust=trust), partial(score, data=data, workspace=workspace, trust=trust)
     if edition is not None:
         space.edition(edition)
     found = [row for row in _rows(space, place, scored) if edition in (None, row.edition)]

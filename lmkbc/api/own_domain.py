@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 from msgspec import Meta
 
@@ -14,7 +14,7 @@ from lmkbc.api.data_frames import shown
 from lmkbc.api.keywords import keywords
 from lmkbc.errors import InputError, OptionError, check_known
 from lmkbc.files.places import placed
-from lmkbc.files.trusted import number, remember
+from lmkbc.files.trusted import FILE, number, remember, risk
 from lmkbc.files.writable import check_directory
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Kind
@@ -89,8 +89,29 @@ def init(
     if len(dict(kinds)) < len(kinds):
         raise OptionError("relation", "names a relation twice: leave one out")
     new_workspace(Path(folder), dict(kinds), answers)
-    remember({Path(folder): number(Path(folder))})
     return Path(folder)
+
+
+@keywords
+def trust(
+    folder: Annotated[
+        Path | str, Meta(description="Directory of a workspace.", extra={"argument": True, "metavar": "DIR"})
+    ],
+    *,
+    own: Annotated[
+        bool,
+        Meta(description="It is yours: its modules are run after changes too, as long as no other user can make them."),
+    ] = False,
+) -> dict[Path, str]:
+    """Trust the modules of a workspace as they are now. Return them, and who else can change each, in words.
+
+    A workspace that `lmkbc.init` made is trusted as one's own. InputError for a folder that is none, and for a file
+    that every user of the machine can change.
+    """
+    root, code = Path(folder), Workspace(folder, trust=True).code
+    remember({path: path.read_bytes() for path in [root / FILE] if path.is_file()})
+    remember({root: number(root)} if own else {})
+    return {path: risk(path) for files in code.values() for path in files}
 
 
 def _kind(given: str) -> tuple[str, Kind]:
@@ -156,14 +177,10 @@ def new_relations(
     own = Workspace(root, trust=trust).own_relations.values() if folder.is_dir() else ()
     taken = [name for relation in own for name in relation.spellings()]
     if own_kinds:
-        made = modules.own_relations(dict(map(_kind, given)), folder, taken=taken)
-    else:
-        check_ids(given)
-        client = None if offline or dump is not None else Client(contact, api_url or API_URL)
-        source: Any = {"client": client, "dump": placed(dump)}
-        made = modules.new_relations(given, folder, **source, subject_class=of or "", taken=taken)
-    remember({path: path.read_bytes() for path in made})
-    return made
+        return modules.own_relations(dict(map(_kind, given)), folder, taken=taken)
+    check_ids(given)
+    client = None if offline or dump is not None else Client(contact, api_url or API_URL)
+    return modules.new_relations(given, folder, client=client, dump=placed(dump), subject_class=of or "", taken=taken)
 
 
 @keywords

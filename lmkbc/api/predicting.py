@@ -123,7 +123,9 @@ class PredictedRun:
 
     @property
     def _named(self) -> Any:
-        return {"edition": self.edition.name} | {name: self.sources.get(name) for name in ("data", "workspace")}
+        return {"edition": self.edition.name} | {
+            name: self.sources.get(name) for name in ("data", "workspace", "trust")
+        }
 
     @property
     def title(self) -> str:
@@ -288,7 +290,7 @@ def read_run(
     trust: bool = False,
 ) -> PredictedRun:
     """Open an earlier run by its directory. edition: needed if the manifest does not name it."""
-    place, sources = Path(directory), RunOptions(data=data, workspace=workspace)
+    place, sources = Path(directory), RunOptions(data=data, workspace=workspace, trust=trust)
     if not place.is_dir():
         raise InputError(f"{place} is no directory: give that of a run; lmkbc.score takes a file or zip")
     finished = SavedRun.at(place)

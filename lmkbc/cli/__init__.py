@@ -19,9 +19,9 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from lmkbc.cli.terminal import error_status, note, shown_logs
+from lmkbc.cli.terminal import confirmed, error_status, note, shown_logs
 from lmkbc.errors import InputError, LmkbcError, OptionError, check_known, lacking
-from lmkbc.files.trusted import UntrustedError
+from lmkbc.files.trusted import UntrustedError, remember
 
 COMMANDS = {
     "init": "Make a workspace for relations of your own.",
@@ -245,9 +245,9 @@ def _run() -> None:
             try:
                 _command()
             except UntrustedError as error:
-                from lmkbc.cli.trust import ask
-
-                ask(error)
+                if not confirmed(str(error), "Trust it as it is now, from now on?"):
+                    raise
+                remember(error.files)
                 _command()
     except OSError as error:  # a full disk, a directory that vanished
         where = f" {error.filename}" if error.filename else " the output"

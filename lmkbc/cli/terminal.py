@@ -62,6 +62,16 @@ def error_status() -> Iterator[None]:
         sys.exit(error.exit_code)
 
 
+def confirmed(sentence: str, question: str) -> bool:
+    """Return whether the user says yes to a question about a sentence; False without a terminal."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    note(sentence)
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def note_published(edition: Edition, split: str, profile: str = "") -> None:
     """Write the best published F1 on a split, by each of the edition's scorers; `profile` comes first."""
     for scorer in dict.fromkeys((profile, "", *edition.profiles)):

@@ -20,6 +20,7 @@ from lmkbc.domain.properties import INVERSE, PROPERTY, WikidataEntity
 from lmkbc.domain.sentences import Objects, wording
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes
+from lmkbc.files.trusted import remember
 from lmkbc.files.writable import check_new
 from lmkbc.link.wikibase import Term
 from lmkbc.link.wikidata import Client
@@ -238,6 +239,7 @@ def _write(modules: Iterable[tuple[Relation, str]], folder: Path, taken: Collect
             write_bytes(path, content, new=True)
             undo.callback(path.unlink, missing_ok=True)
         undo.pop_all()
+    remember(contents)
     return [*contents]
 
 

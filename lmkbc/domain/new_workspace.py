@@ -13,7 +13,8 @@ from typing import get_args
 from lmkbc.domain.modules import own_relations
 from lmkbc.errors import InputError, check_known
 from lmkbc.files.atomic import staged
-from lmkbc.files.workspace_file import Answers, nearest
+from lmkbc.files.trusted import number, remember
+from lmkbc.files.workspace_file import NAME, Answers, nearest
 from lmkbc.files.writable import check_directory
 from lmkbc.relation import Kind
 from lmkbc.workspace import SYSTEMS, Workspace
@@ -35,7 +36,7 @@ def new_workspace(folder: Path, kinds: Mapping[str, Kind], answers: str) -> None
         raise InputError(f"{folder} is there already, and this command replaces nothing: name a new folder")
     if (above := nearest(place.parent)) is not None:
         raise InputError(f"{folder} lies in the workspace {above}, and a workspace holds no other: name another place")
-    if not re.fullmatch(r"[\w.-]+", place.name) or place.name in Workspace().editions:
+    if not re.fullmatch(NAME, place.name) or place.name in Workspace().editions:
         raise InputError(f"{place.name!r} is no name for a workspace: give letters, and no name of an edition")
     check_known(answers, get_args(Answers), f"answers is {answers!r}")
     with staged(place, folder) as stage:
@@ -46,3 +47,4 @@ def new_workspace(folder: Path, kinds: Mapping[str, Kind], answers: str) -> None
             (stage / name).mkdir()
         shutil.copyfile(SYSTEMS / f"{RECIPE}.toml", stage / "systems" / "chat.toml")
         own_relations(kinds, stage / "relations")
+    remember({place: number(place)})

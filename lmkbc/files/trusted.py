@@ -24,10 +24,6 @@ FILE = "lmkbc.toml"
 """File that makes a folder a workspace."""
 OTHERS = "another user's"
 """Who can change what neither the user nor root owns."""
-NAMED = 12
-"""Most files that a message names."""
-_here: set[str] = set()
-"""Marks that could not be written. They hold until the process ends."""
 
 
 class UntrustedError(LmkbcError):
@@ -35,20 +31,19 @@ class UntrustedError(LmkbcError):
 
     It is no InputError, so that code which skips wrong input does not pass over it.
 
-    root: the folder. files: path -> content. named: the files for the user, with who else can change them.
+    files: path -> content.
     """
 
     exit_code = InputError.exit_code
 
     def __init__(self, root: Path, files: Mapping[Path, bytes], risks: Mapping[Path, str]) -> None:
-        self.root, self.files = root.absolute(), files
+        self.files, folder = files, shown(root.absolute())
         whose = {**dict.fromkeys(files, ""), **{path: f" ({who})" for path, who in risks.items() if who}}
-        self.named = [shown(Path(os.path.relpath(path, root))) + who for path, who in whose.items()]
-        more = f" and {len(self.named) - NAMED} more" if len(self.named) > NAMED else ""
+        named = ", ".join(shown(Path(os.path.relpath(path, root))) + who for path, who in whose.items())
         super().__init__(
-            f"{shown(self.root)} holds code that this would run, and that you have not trusted as it is now: "
-            f"{', '.join(self.named[:NAMED])}{more}; read it, then give --trust (in Python, trust=True), or run "
-            f"'lmkbc trust {shown(self.root)}'"
+            f"{folder} holds code that this would run, and that you have not trusted as it is now: "
+            f"{named}; read it, then give --trust (in Python, trust=True), or run "
+            f"'lmkbc trust {folder}'"
         )
 
 
@@ -92,18 +87,16 @@ def number(folder: Path) -> bytes:
 
 def is_trusted(path: Path, content: bytes) -> bool:
     """Return whether the user has trusted a file with this content, or a folder of this number as their own."""
-    mark = _mark(path, content)
-    return mark in _here or (_folder() / mark).is_file()
+    return (_folder() / _mark(path, content)).is_file()
 
 
 def remember(contents: Mapping[Path, bytes]) -> None:
-    """Trust files from now on: path -> content. It ends with the process if the state directory is not writable."""
+    """Trust files from now on: path -> content. A state directory that is not writable is logged."""
     for path, content in contents.items():
         try:
             _folder().mkdir(parents=True, exist_ok=True)
             (_folder() / _mark(path, content)).write_bytes(os.fsencode(path.resolve()) + b"\n")
         except OSError as error:
-            _here.add(_mark(path, content))
             log.warning("%s cannot be written (%s): trust is not remembered", _folder(), error.strerror or error)
 
 

@@ -9,13 +9,12 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from lmkbc.errors import refuse
 from lmkbc.files.reader import read_toml
 from lmkbc.files.trusted import FILE, OTHERS, is_trusted, risk, shown
 from lmkbc.settings import checked
 
 log = logging.getLogger(__name__)
-NAME = re.compile(r"\w[\w.-]*")
+NAME = r"\w[\w.-]*"
 """Pattern of a workspace's name, which is part of file names."""
 Answers = Literal["strings", "ids"]
 
@@ -34,8 +33,8 @@ class WorkspaceFile:
 
     def __post_init__(self) -> None:
         """Raise ValueError for a name that could not be part of a file's name."""
-        wrong = self.name and not NAME.fullmatch(self.name)
-        refuse((wrong, f"name is {self.name!r}: give letters, digits, '-', '_' and '.', and begin with no '.'"))
+        if not re.fullmatch(NAME, self.name or FILE):
+            raise ValueError(f"name is {self.name!r}: give letters, digits, '-', '_' and '.', and begin with no '.'")
 
 
 def settings_of(folder: Path) -> WorkspaceFile:
@@ -50,19 +49,15 @@ def nearest(start: Path, *, trust: bool = False) -> Path | None:
     A workspace whose file is another user's is not used, unless `trust` is set or the user has trusted its file.
     """
     found = next((folder for folder in (start, *start.parents) if (folder / FILE).is_file()), None)
-    if found is None:
-        return None
-    file = found / FILE
-    is_used = trust or risk(file) != OTHERS or is_trusted(file, file.read_bytes())
-    _log(found, is_used)
-    return found if is_used else None
+    return found if found and _is_used(found, trust or is_trusted(found / FILE, (found / FILE).read_bytes())) else None
 
 
 @cache
-def _log(folder: Path, is_used: bool) -> None:
-    """Log once whether a workspace is used without being named."""
-    if is_used:
-        log.info("Workspace %s", folder)
-    else:
+def _is_used(folder: Path, is_trusted: bool) -> bool:
+    """Return whether a workspace is used without being named, and log it once."""
+    if not is_trusted and risk(folder / FILE) == OTHERS:
         how = f"name it with --workspace, or run 'lmkbc trust {shown(folder)}'"
         log.warning("%s is not used, since its %s is another user's: %s", folder, FILE, how)
+        return False
+    log.info("Workspace %s", folder)
+    return True

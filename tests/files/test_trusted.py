@@ -142,13 +142,14 @@ def test_python_asks_for_trust_too(stranger: Path) -> None:
     assert "thing" in Workspace(stranger).own_relations
 
 
-def test_without_a_place_to_remember_trust_holds_for_the_process(
+def test_without_a_place_to_remember_trust_holds_for_the_call(
     stranger: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "state").touch()
     assert "thing" in Workspace(stranger, trust=True).own_relations
     assert "trust is not remembered" in caplog.text
-    assert "thing" in Workspace(stranger).own_relations
+    with pytest.raises(LmkbcError):
+        _ = Workspace(stranger).own_relations
 
 
 def test_a_planted_compiled_module_is_not_run(stranger: Path, tmp_path: Path) -> None:
