@@ -8,6 +8,7 @@ Those of a workspace are run only if the user trusts them (see `lmkbc.files.trus
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -36,6 +37,8 @@ SYSTEMS = PACKAGE / "systems"
 FOLDERS = ("relations", "eval", "systems", "thresholds")
 OWN_DATA = "data"
 """Folder of a workspace with the splits of its own relations."""
+MODEL_CODE = re.compile(rb"trust_remote_code|\\[uU]")
+"""Pattern of recipes that have a model run its own code; an escape may hide the setting."""
 PARAPHRASES, CLASSES = "paraphrases.toml", "classes.toml"
 Plugin = TypeVar("Plugin", Relation, Edition)
 
@@ -88,12 +91,15 @@ class Workspace:
     def code(self) -> Mapping[Path, Mapping[Path, bytes]]:
         """Return the content of the workspace's own modules, by folder and path. UntrustedError unless it is trusted.
 
+        A recipe that has a model run its own code is looked at as a module.
         The checkout or the wheel that runs is no workspace of its own.
         """
         if self.root is None:
             return {}
         own = [self.root / name for name in FOLDERS[:2] if (self.root / name).resolve() != _bundled(name).resolve()]
         found = {folder: {path: _content(path) for path in _modules(folder)} for folder in own}
+        recipes = {path: _content(path) for path in sorted(self.root.glob("systems/*.toml"))}
+        found[self.root / "systems"] = {path: text for path, text in recipes.items() if MODEL_CODE.search(text)}
         check_code(self.root, dict(pair for files in found.values() for pair in files.items()), trust=self._trust)
         return found
 

@@ -23,4 +23,4 @@ def trust(**given: Any) -> None:
     for path, who in files.items():
         note(f"{shown(path)}{f' ({who})' if who else ''}")
     kept = "also after changes of yours" if given["own"] else "as they are now"
-    note(f"{counted(len(files), 'module')} of {shown(given['folder'])} trusted {kept}")
+    note(f"{counted(len(files), 'file')} of {shown(given['folder'])} trusted {kept}")

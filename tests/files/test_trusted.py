@@ -102,7 +102,7 @@ def test_trust_is_remembered_by_path_and_content(command: Command, stranger: Pat
     assert not ran(stranger)
     (stranger / "relations" / "new.py").unlink()
     _, told = command.done("trust", stranger)
-    assert told == f"{stranger}/relations/thing.py\n1 module of {stranger} trusted as they are now\n"
+    assert told == f"{stranger}/relations/thing.py\n1 file of {stranger} trusted as they are now\n"
     show.done(os.path.relpath(stranger))
     show.fails(shutil.copytree(stranger, tmp_path / "copy"))
 
@@ -238,3 +238,44 @@ def test_on_a_terminal_the_user_is_asked(stranger: Path, tmp_path: Path, answer:
     assert "relations/thing.py" in written
     assert ran(stranger) == (status == 0)
     assert "[y/N]" in written
+
+
+def test_a_recipe_whose_model_runs_its_own_code_is_asked_about(command: Command, stranger: Path) -> None:
+    (stranger / "relations" / "thing.py").unlink()
+    (stranger / "systems").mkdir()
+    (stranger / "systems" / "plain.toml").touch()
+    show = command.under("relations", "list", "--workspace", stranger)
+    show.done()
+    for hidden in ("trust_remote_code = true", r'"trust\u005fremote_code" = true'):
+        (stranger / "systems" / "odd.toml").write_text(hidden)
+        assert "now: systems/odd.toml; read it" in show.fails()
+    command.done("trust", stranger)
+    show.done()
+
+
+def test_a_shell_completes_nothing_below_a_stranger(stranger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(stranger)
+    call = {"_LMKBC_COMPLETE": "complete_bash", "COMP_WORDS": "lmkbc predict --edition ", "COMP_CWORD": "3"}
+    clean = os.environ | {"PYTHONPATH": str(ROOT)} | call
+    lines = "import sys; sys.argv = ['lmkbc']; from lmkbc.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, check=False, env=clean)
+    assert "Traceback" not in done.stderr
+    assert not ran(stranger)
+
+
+@pytest.mark.parametrize("text", ["raise SystemExit(0)", "import sys; sys.exit()", "exit(0)"])
+@pytest.mark.parametrize("folder", ["relations", "eval"])
+def test_a_module_that_ends_the_program_is_an_error(command: Command, stranger: Path, folder: str, text: str) -> None:
+    (stranger / folder).mkdir(exist_ok=True)
+    (stranger / folder / "ends.py").write_text(text)
+    error = command.fails("data", "list", "--workspace", stranger, "--trust")
+    assert f"{stranger}/{folder}/ends.py: SystemExit: " in error
+
+
+@pytest.mark.parametrize("name", ["../../x", "a/b", ".hidden", "a b", "x\\ny", "/x"])
+def test_a_name_that_is_no_part_of_a_file_name_is_refused(command: Command, stranger: Path, name: str) -> None:
+    (stranger / "lmkbc.toml").write_text(f'name = "{name}"\n')
+    error = command.fails("relations", "list", "--workspace", stranger, "--trust")
+    assert f"{stranger}/lmkbc.toml: " in error
+    assert "give letters, digits, '-', '_' and '.'" in error
+    assert not ran(stranger)
