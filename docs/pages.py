@@ -20,7 +20,7 @@ import hosts  # noqa: E402 (beside this file)
 
 from eval.bench import figures  # noqa: E402 (the benchmarks' own module)
 
-TOP = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+TOP = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md"}
 """Files of the repository's top that are pages, and what they are called here."""
 LEADS = TOP | {"README.md": "index.md"}
 """Files of the repository's top -> the page that a link to them leads to."""
