@@ -237,6 +237,8 @@ def test_python_source_becomes_clozes_and_is_not_run(fetch: Command, served: str
     text = re.sub("(?m)^prompt = .*$", "", Path(name).read_text()).replace('component = "chat"', MASKED)
     Path(name).write_text(text + PYTHON)
     assert fetch(name)[0] == 0
+    kept = {path.name: path.stat().st_mode & 0o111 for path in fetched_frames("mine").parent.iterdir()}
+    assert kept == dict.fromkeys(("credit.txt", "frames.toml", "sha256.txt", "source-1"), 0)
     (spec,) = read_recipe(SPACE, name).generate
     run = Run(workspace=SPACE, edition=SPACE.edition("2026"))
     assert texts(spec, Query("Io", "hasArea"), run) == ["Io is as large as [MASK].", "How large? Io is [MASK]."]

@@ -53,6 +53,7 @@ def test_all_splits_arrive_and_right_files_are_not_fetched_again(
         "train.jsonl",
         "val.jsonl",
     ]
+    assert not any(path.stat().st_mode & 0o111 for path in paths)
 
 
 def test_a_broken_line_resumes_where_it_stopped(
