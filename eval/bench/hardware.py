@@ -1,8 +1,8 @@
 """Operations of the bundled recipes on this CPU: how fast each is, beside the same in float32.
 
-A line is an operation: its shape, billions of operations (GFLOP/s) or bytes (GB/s) a second, the same of float32, its
-time as a multiple of float32's, and whether it is what runs here. `slow` marks what runs here and takes more than twice
-the time of float32. Time is that of the processor, of one thread, the best of a few: other programs hardly change it.
+A line is an operation: its shape, and billions of operations (GFLOP/s) or bytes (GB/s) a second here and in float32.
+Its time as a multiple of float32's follows. `taken` marks what runs here, and `slow` what runs here and takes more than
+twice the time of float32. Time is that of the processor, of one thread, the best of a few: other programs hardly change it.
 """
 
 from __future__ import annotations

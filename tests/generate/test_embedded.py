@@ -345,6 +345,18 @@ def test_a_source_names_objects_by_id_or_by_name_and_may_know_nothing() -> None:
     assert signal.tolist() == [[0.125, 0.25, 0.5, UNKNOWN], [UNKNOWN] * 4]
 
 
+def test_progress_names_the_group_before_its_first_answer() -> None:
+    class Heard:
+        def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
+            yield from (CandidateSet(query, draws=()) for query in queries)
+
+    reports = list[tuple[str, int, int | None]]()
+    sources = OtherSources({"heard": Heard()}, lambda *report: reports.append(report))
+    sources.ask([Query("Here", "speaks"), Query("There", "borders")])
+    first, second = (f"language models (answers, group {number} of 2)" for number in (1, 2))
+    assert reports == [(first, 0, 2), (first, 1, 2), (second, 1, 2), (second, 2, 2)]
+
+
 class Reader:
     """Sees the language of a town's people where its name tells nothing of it."""
 
