@@ -2,7 +2,8 @@
 
 A line is an operation: its shape, and billions of operations (GFLOP/s) or bytes (GB/s) a second here and in float32.
 Its time as a multiple of float32's follows. `taken` marks what runs here, and `slow` what runs here and takes more than
-twice the time of float32. Time is that of the processor, of one thread, the best of a few: other programs hardly change it.
+twice the time of float32. Time is that of the processor, of one thread, the best of a few, so other programs hardly
+change it.
 """
 
 from __future__ import annotations
