@@ -60,19 +60,19 @@ def main(argv: Sequence[str]) -> None:
         native = "bfloat16" if multiplies_bf16(CPU) else "float32"
         print(f"{torch.backends.cpu.get_cpu_capability()}; native: {native}; eight bits: {fastest()}")
         print(f"{'operation':32} {'shape':>18} {'here':>9} {'float32':>9}          {'time':>7}")
-        for one in operations(given):
-            print(line(one, given.times), flush=True)
+        for operation in operations(given):
+            print(line(operation, given.times), flush=True)
     finally:
         torch.set_num_threads(threads)
 
 
-def line(one: Operation, times: int) -> str:
+def line(operation: Operation, times: int) -> str:
     """Return an operation's line."""
-    own, other = took(one.run, times), took(one.in_float, times)
+    own, other = took(operation.run, times), took(operation.in_float, times)
     ratio = own / other
-    mark = ("slow" if ratio > SLOW else "taken") if one.is_taken else ""
-    rates = f"{one.size / own:9.2f} {one.size / other:9.2f} {one.unit:8}"
-    return f"{one.name:32} {one.shape:>18} {rates} {ratio:6.2f}x {mark}".rstrip()
+    mark = ("slow" if ratio > SLOW else "taken") if operation.is_taken else ""
+    rates = f"{operation.size / own:9.2f} {operation.size / other:9.2f} {operation.unit:8}"
+    return f"{operation.name:32} {operation.shape:>18} {rates} {ratio:6.2f}x {mark}".rstrip()
 
 
 def took(run: Callable[[], object], times: int) -> float:

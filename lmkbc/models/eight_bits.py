@@ -88,7 +88,7 @@ def fastest() -> str:
     for name, way in WAYS.items():
         with suppress(RuntimeError, AttributeError):  # PyTorch was built without it
             products = [partial(way(weight), torch.full((count, EXACT), float(INPUT))) for count in (1, 32)]
-            took[name] = sum(min(repeat(one, number=1, repeat=4, timer=thread_time)) for one in products)
+            took[name] = sum(min(repeat(product, number=1, repeat=4, timer=thread_time)) for product in products)
     return min(took, key=took.__getitem__)
 
 
