@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import date as calendar
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta
 
 from lmkbc.api.keywords import keywords
 from lmkbc.errors import OptionError, check_known
-from lmkbc.files.atomic import staged, writing
+from lmkbc.files.atomic import writing
 from lmkbc.files.writable import check_directory, check_new
-from lmkbc.kb.audit import known as known_facts
-from lmkbc.kb.audit.known import Mark
-from lmkbc.kb.audit.precision import COLUMNS, compared_rows
-from lmkbc.kb.build.knowledge import FactRow, Knowledge
-from lmkbc.kb.export import quickstatements, typed_facts, wikidata_json
-from lmkbc.kb.export.left_out import ExportTally, LeftOutError
+from lmkbc.kb.build.knowledge import Knowledge
+from lmkbc.kb.export import quickstatements, review, typed_facts, wikidata_json
+from lmkbc.kb.export.left_out import ExportTally
 from lmkbc.kb.export.ntriples import OWN, Triples, checked_base
 from lmkbc.progress import Report, silent
 from lmkbc.run.options import KnowledgeDir, Trust, WorkspaceDir
@@ -62,14 +57,6 @@ REVIEWED = {
     Format.QUICKSTATEMENTS_CSV: ("csv", quickstatements.table),
 }
 """Format for review -> ending of its files, and function that formats a batch."""
-ASIDE = {Mark.CONTRADICTING: "contradicting.csv", Mark.UNCOVERED: "not-covered.csv"}
-"""Mark -> file beside those for review, with facts that are no proposals."""
-OTHERS = {
-    Mark.KNOWN: "known already",
-    Mark.CONTRADICTING: f"another value is known, or that there is none ({ASIDE[Mark.CONTRADICTING]} lists them)",
-    Mark.UNCOVERED: f"what --known names does not cover them ({ASIDE[Mark.UNCOVERED]} lists them)",
-}
-"""Mark -> why a fact is no proposal."""
 LEAST, BATCH = 0.5, 250
 UNSURE = "confidence below {:g}"
 """Reason for facts that `least` leaves out."""
@@ -186,25 +173,4 @@ def _write_review(
     check_directory(out)
     if out.is_dir() and any(out.iterdir()):
         raise OptionError("out", f"{out} holds files already: name a directory that is new or empty")
-    marked_by = known_facts.marked_by(Path(known), facts)
-    files, (ending, write) = 0, REVIEWED[kind]
-    with staged(out) as stage, ExitStack() as stack:
-        aside: dict[Mark, Any] = {}
-        for mark, name in ASIDE.items():
-            file = stack.enter_context((stage / name).open("w", encoding="utf-8", newline=""))
-            aside[mark] = csv.writer(file, lineterminator="\n")
-            aside[mark].writerow(COLUMNS)
-
-        def proposed(fact: FactRow) -> quickstatements.Proposal:
-            made, marked = quickstatements.proposal(fact), marked_by(fact)
-            if marked.mark is Mark.NEW:
-                return made
-            if marked.mark in aside:
-                aside[marked.mark].writerows(compared_rows([marked]))
-            raise LeftOutError(OTHERS[marked.mark])
-
-        (stage / quickstatements.NOTICE).write_text(quickstatements.REVIEW, encoding="utf-8")
-        for batch in quickstatements.batches(tally.written(facts.facts(), proposed), size):
-            files += 1
-            (stage / f"review-{files:05d}.{ending}").write_text(write(batch), encoding="utf-8")
-    return files
+    return review.write(facts, out, Path(known), size, tally, *REVIEWED[kind])

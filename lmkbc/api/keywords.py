@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, OptionError, did_you_mean, lacking
-from lmkbc.run.options import Inputs, RunOptions, Servers, described, settled
+from lmkbc.run.options import EMPTY_TEXTS, Inputs, RunOptions, Servers, described, settled
 from lmkbc.run.subset import Subset
 from lmkbc.settings import listed
 from lmkbc.workspace import Workspace
@@ -150,8 +150,9 @@ def _opened(
     from lmkbc.run.run import Run
 
     learn_from = _learned(inputs["learn_from"], space, edition, split)
-    if inputs["empty"] and not inputs["files"]:
-        raise OptionError("empty", "is of recorded answers: name them with --from too, or leave it out")
+    if inputs["empty"] not in ((None, *EMPTY_TEXTS) if inputs["files"] else (None,)):
+        meanings = " or ".join(EMPTY_TEXTS)
+        raise OptionError("empty", f"is {inputs['empty']!r}: give {meanings}, and recorded answers with --from")
     system = "recorded" if inputs["system"] is None and inputs["files"] else inputs["system"]
     if system is not None:
         chosen = read_recipe(space, system)

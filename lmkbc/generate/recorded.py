@@ -336,13 +336,12 @@ class _Texts:
 
     def __str__(self) -> str:
         """Return the counts as a sentence; texts in it are escaped."""
-        said = f"{self.unread.total():,} of {self.all:,} texts cannot be read"
-        if empty := self.unread[State.EMPTY]:
-            said += f", {empty:,} are empty strings: --empty none counts these as 'there is none'"
-        others = ", ".join(f"{count:,} {state}" for state, count in sorted(self.unread.items()) if state != State.EMPTY)
-        if others:
-            said += f"; {others}, such as {', '.join(self._examples)}; 'lmkbc report RUN --from FILE' shows all"
-        return said
+        empty = self.unread[State.EMPTY]
+        others = (f"; {count:,} {state}" for state, count in sorted(self.unread.items()) if state != State.EMPTY)
+        hint = f", {empty:,} are empty strings: --empty none counts these as 'there is none'" if empty else ""
+        shows = f", such as {', '.join(self._examples)}; 'lmkbc report RUN --from FILE' shows all"
+        said = f"{self.unread.total():,} of {self.all:,} texts cannot be read{hint}{''.join(others)}"
+        return said + shows * bool(self._examples)
 
 
 class _Rows:

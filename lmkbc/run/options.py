@@ -74,13 +74,6 @@ def _precision(given: Any) -> float | str:
     return given if isinstance(given, str) and BEST in given else share
 
 
-def _empty(given: str) -> str:
-    """Return what an empty text means. OptionError for an unknown meaning."""
-    if given not in EMPTY_TEXTS:
-        raise OptionError("empty", f"is {given!r}: give {' or '.join(EMPTY_TEXTS)}")
-    return given
-
-
 def _place(store: Place | str) -> Place:
     return place_of(store) if isinstance(store, str) else store
 
@@ -130,7 +123,7 @@ Empty = Annotated[
     Meta(
         description="What an empty text among recorded answers means: unread (no answer), or none (there is no "
         "object). Default: unread.",
-        extra={**INPUT, "settle": _empty, "metavar": "unread|none"},
+        extra={**INPUT, "metavar": "unread|none"},
     ),
 ]
 DataDir = Annotated[

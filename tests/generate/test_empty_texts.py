@@ -91,8 +91,8 @@ def _score(run: Path) -> float:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--empty", "nothing"), "--empty is 'nothing': give unread or none"),
-        (("--empty", "none", "--system", "naive-bayes"), "--empty is of recorded answers: name them with --from too"),
+        (("--empty", "nothing", "--from", "said.jsonl"), "--empty is 'nothing': give unread or none"),
+        (("--empty", "none", "--system", "naive-bayes"), "give unread or none, and recorded answers with --from"),
     ],
 )
 def test_a_meaning_that_makes_no_sense_is_refused(words: tuple[str, ...], told: str, command: Command) -> None:

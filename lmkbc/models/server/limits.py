@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
-from lmkbc.http import CallError, Pace, RequestLimits
+from lmkbc.errors import counted
+from lmkbc.http import CallError, LateError, Pace, RequestLimits
 from lmkbc.models.base import Call, Reply
 from lmkbc.models.budget import Budget
+from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import TokenReport
-from lmkbc.models.server.refusal import RejectedError, TooLong, answer_limit
+from lmkbc.models.server.refusal import RejectedError, ServerError, TooLong, answer_limit
 
 LENGTH = ("max_tokens", "max_completion_tokens")
 """Fields that limit an answer's length: in general, and for the API's newer models."""
@@ -20,12 +23,20 @@ LENGTH = ("max_tokens", "max_completion_tokens")
 TIMEOUT = "--timeout SECONDS or limits.timeout"
 """What a user changes so that a request may take longer, for messages."""
 
+LONG = 20.0
+"""Seconds after which a call waits long, if a sixth of the time for one attempt is not less. Each report doubles it."""
+
+ROUNDS = 2
+"""Number of late attempts for each call in flight, without any answer of the server, after which a run ends."""
+
 GUESSED_ANSWER = 256
 """Estimated tokens of an answer without a length limit."""
 SLACK = 8
 """Tokens that are kept free beside a prompt and its answer, since the prompt's are estimated."""
 
 Answer = TypeVar("Answer", Reply, TokenReport)
+Result = TypeVar("Result")
+log = logging.getLogger(__name__)
 Body = Mapping[str, Any]
 Ask = Callable[[Body], Awaitable[Sequence[Answer]]]
 
@@ -152,14 +163,64 @@ class OverBudgetError(CallError):
         super().__init__(f"{limit} is reached", transient=False)
 
 
+class InFlight:
+    """Watches the requests in flight of one session."""
+
+    def __init__(self, server: Server, limits: Limits) -> None:
+        self._server, self._limits = server, limits
+        self._sent: dict[object, float] = {}  # time of each request, the oldest first
+        self._long = min(LONG, limits.timeout / 6)
+        self._late = self._most = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def over(self, request: Awaitable[Result]) -> Result:
+        """Return the result of a request. Raise ServerError if the first ones of the run are all late."""
+        key = object()
+        self._sent[key] = asyncio.get_running_loop().time()
+        self._most = max(self._most, len(self._sent))
+        self._timer = self._timer or self._in(self._long)
+        try:
+            return await request
+        except LateError:
+            self._late += 1
+            if self._late >= ROUNDS * self._most and not self._server.seen.answered:
+                raise ServerError(
+                    f"{self._server.base_url} answered none of {self._late} calls within {self._limits.timeout:g} s "
+                    f"each: check that it runs and how busy it is, give it longer by {TIMEOUT}, or ask it less at a "
+                    "time by --concurrency; nothing is lost, and the same command goes on"
+                ) from None
+            raise
+        finally:
+            del self._sent[key]
+
+    def _in(self, seconds: float) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(seconds, self._look)
+
+    def _look(self) -> None:
+        """Report calls that wait long, and look again when the oldest of them waits twice as long."""
+        waited = [asyncio.get_running_loop().time() - sent for sent in self._sent.values()]
+        if waited and waited[0] >= self._long:
+            log.warning(
+                "%s: %s without an answer, the longest for %.0f s; each attempt ends after %g s (%s sets it)",
+                self._server.base_url,
+                counted(len(waited), "call"),
+                waited[0],
+                self._limits.timeout,
+                TIMEOUT,
+            )
+            self._long *= 2
+        self._timer = self._in(self._long - waited[0]) if waited else None
+
+
 class Paid:
     """Sends requests, with retries, and no more at a time than the budget allows.
 
     changed: gets the number of requests without a result yet, whenever it changes.
     """
 
-    def __init__(self, budget: Budget, limits: Limits, changed: Callable[[int], None]) -> None:
+    def __init__(self, server: Server, budget: Budget, limits: Limits, changed: Callable[[int], None]) -> None:
         self._budget, self._pace, self._changed = budget, Pace(limits), changed
+        self._waiting = InFlight(server, limits)
         self._in_flight, self._change = 0, asyncio.Condition()
 
     async def answer(self, body: Body, ask: Ask[Answer]) -> Sequence[Answer]:
@@ -174,7 +235,7 @@ class Paid:
 
         async def attempt() -> Sequence[Answer]:
             await self._pace.enter(sum(guess))
-            return await ask(body)
+            return await self._waiting.over(ask(body))
 
         try:
             answer = await self._pace.retrying(attempt)

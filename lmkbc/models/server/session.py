@@ -24,7 +24,6 @@ from lmkbc.models.server.client import ModelClient
 from lmkbc.models.server.limits import Limits, OverBudgetError, Paid, Window, length_of
 from lmkbc.models.server.offers import MOST_DRAWS, Offers, blamed, guesses, without, without_prefill
 from lmkbc.models.server.refusal import AbsentError, RejectedError, TooLongError
-from lmkbc.models.server.waiting import Waiting
 from lmkbc.notes import Notes
 
 CHOICES = (16, 8, 4, 2)
@@ -82,8 +81,7 @@ class Session:
         self.stopped = "offline" if offline else None
         self._store = store
         self.limits = limits
-        self._waiting = Waiting(self.client.server, limits)
-        self._paid = Paid(budget, limits, self._notes.waits)
+        self._paid = Paid(self.client.server, budget, limits, self._notes.waits)
         self._failed_in_a_row = 0
         self._most_read = 0, 0
         self._alone: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -174,7 +172,7 @@ class Session:
 
     async def token_report(self, body: Mapping[str, Any]) -> TokenReport:
         """Return the tokens of a request, which is not stored. Raise CallError if there are none."""
-        (report,) = await self._paid.answer(body, lambda body: self._waiting.over(self.client.token_reports(body)))
+        (report,) = await self._paid.answer(body, self.client.token_reports)
         self._failed_in_a_row = 0
         return report
 
@@ -288,7 +286,7 @@ class Session:
 
     async def _answer(self, body: Mapping[str, Any]) -> Sequence[Reply]:
         """Return the draws of a request, and remember that the server accepts its fields."""
-        replies = await self._paid.answer(body, lambda body: self._waiting.over(self.client.ask(body)))
+        replies = await self._paid.answer(body, self.client.ask)
         self.offers.accepted.update(body)
         return replies
 

@@ -1,0 +1,64 @@
+"""A folder of files for review: what is new as QuickStatements, and what contradicts or is not covered as tables."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from lmkbc.files.atomic import staged
+from lmkbc.kb.audit.known import Mark, marked_by
+from lmkbc.kb.build.knowledge import FactRow, Knowledge
+from lmkbc.kb.export.left_out import ExportTally, LeftOutError
+from lmkbc.kb.export.quickstatements import NOTICE, REVIEW, Proposal, batches, proposal
+
+COLUMNS = "relation property subject subject_id object object_id literal confidence model known".split()
+"""Columns of facts that are no proposals. known: what is known in their place."""
+ASIDE = {Mark.CONTRADICTING: "contradicting.csv", Mark.UNCOVERED: "not-covered.csv"}
+"""Mark -> file with facts that are no proposals."""
+OTHERS = {
+    Mark.KNOWN: "known already",
+    Mark.CONTRADICTING: f"another value is known, or that there is none ({ASIDE[Mark.CONTRADICTING]} lists them)",
+    Mark.UNCOVERED: f"what --known names does not cover them ({ASIDE[Mark.UNCOVERED]} lists them)",
+}
+"""Mark -> why a fact is no proposal."""
+
+
+def write(
+    base: Knowledge,
+    out: Path,
+    known: Path,
+    size: int,
+    tally: ExportTally,
+    ending: str,
+    form: Callable[[Sequence[Proposal]], str],
+) -> int:
+    """Write the facts of a base, and return the number of files of new ones.
+
+    known: what is known. size: statements per file. ending: of the files' names. form: function that formats a batch.
+    """
+    mark_of, files = marked_by(known, base), 0
+    with staged(out) as stage, ExitStack() as stack:
+        aside: dict[Mark, Any] = {}
+        for mark, name in ASIDE.items():
+            file = stack.enter_context((stage / name).open("w", encoding="utf-8", newline=""))
+            aside[mark] = csv.writer(file, lineterminator="\n")
+            aside[mark].writerow(COLUMNS)
+
+        def proposed(fact: FactRow) -> Proposal:
+            made, marked = proposal(fact), mark_of(fact)
+            if marked.mark is Mark.NEW:
+                return made
+            if marked.mark in aside:
+                about = fact.relation, fact.about.property, fact.subject, fact.subject_id
+                values = fact.object, fact.object_id, fact.literal, fact.confidence, fact.model
+                aside[marked.mark].writerow((*about, *values, "; ".join(sorted(marked.known))))
+            raise LeftOutError(OTHERS[marked.mark])
+
+        (stage / NOTICE).write_text(REVIEW, encoding="utf-8")
+        for batch in batches(tally.written(base.facts(), proposed), size):
+            files += 1
+            (stage / f"review-{files:05d}.{ending}").write_text(form(batch), encoding="utf-8")
+    return files
