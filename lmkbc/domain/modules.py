@@ -229,8 +229,8 @@ def _write(modules: Iterable[tuple[Relation, str]], folder: Path, taken: Collect
             )
         names.add(relation.name)
         path = folder / f"{relation.name.replace('-', '_')}.py"
-        if twice := [name for name, other in files.items() if other.name.casefold() == path.name.casefold()]:
-            raise InputError(f"{twice[0]} and {relation.name} would both be the module {path.name}: rename one")
+        if same := [name for name, other in files.items() if other.name.casefold() == path.name.casefold()]:
+            raise InputError(f"{same[0]} and {relation.name} would both be the module {path.name}: rename one")
         files[relation.name] = path
         check_new(path)
         contents[path] = source(relation, docstring).encode()
