@@ -262,10 +262,8 @@ class Linker:
         link = self._named(query, text)
         asking = fill(self.settings.searched.get(relation.name, "{object}"), {"object": text})
         if link.id is not None:
-            is_folded = not _is_spelt(link) and link.evidence != "fuzzy"
-            if is_folded and self.search and asking == text:
-                return _Open(query, text, asking, iter(()), link, folded=link)
-            return link
+            is_last = _is_spelt(link) or link.evidence == "fuzzy" or self.search is None or asking != text
+            return link if is_last else _Open(query, text, asking, iter(()), link, folded=link)
         if number(text) is not None:
             return _unlinked("a number where an entity is due", text)
         if self.search is None:
@@ -326,8 +324,7 @@ class Linker:
     def _chosen(self, query: Query, text: str, evidence: str, hits: tuple[Hit, ...]) -> Link:
         kind = self._type(query)
         hits = self._entities(hits, typed=bool(hits) and all(hit.classes for hit in hits))
-        spelt = tuple(hit for hit in hits if hit.is_spelt(text))
-        left, how = disambiguation.choose(spelt, kind)
+        left, how = disambiguation.choose([hit for hit in hits if hit.is_spelt(text)], kind)
         if not left:
             left, how = disambiguation.choose(hits, kind)
         several = tuple(left) if len(left) > 1 else ()

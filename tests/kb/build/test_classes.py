@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import unicodedata
 from pathlib import Path
 
 import polars as pl
@@ -14,7 +15,7 @@ from space import SPACE
 from lmkbc.errors import InputError
 from lmkbc.kb.build.shards import BuildPlan
 from lmkbc.kb.build.subjects import Classes, Subject, SubjectFile
-from lmkbc.names import shown, spelling
+from lmkbc.names import shown
 from lmkbc.workspace import Workspace
 
 RELATIONS = {one.name: one for one in SPACE.relations.values()}
@@ -182,6 +183,10 @@ def test_any_names_in_any_csv_are_read_each_subject_once(tmp_path_factory, rows)
     assert len(set(ids)) == len(ids)
     assert set(ids) == {qid for _, qid, _ in rows if qid}
     assert {one.name for one in found} <= {name.strip() for name, _, _ in rows}
+
+    def spelling(name: str) -> str:
+        return unicodedata.normalize("NFC", " ".join(name.split()).casefold())
+
     bare = [spelling(one.name) for one in found if one.id is None]
     assert len(set(bare)) == len(bare)
     assert set(bare) == {spelling(name) for name, qid, _ in rows if not qid}
