@@ -148,6 +148,7 @@ def _trusted(tmp_path_factory: pytest.TempPathFactory) -> None:
 def _clean_environment(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith(("LMKBC_", "OPENAI_", "HF_", "PG"))]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("LMKBC_RAISE", "1")  # so that a fault of the reader of replies is seen
     monkeypatch.setenv("LMKBC_REPORT", "0")  # whose figures take longer than a small run
     # most tests keep nothing, and a folder for each takes its time: without one, a name that no other test has
     folders = request.getfixturevalue("tmp_path_factory").getbasetemp()

@@ -178,8 +178,10 @@ def _run_of_names(words: list[str], relation: Relation) -> str:
         if "," not in relation.shape.separators and words[end] in ("the", "a", "an") and words[end - 1][-1:] == ",":
             break  # as in "Kering, the French group"
         end += 1
-    while words[end - 1].casefold() in CONNECTING:
+    while end and words[end - 1].casefold() in CONNECTING:
         end -= 1
+    if not end:  # as in "The answer is The"
+        return ""
     following = words[end] if end < len(words) else ""
     if following.islower() and has_term(following.strip(".,:"), object_terms(relation)):  # as in "Mexican states"
         return ""

@@ -154,6 +154,8 @@ def _eras() -> re.Pattern[str]:
     )
 
 
+_PLAIN = str.maketrans({"’": "'", "−": "-", "‑": "-", "ı": "i", "İ": "I"})
+"""Signs -> their plain forms; patterns take "ı" and "İ" for "i" where case does not count."""
 _MID = re.compile(r"(?<=\bmid)-(?=\d)", re.IGNORECASE)
 """A hyphen that would be read as a sign, as in "mid-19th century"."""
 
@@ -161,7 +163,7 @@ _MID = re.compile(r"(?<=\bmid)-(?=\d)", re.IGNORECASE)
 def _with_signs(text: str) -> str:
     """Return a text with signs for eras and months, and single blanks."""
     text = unicodedata.normalize("NFC", re.sub("[\ue000-\uf8ff]", " ", text[:LONGEST]))
-    text = " ".join(text.replace("’", "'").replace("−", "-").replace("‑", "-").split())
+    text = " ".join(text.translate(_PLAIN).split())
     text = _MID.sub(" ", text)
     if not any(char.isalpha() for char in text.replace("T", "").replace("Z", "")):
         return text

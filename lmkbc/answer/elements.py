@@ -15,7 +15,7 @@ from lmkbc.answer.abstain import has_term, object_terms, phrase_terms, relation_
 from lmkbc.answer.literal import Bracketed, Word, read_literals
 from lmkbc.answer.markup import TextTable, read_tags, unstyled, untagged, without_signs
 from lmkbc.answer.units import unit_at
-from lmkbc.models.thoughts import answer_of
+from lmkbc.models.thoughts import answer_of, bounded
 from lmkbc.names import folded_key, name_key, shown
 from lmkbc.relation import Relation
 
@@ -51,7 +51,7 @@ def narrowed(text: str) -> tuple[str | None, bool]:
     answer = re.sub(r"\r\n?", "\n", answer)
     if "✅" in answer:
         answer = "\n".join(line for line in answer.split("\n") if not any(sign in line for sign in "❌✗✘✖"))
-    answer = without_signs(unstyled(_delivered(answer)))
+    answer = bounded(without_signs(unstyled(_delivered(answer))))
     marks = list(_ANSWER.finditer(answer))
     if marks:
         answer = answer[marks[-1].end() :]
@@ -151,7 +151,7 @@ _OTHER_KEYS = frozenset(
 )
 
 
-_COMMENT = re.compile(r"""/\*[\s\S]{0,300}?\*/|(?<=[,\[{\]}"'])[ \t]*(?://|#)[^\n"]*$""", re.MULTILINE)
+_COMMENT = re.compile(r"""/\*[\s\S]{0,300}?\*/|(?<=[,\[{\]}"'])[ \t]*(?://|#)[^\n"]{0,1000}$""", re.MULTILINE)
 _CALL = re.compile(r"\[\s*[a-z_][\w.]*\(\s*(?:\w+\s*=\s*)?([\[{].*[\]}])\s*\)\s*\]", re.DOTALL)
 """A list of one call of a function, as in [answer(countries=[...])]."""
 

@@ -303,9 +303,10 @@ def parted(text: str, relation: Relation) -> list[Word]:
     parts = _joined([part for part in found if len(part) <= 4 * LONGEST])  # a longer one is no name
     parts = [piece for part in parts for piece in _slashed(part, relation)]
     named, owns = list[str](), [unlabelled(part, relation) for part in parts]
+    groups = marks == ";" and (owns != parts or any(", " in part for part in parts))
     for part, own in zip(parts, owns, strict=True):
         name = _before(_REMARK, own)
-        labelled = own != part or (marks == ";" and (owns != parts or any(", " in other for other in parts)))
+        labelled = own != part or groups
         several = labelled or (marks == ";" and " and " in part)
         named += (several and names_in_line(without_trailer(name.strip()), relation, labelled=labelled)) or [name]
     each = named if marks == ";" and len(parts) > 1 else _conjuncts(named, relation)

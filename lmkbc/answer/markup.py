@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
-from lmkbc.answer.literal import Bracketed, Word
+from lmkbc.answer.literal import DEEPEST, Bracketed, Word
 
 _BYTE_LEVEL = re.compile(r"[^\sĠ]Ġ|Ċ|^Ġ+[A-Z\d\[{\"']")
 """Blanks and line ends of byte-level BPE; at the start of a Maltese word, "Ġ" is a letter."""
@@ -40,6 +40,7 @@ _UNPRINTED = re.compile(
     "\x1b\\[[0-9;]*[A-Za-z]|\ue200[^\ue201]*\ue201?|[\ue000-\uf8ff]|(?:(?<=\\s)|\\A):[a-z][a-z0-9_+-]{1,30}:(?=\\s)"
 )
 """Escapes of terminals, marks in the private area, and names of pictures."""
+_NO_REFERENCE = re.compile("&#[0-9]{9,};?")
 _STOP = re.compile(r"(?<=[\x00-\x7fÀ-ɏ])。(?=\s|$|[,;])")
 _PICTURE = re.compile(
     "[\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff\u2600-\u2604\u2607-\u26ff\u2700-\u2712\u2715-\u27bf\u2b00-\u2bff]"
@@ -52,13 +53,13 @@ _LINKS = (
     (re.compile(r"^[ \t]*\[\^?\w{1,20}\]:[^\n]*$\n?", re.MULTILINE), ""),
     (
         re.compile(
-            r"</?co(?::[^<>\n]{0,20})?>|\[cite_(?:start|end)\]|\[/?(?:b|i|u|s|url|list|quote|code|size|color)(?:=[^\]\n]*)?\]"
+            r"</?co(?::[^<>\n]{0,20})?>|\[cite_(?:start|end)\]|\[/?(?:b|i|u|s|url|list|quote|code|size|color)(?:=[^\]\n]{0,300})?\]"
         ),
         "",
     ),
     (re.compile(r"^[ \t]*\[\*\]", re.MULTILINE), "- "),
     (re.compile(r"(?<=\d)\\(?=[.)])|^[ \t]*\\(?=[*+#-])", re.MULTILINE), ""),
-    (re.compile(r"!\[[^\]\n]*\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*\)"), ""),
+    (re.compile(r"!\[[^\]\n]{0,300}\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*\)"), ""),
     (
         re.compile(
             r"""\[(?!\^?\d+\])((?:[^\[\]"'\n]|(?<=\w)['’](?=\w)){1,300})\](?:\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?:\s+"[^"\n]*")?\)|\[\w{1,20}\])"""
@@ -116,7 +117,7 @@ def without_signs(text: str) -> str:
     if text.isascii() and not any(mark in text for mark in "\\$[<&^~"):
         return text
     text = _BYTES.sub(lambda raw: bytes.fromhex(re.sub(r"<0x|>", "", raw[0])).decode(errors="replace"), text)
-    text = html.unescape(text) if "&" in text else text
+    text = unescaped(text)
     text = _CIRCLED.sub(lambda one: f"{unicodedata.digit(one[0], 0) or int(unicodedata.numeric(one[0]))}. ", text)
     text = _STOP.sub("", _KEYCAP.sub(r"\1. ", _UNSEEN.sub("", text).translate(_WIDE)))
     if "\\" in text or "$" in text:
@@ -128,6 +129,11 @@ def without_signs(text: str) -> str:
         text = pattern.sub(kept, text)
     text = _REFERENCE.sub(_kept_power, text)
     return _PICTURE.sub("", text) if re.search(r"\w", _PICTURE.sub("", text)) else text
+
+
+def unescaped(text: str) -> str:
+    """Return a text with characters in place of HTML's references; one of more digits than any has is U+FFFD."""
+    return html.unescape(_NO_REFERENCE.sub("\ufffd", text)) if "&" in text else text
 
 
 def _kept_power(mark: re.Match[str]) -> str:
@@ -143,9 +149,7 @@ def _from_latex(text: str) -> str:
         text = ", ".join(boxes)
     elif not re.search(r"\\(?![\"'/nrtu])|\$[^$\n]*\$", text):
         return text
-    before = None
-    while text != before:
-        before = text
+    for _ in range(DEEPEST):
         text = _LATEX[0][0].sub(_LATEX[0][1], text)
     if re.search(r"\\begin\{(?:tabular|array)", text):
         text = re.sub(r"^([^\n&]*(?<!\\)&[^\n]*?)\\\\", _row, text, flags=re.MULTILINE)
@@ -198,14 +202,15 @@ def _from_bytes(text: str) -> str:
 _INLINE = re.compile(
     r"</?(?:b|i|u|em|strong|code|span|a|mark|small|font|big|tt|kbd|q|cite|abbr|br)(?:\s[^<>]*)?/?>", re.I
 )
-_RAISED = re.compile(r"<su[pb]>\s*(.{1,40}?)\s*</su[pb]>", re.IGNORECASE)
+_RAISED = re.compile(r"<su[pb]>\s*+(.{1,40}?)\s*</su[pb]>", re.IGNORECASE)
 _LEAF = re.compile(r"<(?P<tag>[A-Za-z][\w:.=-]*)(?:\s[^<>]*)?>(?P<text>[^<>]*)</(?P=tag)\s*>")
 _EMPTY = re.compile(
     r"<(?P<tag>[A-Za-z][\w:.-]*)\s+(?:[\w:-]+=\"[^\"<>]*\"\s+)*?(?:name|label|value|title)=\"(?P<text>[^\"<>]+)\"[^<>]*/?>"
 )
 _CELLS = re.compile(r"</t[dh]>\s*<t[dh](?:\s[^<>]*)?>", re.IGNORECASE)
 _ROW = re.compile(
-    r"<tr(?:\s[^<>]*)?>\s*(?:<t(?P<kind>[dh])(?:\s[^<>]*)?>)(?P<cells>.*?)</t[dh]>\s*</tr>", re.DOTALL | re.I
+    r"<tr(?:\s[^<>]*)?>\s*(?:<t(?P<kind>[dh])(?:\s[^<>]*)?>)(?P<cells>(?:(?!<tr[\s>]).)*?)</t[dh]>\s*</tr>",
+    re.DOTALL | re.IGNORECASE,
 )
 _TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,300}>")
 _RULE = re.compile(r"[ \t]*[|+]?[ \t]*:?-+:?[ \t]*(?:[|+][ \t]*:?-+:?[ \t]*)*[|+]?[ \t]*")

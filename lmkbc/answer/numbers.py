@@ -123,21 +123,23 @@ def _is_writable(value: Decimal) -> bool:
 
 def _meant(text: str, relation: Relation) -> list[_Found]:
     """Return the numbers that an answer means, of any size."""
-    text = _CHANGED.sub(r"\1 ", _STEP.sub(" ", readable(text[:LONGEST])))
+    text = _CHANGED.sub(r"\1 ", _STEP.sub(" ", readable(text[:LONGEST])[:LONGEST]))
     reader = _Reader(relation)
     bare = _ASIDE.sub(_unbracketed, text)
     found = [*reader.read(bare)]
     numbers = [number for number in found if number.unit != FOREIGN]
     if not any(number.is_own for number in numbers) and bare != text:
         whole = [number for number in reader.read(text) if number.unit != FOREIGN]
-        same = [one for one in whole if one.is_own and any(_is_same(one, other) for other in numbers)]
+        same = [one for one in whole if one.is_own and any(_is_same(one, other) for other in numbers[:MOST_READ])]
         nouns = all(re.match(r"\s[a-z]{3}", bare[number.end :]) for number in numbers) and not unit_of(relation.unit)
         counted = [one for one in whole if one.is_own] if nouns else []  # as in "6 seasons (121 episodes)"
         if same or counted or not numbers:
             bare, numbers = text, same or counted or whole
     if measured := [number for number in numbers if number.unit is not None]:
         own = [number for number in measured if number.is_own]
-        return own or [one for at, one in enumerate(measured) if not any(_is_same(one, x) for x in measured[:at])]
+        return own or [
+            one for at, one in enumerate(measured) if not any(_is_same(one, x) for x in measured[: min(at, MOST_READ)])
+        ]
     if len(numbers) > 1 or relation.unit is not None:
         dated = [number for number in numbers if not number.is_date]
         numbers = dated or [
@@ -295,6 +297,7 @@ class _Reader:
         if not (whole.unit and part.unit and self._own and _PART.fullmatch(text[whole.end : part.start])):
             return None
         size, zero = (converted(number, part.unit, whole.unit) for number in (part.value, Decimal(0)))
-        if size is None or zero != 0 or not 0 < size < 1 or whole.value % 1 or whole.unit == part.unit:
+        is_whole = whole.value == whole.value.to_integral_value()
+        if size is None or zero != 0 or not 0 < size < 1 or not is_whole or whole.unit == part.unit:
             return None
         return self._totalled(replace(whole, end=part.end, value=whole.value + size))

@@ -8,14 +8,13 @@ one dot before three digits if only whole numbers are possible.
 
 from __future__ import annotations
 
-import html
 import re
 import unicodedata
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import NamedTuple
 
-from lmkbc.answer.markup import unstyled, without_signs
+from lmkbc.answer.markup import unescaped, unstyled, without_signs
 from lmkbc.answer.units import LETTER
 
 MOST_POWER = 1000
@@ -37,6 +36,7 @@ class Numeral(NamedTuple):
 _MARKS = str.maketrans({"٬": ",", "٫": ".", "º": "°", "˚": "°", "…": " ", "⁄": "/", "″": '"', "′": "'"}) | {
     **dict.fromkeys(map(ord, "’‘ʼ´"), "'"),
     **dict.fromkeys(map(ord, "−‐‑‒﹣－⁻"), "-"),
+    **dict.fromkeys(map(ord, "ıİ"), "i"),  # patterns take them for "i" where case does not count
     **dict.fromkeys(range(ord("①"), ord("⑳") + 1), " "),
     **dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"), None),
 }
@@ -75,7 +75,7 @@ def readable(text: str) -> str:
         text = _VULGAR.sub(lambda one: f" {unicodedata.normalize('NFKC', one[0])}", text.translate(_MARKS))
         text = unicodedata.normalize("NFKC", text).translate(_MARKS)
     if "&" in text:
-        text = html.unescape(text).translate(_MARKS)
+        text = unescaped(text).translate(_MARKS)
     if _TAGGED.search(text):
         text = without_signs(unstyled(text))
     for pattern, new in _MARKUP if _MARKED.search(text) else ():

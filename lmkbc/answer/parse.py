@@ -200,7 +200,7 @@ def _judge(words: Iterable[Word], relation: Relation, subject: str) -> tuple[tup
     """Return the objects among some words, each once, and whether a word says that there is none."""
     objects: dict[str, None] = {}
     denied = False
-    for word in words:
+    for word in dict.fromkeys(words):
         if not word.whole or len(word.text) > 4 * LONGEST or _IDENTIFIER.fullmatch(word.text):
             continue
         text = _tidy(word, relation)
@@ -300,8 +300,9 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
         if all(_NAME_LINE.fullmatch(paragraph) for paragraph in each):  # a name in each
             each = ["\n".join(each)]
         paragraphs = [parted(_list_of(paragraph), relation) for paragraph in each]
+    by_year = dated(text)  # a year may have no object
     for words in paragraphs:
-        first = words[0] if words and not dated(text) else None  # a year may have no object
+        first = words[0] if words and not by_year else None
         if first and is_abstention(_tidy(first, relation), relation) and not _is_listed(first, relation):
             return Parsed(State.ABSTAINED)
         objects, _ = _judge(words, relation, subject)
@@ -322,7 +323,7 @@ def _said_apart(text: str, relation: Relation, subject: str) -> str:
 
     "" is returned for other texts.
     """
-    first, *rest = (part for part in _PARAGRAPH.split(text.strip()) if part.strip())
+    first, *rest = [part for part in _PARAGRAPH.split(text.strip()) if part.strip()] or [""]
     if not rest or not has_verb(text):
         return ""
     name, last = first.strip(" .*_"), rest[-1].strip()

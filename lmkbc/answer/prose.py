@@ -27,7 +27,7 @@ def emphasised(text: str, relation: Relation, subject: str) -> list[Word]:
     known, title, found = vocabulary(relation.shape).canonical, name_key(subject), list[str]()
     for bold in BOLD.finditer(text):
         name = bold[1].strip(" :")
-        label = (bold[1][-1:] == ":" or text[bold.end() :][:1] == ":") and is_label(name, relation)
+        label = (bold[1][-1:] == ":" or text[bold.end() : bold.end() + 1] == ":") and is_label(name, relation)
         if known(name) or not (label or name_key(name) == title or _SYMBOL.fullmatch(name)):
             found.append(name)
     taken = [name for name in found if is_a_name(name) or known(name)]

@@ -6,17 +6,19 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from lmkbc.answer.clean import Clean, shaped
 from lmkbc.answer.elements import broken_off
 from lmkbc.answer.formats import answer_line
+from lmkbc.answer.guard import guarded
 from lmkbc.ask.style import SLOT, PromptStyle
 from lmkbc.models.base import CUT_OFF, EMPTY, NOTHING, WITHHELD, Reply
 from lmkbc.models.local.endings import list_end
-from lmkbc.models.thoughts import answer_of, thinks_aloud
-from lmkbc.names import shown
+from lmkbc.models.thoughts import MOST_READ, answer_of, thinks_aloud
+from lmkbc.names import LONGEST, shown
 from lmkbc.relation import Relation
-from lmkbc.types import Candidate, CandidateSet, Nil, Query, Source, State, together
+from lmkbc.types import Candidate, CandidateSet, Dropped, Nil, Query, Source, State, together
 
 _PRECEDENCE = State.MISSING, State.CUT, State.ANSWERED, State.DROPPED, State.ABSTAINED, State.TRUNCATED, State.UNPARSED
 """States by precedence: the whole has the first state that any part has; only empty parts make it empty."""
@@ -90,9 +92,29 @@ def united(sets: Sequence[CandidateSet]) -> CandidateSet:
 def _draw(
     query: Query, reply: Reply | None, relation: Relation, style: PromptStyle, source: Source, clean: Clean = True
 ) -> CandidateSet:
-    """Return the candidate set of one draw."""
+    """Return the candidate set of one draw, with a note on what of it is not read."""
     if reply is None or reply.failed:
         return CandidateSet(query, draws=(State.MISSING,))
+    found = guarded(
+        partial(_read, query, reply, relation, style, source, clean),
+        reply.text,
+        partial(unread, query),
+    )
+    if (beyond := len(reply.text) - 2 * MOST_READ) > 0:
+        note = Dropped(reply.text[MOST_READ:][:LONGEST], f"not read: the middle, {beyond:,} characters")
+        found = replace(found, dropped=(*found.dropped, note))
+    return found
+
+
+def unread(query: Query, text: str, fault: str) -> CandidateSet:
+    """Return the candidate set of a text that the reader cannot read, which is no empty answer."""
+    return CandidateSet(query, draws=(State.UNPARSED,), dropped=(Dropped(text[:LONGEST], fault),))
+
+
+def _read(
+    query: Query, reply: Reply, relation: Relation, style: PromptStyle, source: Source, clean: Clean
+) -> CandidateSet:
+    """Return the candidate set of one draw that was not lost."""
     if reply.finish in WITHHELD:
         return CandidateSet(query, draws=(State.UNPARSED,))
     if reply.finish == EMPTY:

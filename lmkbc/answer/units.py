@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from decimal import Context, Decimal
+from decimal import Context, Decimal, getcontext
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -239,7 +239,7 @@ def unit_before(text: str, end: int) -> _Spelt | None:
 
 def _spelt(match: re.Match[str]) -> _Spelt | None:
     name = " ".join(re.split(r"[ -]", match["name"]))
-    units = _UNITS.get(name) or _UNITS[name.lower()]
+    units = _UNITS.get(name) or _UNITS.get(name.lower(), ())  # a dotless i matches "i" where case does not count
     before, power = (match["before"] or "").lower(), match["power"] or ""
     if before or power:
         exponent = 3 if before[:2] in ("cu", "立方") or power.strip(" ^") in ("3", "³") or "cubed" in power else 2
@@ -274,12 +274,12 @@ def converted(value: Decimal, unit: str, into: str) -> Decimal | None:
     """
     if unit == into:
         return value
-    if (line := _conversion(unit, into)) is None:
+    if not value.is_finite() or (line := _conversion(unit, into)) is None:
         return None
     factor, offset = line
     digits = Context(prec=max(FEWEST_DIGITS, len(value.normalize().as_tuple().digits)))
     made = digits.plus(value * factor + offset)
-    return round(made, TEMPERATURE_PLACES) if offset else made
+    return round(made, TEMPERATURE_PLACES) if offset and made.adjusted() < getcontext().prec - 7 else made
 
 
 @lru_cache(maxsize=4096)

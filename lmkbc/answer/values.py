@@ -38,7 +38,7 @@ _BETTER = re.compile(
     r"|(?<=[a-z]) = (?=\d)|(?<=\w),? (?:or,? more precisely,?|to be precise,?) "
 )
 """Words before the better form of a number."""
-_ALONE = re.compile(r"\W*\d[\d.,]*\W*")
+_ALONE = re.compile(r"\W*\d[\d.,]*+\W*")
 _TOTAL = re.compile(r"\W*(?:grand |overall )?total\b", re.IGNORECASE)
 _NONE_OF = re.compile(r"\b(?:no|any)\s+(\w+(?:\s+\w+)?)|\b(child)less\b", re.IGNORECASE)
 

@@ -16,6 +16,7 @@ from itertools import zip_longest
 
 from lmkbc.answer.abstain import is_abstention
 from lmkbc.answer.clean import Clean
+from lmkbc.answer.guard import guarded
 from lmkbc.answer.parse import parse
 from lmkbc.answer.reply import broken, candidates, mends, united
 from lmkbc.ask.context import Provider, as_context, gathered
@@ -62,7 +63,7 @@ def read(step: Step, reply: Reply, relation: Relation, subject: str) -> tuple[st
     if step.parse_as == "span":
         return tuple(_span(step, text)) or None
     cut = (reply.finish in CUT_OFF or text != whole) and list_end(text) is None
-    items = _items(step, text, relation, subject)
+    items = guarded(partial(_items, step, text, relation, subject), text, lambda *_: None)
     if not items:
         return items
     return items[: len(items) - cut][: step.max] or None

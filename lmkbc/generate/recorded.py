@@ -22,7 +22,8 @@ import msgspec
 from msgspec import structs
 
 from lmkbc.answer.clean import Clean, shaped
-from lmkbc.answer.reply import candidates, united
+from lmkbc.answer.guard import guarded
+from lmkbc.answer.reply import candidates, united, unread
 from lmkbc.ask.style import PromptStyle
 from lmkbc.edition import Edition, misfit
 from lmkbc.errors import InputError
@@ -171,8 +172,9 @@ class Recorded:
         replies: list[CandidateSet] = []
         for row in rows:
             if row.candidates is not None:
-                score = _pooled if row.pooled else self._score
-                replies.append(score(query, self._with_ids(row), name, relation))
+                score = partial(_pooled if row.pooled else self._score, query, self._with_ids(row), name, relation)
+                text = "\n".join(given.object for given in row.candidates)
+                replies.append(guarded(score, text, partial(unread, query)))
             if row.existence is not None:
                 nil = Nil(1 - row.existence, (Source(name),))
                 replies.append(CandidateSet(query, draws=(), nil_probabilities=(nil,)))

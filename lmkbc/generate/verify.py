@@ -13,14 +13,15 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain, islice
 from typing import Annotated, Literal
 
 from msgspec import structs
 
 from lmkbc.answer.clean import same_name
-from lmkbc.answer.parse import parse
+from lmkbc.answer.guard import guarded
+from lmkbc.answer.parse import Parsed, parse
 from lmkbc.ask.examples import ExampleSelector, Method, Shots
 from lmkbc.ask.prompts import fill, one_line
 from lmkbc.ask.style import check_slots
@@ -32,7 +33,7 @@ from lmkbc.names import folded_key, name_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation, Shape
 from lmkbc.settings import ReadBy
-from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query, grouped
+from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query, State, grouped
 
 Variant = Literal["statement", "reverse"]
 VERIFICATION = "verification"
@@ -378,7 +379,11 @@ class FactCheck(FactWording):
         for fact, draws in zip(facts, self._texts(prompts, REVERSE), strict=True):
             names_of = replace(self._relations[fact[0].relation], kind="entity", unit=None, shape=Shape())
             replies = [draw for draw in draws if draw.strip()]
-            named = [parse(draw, names_of, fact[1]).objects for draw in replies]
+            parsed = (
+                guarded(partial(parse, draw, names_of, fact[1]), draw, lambda *_: Parsed(State.UNPARSED))
+                for draw in replies
+            )
+            named = [one.objects for one in parsed]
             hits = sum(any(self._leads_back(name, fact[0].subject) for name in names) for names in named)
             if replies:
                 yield fact, hits / len(replies)

@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Literal
 
-from lmkbc.names import shown
+from lmkbc.names import LONGEST, shown
 
 _DETAILS = (
     r"<details\b(?:[^<>]{0,200}\b(?:reasoning|thinking)\b[^<>]{0,200}>"
@@ -24,7 +24,7 @@ _FAMILIES = [
         (r"(?:&lt;|\\u003c)(/?[a-z|][\w |]{0,30})(?:&gt;|\\u003e)", r"<\1>"),
         (r"```[ \t]*(?:thinking|thought|think|reasoning)[ \t]*\n[\s\S]*?(?:```|\Z)", "</think>"),
         (r"<\|content\|>", "</think>"),
-        (r"\bfinish\[([^\]\n]*)\]", r"<answer>\1</answer>"),
+        (r"\bfinish\[([^\]\n]{0,1000})\]", r"<answer>\1</answer>"),
         (r"<escape>|<\|\\?\"\|>", '"'),
         (r"\[e~\[", "<end>"),
         (r"<role>\s*(?:assistant|model)\s*</role>|<extra_id_1>\s*assistant\b|\]~b\]\s*ai\b", "<model>"),
@@ -33,7 +33,7 @@ _FAMILIES = [
             r"\A\s*(?:AIMessage\()?content=(['\"])([\s\S]*?)\1,? (?:additional_kwargs|response_metadata)=[\s\S]*",
             r"\2",
         ),
-        (r"\[?TextBlock\([^()]{0,200}?text=(['\"])([\s\S]*?)\1(?:, [^()]{0,200})?\)\]?", r"\2"),
+        (r"\[?TextBlock\([^()]{0,200}?text=(['\"])((?:(?!TextBlock\()[\s\S])*?)\1(?:, [^()]{0,200})?\)\]?", r"\2"),
         (r"<\|im_start\|>\s*think\b", "<think>"),
         (r"<\|im_start\|>\s*answer\b", "</think>"),
         (r"\x1b\[[0-9;]*[a-z]", ""),
@@ -65,7 +65,7 @@ _FAMILIES = [
         (r"\A\s*thinking\.\.\.[ \t]*\n", "<think>"),
         (r"\.\.\.\s*done thinking\.?", "</think>"),
         (r"\A\W*(?:thought|reasoned|thinking) for [^\n]{1,40}\n", "</think>"),
-        (rf"{_DETAILS}(?:(?!</details>)[\s\S])*</details>", "</think>"),
+        (rf"{_DETAILS}(?:(?!</?details)[\s\S])*</details>", "</think>"),
         (_DETAILS, "<think>"),
         (r"\A\s*(?:>[^\n]*\n\s*)+(?=[^\s>])", "</think>"),
     )
@@ -137,13 +137,35 @@ _ALOUD = re.compile(
 _FINAL = re.compile(r"answers?\W{0,4}(?:is|are|:)|\\boxed|therefore|in summary|in conclusion", re.IGNORECASE)
 
 
+MOST_READ = 32_000
+"""Maximum number of characters that are read at the start of a text, and at its end."""
+
+
+_RUN = re.compile(r"(\s{32})\s+|(\w{320})\w+|(([^\w\s])\4{63})\4+")
+"""Blanks, letters of a word or equal signs, of which there are more than any name or table has."""
+
+
+def bounded(text: str) -> str:
+    """Return a text with runs of blanks and signs cut short, and of a very long one both ends.
+
+    The parts of names at which it is cut are left out.
+    """
+    text = _RUN.sub(r"\1\2\3", text)
+    if len(text) <= 2 * MOST_READ:
+        return text
+    start, end = text[:MOST_READ], text[-MOST_READ:]
+    whole = max(start.rfind(mark, MOST_READ - LONGEST) for mark in ",;\n")
+    further = min((place for mark in ",;\n" if (place := end.find(mark, 0, LONGEST)) >= 0), default=-1)
+    return f"{start[: whole + 1] or start}\n{end[further + 1 :]}"
+
+
 @lru_cache(maxsize=64)
 def answer_of(text: str) -> str | None:
-    """Return a completion without its thoughts and control tokens.
+    """Return a completion without its thoughts and control tokens; only the ends of a very long one are read.
 
     It is None if the thoughts are incomplete, "" if nothing visible follows them, or if the answer's tag is empty.
     """
-    text = _own_turn(text)
+    text = _own_turn(bounded(text))
     for pattern, mark in _FAMILIES:
         text = pattern.sub(mark, text)
     text = _TAG.sub(_plain_mark, _HARMONY.sub("<think>", text, count=1))

@@ -132,12 +132,13 @@ def candidate_lines(sets: Iterable[CandidateSet]) -> bytes:
 
 
 def missing_lines(sets: Iterable[CandidateSet]) -> bytes:
-    """Return rows of the queries without an answer, with the states of their draws.
+    """Return rows of the queries without an answer, with the states of their draws and faults of the reader.
 
     `completions` may be added to each.
     """
     return json_lines(
-        _row(item.query) | {"reason": ", ".join(dict.fromkeys(item.draws)) or "not asked"}
+        _row(item.query)
+        | {"reason": ", ".join(dict.fromkeys((*item.draws, *(loss.rule for loss in item.dropped)))) or "not asked"}
         for item in sets
         if item.failed
     )

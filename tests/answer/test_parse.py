@@ -366,7 +366,7 @@ def test_an_open_quotation_mark_before_a_very_long_text_opens_no_table() -> None
 
 
 def test_a_long_list_is_kept_whole() -> None:
-    names = tuple(f"Name Number {index}x" for index in range(8000))
+    names = tuple(f"Name Number {index}x" for index in range(2500))
     assert parse(json.dumps(names), BAND, SUBJECT).objects == names
 
 

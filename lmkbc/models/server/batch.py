@@ -152,7 +152,7 @@ def _commit(session: Session, client: ChatClient, calls: Mapping[str, Call], raw
                 why = words(error_in(bytes(line.response.body)))[:SHOWN] if line.response else ""
                 raise CallError(f"it answered {status}" + (f" ({why})" if why else ""))
             reply = client.read(bytes(line.response.body))[0]
-        except (CallError, msgspec.DecodeError, KeyError) as error:
+        except (CallError, msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError) as error:
             reason = error if isinstance(error, CallError) else "a line of its output is broken"
             session.failures[str(reason)] += 1
             continue

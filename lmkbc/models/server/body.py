@@ -83,7 +83,10 @@ def _answer(raw: bytes) -> tuple[_Answer, list[_Choice]]:
     Raise ValueError for a body without a choice, or with an error.
     """
     whole = without_halves(raw).removeprefix(b"\xef\xbb\xbf").lstrip()
-    answer = _streamed(whole) if whole.startswith(STREAM) else msgspec.json.decode(whole, type=_Answer)
+    try:
+        answer = _streamed(whole) if whole.startswith(STREAM) else msgspec.json.decode(whole, type=_Answer)
+    except RecursionError:
+        raise ValueError("its JSON is nested too deeply") from None
     if bytes(answer.error) not in NOTHING:
         raise ValueError("it holds an error")
     if not answer.choices or any(choice.is_empty for choice in answer.choices):
@@ -132,7 +135,7 @@ def _optional(raw: msgspec.Raw, kind: type[Optional]) -> Optional | None:
     """Return an optional field, decoded; None if it is missing or has another shape."""
     try:
         return msgspec.json.decode(raw, type=kind) if raw else None
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 

@@ -135,7 +135,7 @@ class ModelClient(ABC):
         url = urljoin(f"{self.server.base_url}/", path)
         try:
             return msgspec.json.decode(await self.send(url, body, min(SOON, self.limits.timeout)), type=kind)
-        except (CallError, ServerError, msgspec.DecodeError, UnicodeDecodeError):
+        except (CallError, ServerError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
 
     async def send(self, path: str, body: Mapping[str, Any] | None = None, within: float | None = None) -> bytes:
@@ -269,7 +269,7 @@ async def _listed(open_client: Callable[[], ModelClient]) -> tuple[str, ...]:
         names = await client.models()
     except AbsentError:
         pass
-    except (CallError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (CallError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         reason = f" ({error})"
     finally:
         better = None if names else await client.elsewhere()

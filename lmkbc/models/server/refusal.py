@@ -35,7 +35,13 @@ STATUSES = {
 }
 """Code or type of an error -> the status that it should have had."""
 
-_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+DEEPEST = 20
+"""Maximum number of levels of an error's JSON that are read."""
+
+LONGEST = 4_000
+"""Maximum number of characters of a server's message, and of a web page before the end of its title."""
+
+_TITLE = re.compile(r"<title[^<>]{0,200}>([^<]{0,2000})</title>", re.IGNORECASE)
 
 
 def error_in(raw: bytes) -> dict[str, Any]:
@@ -44,7 +50,7 @@ def error_in(raw: bytes) -> dict[str, Any]:
     An error may be a text or an object, stand alone, in a list, in a choice, in an event of a stream, or under any of
     several names.
     """
-    return _error(_decoded(raw))
+    return _error(_shallow(_decoded(raw)))
 
 
 def words(fields: Any) -> str:
@@ -72,7 +78,7 @@ def status_of(fields: Mapping[str, Any]) -> int:
     """Return the status that an error names, in a body whose own status is another; 400 if it names none."""
     for name in ("code", "status", "status_code", "statusCode"):
         code = str(fields.get(name))
-        if code.isascii() and code.isdigit() and 400 <= int(code) < 600:
+        if len(code) == 3 and code.isascii() and code.isdigit() and 400 <= int(code) < 600:
             return int(code)
     return next(
         (STATUSES[name] for name in (str(fields.get("code")), str(fields.get("type"))) if name in STATUSES), 400
@@ -83,7 +89,7 @@ def described(raw: bytes) -> str:
     """Return what a body is that is neither JSON nor an event stream; "" for these."""
     text = raw.decode(errors="replace").strip()
     if text[:1] == "<":
-        title = _TITLE.search(text)
+        title = _TITLE.search(text[: 4 * LONGEST])
         return f"a web page, {one_line(title[1])[:SHOWN]!r}" if title else "a web page"
     if not text:
         return "an empty body"
@@ -101,6 +107,13 @@ def _decoded(raw: bytes) -> Any:
     if not what:  # JSON that was cut off, or events without an error
         return {}
     return what if what.startswith("a web page") else raw.decode(errors="replace")
+
+
+def _shallow(value: Any, levels: int = DEEPEST) -> Any:
+    """Return a value of JSON without what is nested more deeply than some levels."""
+    if isinstance(value, Mapping):
+        return {name: _shallow(inner, levels - 1) for name, inner in value.items() if levels}
+    return [_shallow(inner, levels - 1) for inner in value if levels] if isinstance(value, list) else value
 
 
 def _error(body: Any) -> dict[str, Any]:
@@ -125,7 +138,7 @@ MOST_TOKENS = 10**9
 """Larger numbers of tokens in a server's message are ignored."""
 
 _CONTEXT = re.compile(r"\b(?:context|model) (?:length|size|window|limit)\b", re.IGNORECASE)
-_NUMBER = r"(\d{1,3}(?:,\d{3})+|\d{1,9})"
+_NUMBER = r"(\d{1,3}(?:,\d{3}){1,5}|\d{1,9})"
 _WINDOW = re.compile(
     rf"(?:context (?:length|size|limit)|model length)(?: is| of)?(?: only)? \(?{_NUMBER}\b"
     rf"|\b{_NUMBER} maximum context",
@@ -256,7 +269,7 @@ def refusal(server: Server, status: int, raw: bytes, headers: Mapping[str, str] 
     """Return the error for a response's status and body. The body of a response of status 200 names the status."""
     raw = server.without_key(raw)
     fields, header = error_in(raw), headers or {}
-    whole = server.hidden(words(fields))  # once more, since JSON may write each letter as an escape
+    whole = server.hidden(words(fields)[:LONGEST])  # once more, since JSON may write each letter as an escape
     codes = [str(one) for one in (fields.get("code"), fields.get("type")) if one]
     code = codes[0] if codes else ""
     named = str(status)

@@ -226,7 +226,13 @@ class Session:
         """
         try:
             listed = tuple(await self.client.models())
-        except (AbsentError, CallError, msgspec.MsgspecError, UnicodeDecodeError):  # the requests show what is wrong
+        except (
+            AbsentError,
+            CallError,
+            msgspec.MsgspecError,
+            UnicodeDecodeError,
+            RecursionError,
+        ):  # the requests show what is wrong
             listed = ()
         self.window = await self.client.describe()
         (reply, *_) = await self._request(call, 1)

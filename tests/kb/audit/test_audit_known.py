@@ -237,6 +237,16 @@ def test_known_numbers_are_compared_in_the_unit_of_the_facts(command: Command, f
     assert "left out: 1 of P2046" in said
 
 
+@pytest.mark.parametrize("value", ["1" * 31 + " ha", "1" * 31 + "U35852", "ıx century", "5 mı²", "1e9999 ha", "NaN ha"])
+def test_no_known_value_ends_an_audit(command: Command, value: str) -> None:
+    written(Path("kb"), [fact(at, "area", area, 0.9, literal=area) for at, area in enumerate(("100", "1.5"))])
+    Path("known").write_text(f'subject,property,object\nQ1,P2046,100\nQ2,P2046,"{value}"\n')
+    command.done("audit", "kb", "--known", "known", "--out", "marked.csv")
+    marked = {row["object"]: row["mark"] for row in pl.read_csv("marked.csv", infer_schema=False).iter_rows(named=True)}
+    assert marked["100"] == "known"
+    assert marked["1.5"] != "known"
+
+
 def test_triples_carry_no_units_and_a_warning_says_so(command: Command) -> None:
     written(Path("kb"), [fact(0, "area", "100", 0.9, literal="100"), fact(0, "children", "4", 0.9, literal="4")])
     lines = [f'<{WD}entity/Q1> <{WD}prop/direct/{name}> "+{n}"' for name, n in (("P2046", 10000), ("P1971", 4))]

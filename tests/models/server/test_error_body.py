@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from growth import in_proportion
 from loopback import Body, Fault, Loopback, Request, Sent, response, whole
 from opened import HASTY
 from test_server_odd import BORDERS, Make, one, spain
@@ -272,3 +273,42 @@ def test_tokens_with_half_of_a_character_keep_their_log_probabilities() -> None:
 def test_bytes_that_are_no_text_are_no_answer() -> None:
     with pytest.raises(ValueError, match="decode"):
         decode(b'{"choices": [{"text": "a\xff"}]}')
+
+
+def nested(head: str, depth: int = 20_000, tail: str = "}") -> bytes:
+    return (head * depth + "1" + tail * depth).encode()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        nested('{"a":'),
+        nested("[", tail="]"),
+        nested('{"error":', 900),
+        nested('{"message":', 900),
+        nested('{"error": {"message": [', 300, "]}}"),
+        b'{"choices": [{"text": "a", "finish_reason": ' + nested('{"a":') + b"}]}",
+        b"data: " + nested('{"a":') + b"\n",
+        b'{"error": {"message": "x", "code": "' + b"9" * 5000 + b'"}}',
+        b'{"error": {"message": "maximum 1' + b",000" * 2000 + b'"}}',
+    ],
+    ids=lambda body: repr(body[:24]),
+)
+def test_a_body_that_is_deep_or_has_long_numbers_is_an_error_like_others(body: bytes) -> None:
+    with pytest.raises(ValueError, match=r"deep|choices|error|Expected"):
+        decode(body)
+    assert str(refusal(Server("http://host/v1", "m"), 400, body))
+
+
+def test_the_options_of_an_answer_may_be_nested_deeply() -> None:
+    _, (reply,) = decode(b'{"choices": [{"text": "a"}], "usage": ' + nested('{"a":', 300) + b"}")
+    assert reply.text == "a"
+
+
+@pytest.mark.parametrize("part", ["system role ", "<title>", "context length ", "max_tokens is too large ", "(1 "])
+def test_the_words_of_an_error_are_read_in_proportion_to_their_length(part: str) -> None:
+    def read(text: str) -> str:
+        body = text if part[0] == "<" else json.dumps({"error": {"message": text}})
+        return str(refusal(Server("http://host/v1", "m"), 400, body.encode()))
+
+    assert in_proportion(read, part, 64_000)
