@@ -25,6 +25,7 @@ class Registry:
     base: place of the class that components have: they are subclasses of it, or objects of it if `objects`.
     own: name -> place, of the engine's own components.
     others: further names, which need no component.
+    gone: name of an earlier version -> what to do in its place.
     command: command that lists the names.
     names_of: function that returns the names that a component gives itself; a plug-in's name has to be one of them.
     """
@@ -35,6 +36,7 @@ class Registry:
     own: dict[str, str] = field(default_factory=dict)
     objects: bool = False
     others: tuple[str, ...] = ()
+    gone: dict[str, str] = field(default_factory=dict)
     command: str = ""
     names_of: Callable[[Any], Collection[str]] = lambda _: ()
 
@@ -54,7 +56,7 @@ class Registry:
         """Raise InputError with the nearest name if there is no such component. where: beginning of the message."""
         if name not in self.others and name not in self:
             near = did_you_mean(str(name), [*self.others, *self.own, *self.plugged()], self.command)
-            raise InputError(f"{where}unknown {self.what} {name!r}: {near}")
+            raise InputError(f"{where}unknown {self.what} {name!r}: {self.gone.get(str(name), near)}")
 
     def get(self, name: object) -> Any:
         """Return the component of a name, imported now. Raise InputError for an unknown name and a wrong plug-in."""
@@ -130,9 +132,9 @@ BACK_ENDS = Registry(
     own={
         "server": "lmkbc.models.server.openai_client:ChatClient",
         "local": "lmkbc.models.local.model:CausalModel",
-        "vllm": "lmkbc.models.local.vllm_model:VllmModel",
     },
     others=("auto",),
+    gone={"vllm": "serve the model with 'vllm serve MODEL', and name its server with --base-url"},
 )
 """`backend` of a model, and value of --backend -> the class that calls it. "auto" decides by the other settings."""
 

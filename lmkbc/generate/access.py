@@ -65,7 +65,7 @@ def back_end_of(model: ModelReference, run: ModelRun) -> str:
 
 def runs_here(model: ModelReference, run: ModelRun) -> bool:
     """Return whether a model runs on this machine."""
-    return back_end_of(model, run) in LOCAL
+    return back_end_of(model, run) == LOCAL
 
 
 def is_given(model: ModelReference, run: ModelRun) -> bool:
@@ -147,8 +147,8 @@ def open_model(
     """
     opened: LocalModel | ServerModel
     name = back_end_of(model, run)
-    if name in LOCAL:
-        opened = local_model(model, run, notes, completion=completion, engine=name)
+    if name == LOCAL:
+        opened = local_model(model, run, notes, completion=completion)
         plain = ModelReference()
         given = {*of_servers, *(name for name in OF_SERVERS if getattr(model, name) != getattr(plain, name))}
         if given:
@@ -176,10 +176,8 @@ def open_model(
     return CountingModel(opened, opened.store) if isinstance(opened.store, DryStore) else opened
 
 
-def local_model(
-    model: ModelReference, run: ModelRun, notes: Notes, *, completion: bool | None = None, engine: str = "local"
-) -> LocalModel:
-    """Return a model of this machine. All steps of a run share it. engine: name of the back end."""
+def local_model(model: ModelReference, run: ModelRun, notes: Notes, *, completion: bool | None = None) -> LocalModel:
+    """Return a model of this machine. All steps of a run share it."""
     from lmkbc.models.local.checkpoint import identity, load  # imported late: load torch
     from lmkbc.models.local.local_model import LocalModel
     from lmkbc.models.local.model import CausalModel
@@ -187,7 +185,6 @@ def local_model(
     place = source(model, run)
 
     def read() -> tuple[CausalModel, str]:
-        kind: type[CausalModel] = BACK_ENDS.get(engine)
         loaded = load(
             place,
             revision=model.revision or None,
@@ -196,15 +193,12 @@ def local_model(
             offline=run.offline,
             trust_remote_code=model.trust_remote_code,
             quantise=model.quantise,
-            weights=run.dry is None and kind.reads_weights,
+            weights=run.dry is None,
             report=run.report,
         )
-        digest = identity(place, loaded[0], model.quantise) + kind.suffix
-        if run.dry is None:
-            return kind.over(*loaded, model, place, offline=run.offline), digest
-        return CausalModel(*loaded), digest
+        return CausalModel(*loaded), identity(place, loaded[0], model.quantise)
 
-    settings = engine, place, model.revision, model.dtype, model.device, model.trust_remote_code, model.quantise
+    settings = place, model.revision, model.dtype, model.device, model.trust_remote_code, model.quantise
     opened, digest = run.loaded(settings, read)
     run.computed[model_name(place)] = opened.computes()
     return LocalModel(

@@ -13,8 +13,8 @@ from lmkbc.models.budget import checked_prices
 from lmkbc.models.server.limits import Limits
 from lmkbc.registry import BACK_ENDS
 
-LOCAL = ("local", "vllm")
-"""Back ends of this machine; all others ask a server."""
+LOCAL = "local"
+"""Back end of this machine; all others ask a server."""
 
 AUTO = "auto"
 """Name for the back end that the other settings imply."""

@@ -261,7 +261,7 @@ class Inputs(TypedDict, total=False):
     backend: Annotated[
         str | None,
         Meta(
-            description="Where models run: server, local (transformers), vllm (this process, by vLLM), or auto. "
+            description="Where models run: server, local (transformers), or auto. "
             "Default: the recipe's, else auto: a server if one is named.",
             extra={**MODEL, "metavar": "NAME", "autocompletion": _back_ends},
         ),

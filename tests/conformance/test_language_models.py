@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import tiny_causal
-import tiny_vllm
 from loopback import Body, Loopback, prompt_of
 from space import MINI, SPACE
 
+from lmkbc.errors import InputError
 from lmkbc.generate.access import step_model
 from lmkbc.models.answers import CallCounter
 from lmkbc.models.base import LanguageModel
@@ -71,16 +71,9 @@ def window(_: pytest.FixtureRequest, folder: Path) -> Iterator[dict[str, Any]]:
     yield {"model": str(tiny_causal.save(folder / "tiny", "gemma3"))}
 
 
-@contextmanager
-def vllm(request: pytest.FixtureRequest, _: Path) -> Iterator[dict[str, Any]]:
-    tiny_vllm.install(request.getfixturevalue("monkeypatch"))
-    yield {"model": str(request.getfixturevalue("tiny"))}
-
-
 CASES: dict[str, list[Case]] = {
     "server": [client(Loopback)],
     "local": [local, window],
-    "vllm": [vllm],
 }
 """Name of a back end in the registry -> its cases."""
 
@@ -91,12 +84,17 @@ def test_every_back_end_has_a_case() -> None:
     assert CASES.keys() == {*BACK_ENDS}
 
 
+def test_a_back_end_of_before_names_the_way_that_is_left() -> None:
+    with pytest.raises(InputError, match="unknown back end 'vllm': serve the model with 'vllm serve MODEL'"):
+        step_model({"backend": "vllm"}, "ask")
+
+
 @pytest.fixture(params=PAIRS, ids=[f"{name}-{case.__name__}" for name, case in PAIRS])
 def opened(request: pytest.FixtureRequest, tmp_path: Path, one_thread: None) -> Iterator[Open]:
     """Open each back end as a recipe's table does."""
     name, case = request.param
     fresh = iter(range(100))
-    table = {"backend": name} | ({"limits": {"first_wait": 0.001, "attempts": 2}} if name not in LOCAL else {})
+    table = {"backend": name} | ({"limits": {"first_wait": 0.001, "attempts": 2}} if name != LOCAL else {})
     with case(request, tmp_path) as given:
 
         def opening(

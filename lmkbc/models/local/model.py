@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,6 @@ from lmkbc.models.local.endings import list_end
 from lmkbc.models.local.prefixes import Group, Option, Tokens, groups, of_one_length, with_options
 from lmkbc.models.local.trees import Scores, alone, layer_at, read_batched, read_packed
 from lmkbc.models.local.turns import Turns, holds_thought, turns
-from lmkbc.models.reference import ModelReference
 from lmkbc.models.thoughts import answer_of
 
 ALL = Room(sys.maxsize, sys.maxsize)
@@ -43,26 +42,7 @@ class CausalModel:
     """Completes prompts and scores continuations. Prompts share the key/value cache of a common prefix.
 
     usage: the counts so far.
-    reads_weights: whether transformers reads the weights. suffix: mark of the engine in a model's identity.
-    spare: tokens of the window that the engine needs after an option.
     """
-
-    reads_weights: ClassVar[bool] = True
-    suffix: ClassVar[str] = ""
-    spare: ClassVar[int] = 0
-
-    @classmethod
-    def over(
-        cls,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        reference: ModelReference,  # noqa: ARG003 -- other engines use what follows
-        source: str,  # noqa: ARG003
-        *,
-        offline: bool,  # noqa: ARG003
-    ) -> CausalModel:
-        """Return the engine over a loaded model. source: the model's name."""
-        return cls(model, tokenizer)
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
         self.model, self.tokenizer, self.usage = model, tokenizer, Usage()
@@ -116,7 +96,7 @@ class CausalModel:
             ]
         logs = [[0.0 if 1 <= first == len(whole) else -math.inf for whole, first in choices] for choices in tokens]
         fits = [
-            [at for at, (whole, first) in enumerate(choices) if 1 <= first < len(whole) <= self._window - self.spare]
+            [at for at, (whole, first) in enumerate(choices) if 1 <= first < len(whole) <= self._window]
             for choices in tokens
         ]
         asked = [number for number, places in enumerate(fits) if places]
