@@ -34,12 +34,16 @@ from lmkbc.models.located import GENERATIVE
 from lmkbc.recipe import RecipeFile, make_recipe
 from lmkbc.run.options import Servers
 from lmkbc.run.run import Run
+from lmkbc.select.expected_f1 import ExpectedF1
+from lmkbc.select.selector import PerRelation
 from lmkbc.tune.choice import by_subject, fold_of
 from lmkbc.tune.tuning_set import TuningOptions
 from lmkbc.types import CandidateSet, Example
 from lmkbc.workspace import SYSTEMS, Workspace
 
 Generator = Mapping[str, Any]
+OWN = PerRelation(ExpectedF1())
+"""The recipes' own rule."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +87,7 @@ class Row:
         relations = {name: space.relation(name) for name in edition.relations}
         if not self.stack:
             draws = [
-                tuned_rules(sets, held_out, edition, relations, TuningOptions(trials=0, seed=seed))
+                tuned_rules(sets, held_out, edition, relations, TuningOptions(trials=0, seed=seed), OWN)
                 for seed in range(self.given.draws)
             ]
             scores = sorted(draw.cv_macro_f1 for draw in draws)
@@ -100,7 +104,7 @@ class Row:
         servers = Servers(store=self.store)
         edition = space.edition(self.edition)
         run = PartRun(workspace=space, edition=edition, rows=tuple(train), offline=True, servers=servers)
-        file = RecipeFile(description="", generate=self.generate, select={"rule": "expected-f1"})
+        file = RecipeFile(description="", generate=self.generate, select=OWN.general.to_table())
         recipe = make_recipe("models", file, run.relations)
         sets = proposed(run, recipe, asked)
         return scored(recipe, sets, asked, edition), sets

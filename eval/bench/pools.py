@@ -145,7 +145,8 @@ def compare_published(given: argparse.Namespace, seeds: Sequence[int]) -> None:
         run = context_of(workspace, edition, files)
         sets = proposed(run, read_recipe(workspace, "recorded"), examples)
         ways = [TuningOptions(folds=given.folds, trials=0, seed=seed) for seed in seeds]
-        ours = [tuned_rules(sets, examples, edition, run.relations, how).predictions for how in ways]
+        own = read_recipe(workspace, "recorded").select
+        ours = [tuned_rules(sets, examples, edition, run.relations, how, own).predictions for how in ways]
         theirs = {system: one.select.select_all(proposed(run, one, examples)) for system, one in recipes.items()}
         made = [row_f1s(predictions, examples, edition) for predictions in (*ours, *theirs.values())]
         for relation in edition.relations:
@@ -215,7 +216,8 @@ class Sources:
             drawn = {name: simulated(name, train, self._examples, seed=seed) for name in SIMULATED if name in names}
             pool = Pool(self._edition).merge([(fixed | drawn)[name] for name in names])
             how = TuningOptions(folds=folds, trials=0, seed=seed)
-            yield tuned_rules(pool, self._examples, self._edition, self._run.relations, how).cv_macro_f1
+            own = read_recipe(self._workspace, "recorded").select
+            yield tuned_rules(pool, self._examples, self._edition, self._run.relations, how, own).cv_macro_f1
 
     def _sets(self, name: Named) -> Sequence[CandidateSet]:
         """Return the sets of a source, in the order of the examples."""

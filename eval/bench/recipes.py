@@ -56,7 +56,8 @@ def main(argv: Sequence[str]) -> None:
             whole, again = propose(run, recipe, queries), propose(run, recipe, queries)
             tuned = None
             if not all(one.failed for one in whole.sets):
-                tuned = tuned_rules(whole.sets, asked, edition, run.relations, TuningOptions(trials=0)).cv_macro_f1
+                how = TuningOptions(trials=0)
+                tuned = tuned_rules(whole.sets, asked, edition, run.relations, how, recipe.select).cv_macro_f1
             used = _counted(whole.usage, *TOKENS)
             table.add(
                 name,

@@ -20,6 +20,7 @@ from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.relation import Relation
 from lmkbc.run.pipeline import propose
 from lmkbc.run.run import Run
+from lmkbc.select.selector import PerRelation
 from lmkbc.tune.learn import Tuned, official, tune
 from lmkbc.tune.outcomes import PLAIN
 from lmkbc.tune.tuning_set import FOLDS, SEED, TRIALS, TuningOptions, TuningSet
@@ -86,7 +87,7 @@ def main(argv: Sequence[str]) -> None:
         run, recipe = context_of(workspace, edition, row.files), read_recipe(workspace, row.system)
         sets, _, proposing = timed(proposed, run, recipe, examples)
         how = TuningOptions(folds=given.folds, trials=given.trials, seed=given.seed)
-        tuned, _, tuning = timed(tuned_rules, sets, examples, edition, run.relations, how)
+        tuned, _, tuning = timed(tuned_rules, sets, examples, edition, run.relations, how, recipe.select)
         scores = {
             "untuned": scored(recipe, sets, examples, edition),
             "out of fold": tuned.cv_macro_f1,
@@ -127,9 +128,10 @@ def tuned_rules(
     edition: Edition,
     relations: Mapping[str, Relation],
     how: TuningOptions,
+    selector: PerRelation = PLAIN,
 ) -> Tuned:
-    """Return rules tuned for candidates, each of which keeps all that it selects."""
-    return tune(TuningSet(sets, examples, edition, relations, PLAIN, how))
+    """Return rules tuned for candidates. selector: of the recipe's own rules; by default, these keep everything."""
+    return tune(TuningSet(sets, examples, edition, relations, selector, how))
 
 
 def untuned(run: Run, examples: Sequence[Example], recipe: Recipe) -> float:

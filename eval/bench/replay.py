@@ -275,7 +275,8 @@ def tuned(
     """Return F1 out of fold of rules tuned per relation. rules: families to choose from, all if empty."""
     trials = 0 if given.small else TRIALS
     how = TuningOptions(rules=tuple(rules) or None, folds=given.folds, trials=trials, seed=given.seed)
-    return tuned_rules(sets, examples, run.edition, run.relations, how).cv_macro_f1
+    own = read_recipe(run.workspace, "recorded").select
+    return tuned_rules(sets, examples, run.edition, run.relations, how, own).cv_macro_f1
 
 
 def _figures(summary: Summary, row: Row) -> tuple[float, ...]:

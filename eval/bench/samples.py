@@ -1,7 +1,7 @@
 """Reliability of shares of samples as confidences, without tuning: as pooled, and shrunk by the number of samples.
 
 Each row is a file of recorded answers. "ECE" is the expected calibration error over all candidates in ten bins of equal
-width, and "Brier" the mean squared error. The prior of `lmkbc.select.selector.shrunk` is one number for all of them.
+width, and "Brier" the mean squared error. Their prior, `lmkbc.select.ranking.PRIOR_DRAWS`, is one number for all.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from eval.bench import few_of, parsed
 from eval.bench.figures import Table
 from eval.bench.recorded import GEMMA, ROWS, Row, context_of, proposed, row_parser
 from lmkbc.recipe import read_recipe
-from lmkbc.select.selector import shrunk
 from lmkbc.tune.confidence import Reliability
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.workspace import Workspace
@@ -36,8 +35,9 @@ def main(argv: Sequence[str]) -> None:
         outcomes = Outcomes(sets, examples, edition)
         query, place = np.nonzero(outcomes.ranking.scores >= 0)
         share, right = outcomes.ranking.scores[query, place], np.minimum(outcomes.gains[query, place], 1).astype(float)
-        samples = np.array([sum(draw.is_answer for draw in one.draws) for one in sets])[query]
-        before, after = (Reliability.of(sure, right, query) for sure in (share, shrunk(share, samples)))
+        samples = np.array(outcomes.ranking.draws)[query]
+        shrunk = outcomes.ranking.shares[query, place]
+        before, after = (Reliability.of(sure, right, query) for sure in (share, shrunk))
         table.add(
             row.label,
             {

@@ -40,8 +40,9 @@ def main(argv: Sequence[str]) -> None:
     how = TuningOptions(folds=given.folds, trials=given.trials, seed=given.seed)
     for name in given.answers:
         run = context_of(workspace, edition, ROWS[name].files)
-        sets = proposed(run, read_recipe(workspace, "recorded"), examples)
-        tuned, _, seconds = timed(tuned_rules, sets, examples, edition, run.relations, how)
+        recipe = read_recipe(workspace, "recorded")
+        sets = proposed(run, recipe, examples)
+        tuned, _, seconds = timed(tuned_rules, sets, examples, edition, run.relations, how, recipe.select)
         scores = {
             "out of fold": tuned.cv_macro_f1,
             "in sample": tuned.insample_macro_f1,

@@ -49,7 +49,10 @@ class Tuning:
 
     @cached_property
     def relations(self) -> pl.DataFrame:
-        """Return a row per relation: queries, F1 untuned, out of fold and in sample, and the rule."""
+        """Return a row per relation: queries, F1 untuned, out of fold and in sample, the rule, and why it is not tuned.
+
+        most: maximum number of objects of an answer; None for no limit.
+        """
         import polars as pl
 
         rows = [
@@ -60,6 +63,8 @@ class Tuning:
                 "cv_f1": relation.cv_f1,
                 "insample_f1": relation.insample_f1,
                 "rule": described(relation.rule.to_table()),
+                "most": relation.most,
+                "reason": relation.reason,
             }
             for name, relation in sorted(self.tuned.relations.items())
         ]
@@ -134,7 +139,8 @@ def tune(
             f"{path} holds what was tuned before: give --overwrite to replace it, or --no-write to tune without writing"
         )
     proposals = propose(run, recipe, [example.query for example in examples], progress)
-    data = TuningSet(proposals.sets, examples, chosen, run.relations, recipe.select, how)
+    selector = tuned_rules.own_selector(run, recipe)
+    data = TuningSet(proposals.sets, examples, chosen, run.relations, selector, how)
     tuned = tune_rules(data, report=progress)
     if path is not None:
         provenance = tuned_rules.Provenance.of(

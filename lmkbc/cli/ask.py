@@ -30,13 +30,18 @@ def ask(*, json: bool = False, **given: Any) -> None:
 
 def _show(answer: Answer) -> None:
     """Show the answer as a table, and its basis as sentences."""
+    from lmkbc.select.calibration import confidence_text
+
     linked = any(one.link is not None for one in answer.objects)
     heads = ["", "object", *(["id"] if linked else []), "confidence", "sources", *(["link"] if linked else [])]
     rows = [
         [
             *("*" if one.kept else "", one.object),
             *([one.id or ""] if linked else []),
-            *(one.confidence, ", ".join(dict.fromkeys(name.partition("#")[0] for name in one.sources))),
+            *(
+                confidence_text(one.confidence),
+                ", ".join(dict.fromkeys(name.partition("#")[0] for name in one.sources)),
+            ),
             *([one.link or ""] if linked else []),
         ]
         for one in answer.objects
@@ -45,6 +50,8 @@ def _show(answer: Answer) -> None:
         show_table(heads, rows)
     kept = ", ".join(answer) or "nothing"
     meaning = "probabilities" if answer.calibrated else "scores, not calibrated"
+    if answer.few_rows:
+        meaning += f", rough since learned from {answer.few_rows} labelled rows"
     nothing = "" if answer.nothing is None else f"; score of an empty answer {answer.nothing:.3f}"
     note(f"{answer.subject}, {answer.relation}: {kept}")
     note(

@@ -13,6 +13,7 @@ from lmkbc.cli.dry_run import show_estimate
 from lmkbc.cli.terminal import note, progress, show_json, show_table
 from lmkbc.cli.typed import made_from
 from lmkbc.errors import counted
+from lmkbc.types import grouped
 
 if TYPE_CHECKING:
     from lmkbc.tune.confidence import Confidences
@@ -76,6 +77,9 @@ def confidence_json(known: Confidences) -> dict[str, Any]:
 
 
 def _print(tuned: Tuned, title: str) -> None:
+    from lmkbc.select.calibration import FEW
+    from lmkbc.select.tuned_rules import named_few
+
     rows: list[list[Any]] = [
         [
             name,
@@ -84,7 +88,7 @@ def _print(tuned: Tuned, title: str) -> None:
             relation.cv_f1,
             relation.insample_f1,
             tuned.confidences.relations[name].recall,
-            described(relation.rule.to_table()),
+            described(relation.rule.to_table()) + (f", at most {relation.most}" if relation.most else ""),
         ]
         for name, relation in sorted(tuned.relations.items())
     ]
@@ -92,8 +96,11 @@ def _print(tuned: Tuned, title: str) -> None:
     rows.append(["*** Average ***", None, *overall, ""])
     columns = ["relation", "rows", "F1 untuned", "F1 out of fold", "F1 in sample", "R@P90", "rule"]
     show_table(columns, rows, title=title)
-    if tuned.untuned_macro_f1 >= tuned.cv_macro_f1:
-        note("out of fold, tuned rules are no better than the recipe's own: --untuned selects by these")
+    for reason, names in grouped((one.reason, name) for name, one in sorted(tuned.relations.items())).items():
+        if reason:
+            note(f"{', '.join(names)}: {reason}")
+    if few := {name: one.rows for name, one in sorted(tuned.relations.items()) if one.rows < FEW}:
+        note(f"fewer than {FEW} labelled rows: {named_few(few)}; confidences are rough there, and marked as such")
     for sentence in _confidence(tuned.confidences):
         note(sentence)
     if tuned.failed:

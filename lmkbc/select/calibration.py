@@ -29,7 +29,13 @@ SHARE_EDGE = 0.02
 VERIFICATION = ("judged", "verification")
 """Evidence from verification. Confidences use it; rules use it only within the rule `verified`."""
 BIAS = "bias"
+SHARE = "share"
+"""Evidence of an untuned confidence (see `Ranking.shares`). Calibrations do not learn its weight."""
+SUREST = 1 - 1e-6
+"""Highest calibrated confidence: no number of labelled rows shows that a model is never wrong."""
 LABEL_PRIOR = "label_prior"
+FEW = 20
+"""Labelled rows of a relation below which tuned confidences are rough (`python -m eval.bench few`): they are marked."""
 UNUSUAL = 0.005
 """Smoothing: added to each name's mean score before the logarithm, so that all rare names have similar values."""
 
@@ -40,6 +46,11 @@ def log_odds(p: Floats, edge: float = EDGE) -> Floats:
     return cast(Floats, np.log(clipped) - np.log1p(-clipped))
 
 
+def confidence_text(p: float, digits: int = 3) -> str:
+    """Return a confidence as text. One below 1 is never shown as 1."""
+    return f"{min(p, 1 - 10**-digits) if p < 1 else p:.{digits}f}"
+
+
 def logistic(z: Floats) -> Floats:
     """Return the probabilities of log-odds."""
     return 1 / (1 + np.exp(-np.clip(z, -50.0, 50.0)))
@@ -48,8 +59,9 @@ def logistic(z: Floats) -> Floats:
 def of_candidates(ranking: Ranking) -> dict[str, Floats]:
     """Return the evidence for each candidate, name -> (n, m), without the label prior of its name.
 
-    score: log-odds of the pooled score. length: log of the number of candidates. nil_probability, abstained: see
-    `of_nothing`. judged: whether there is a verification score. verification: its log-odds.
+    score, share: log-odds of the pooled score, and of the untuned confidence. length: log of the number of candidates.
+    nil_probability, abstained: see `of_nothing`. judged: whether there is a verification score. verification: its
+    log-odds.
 
     Per model there are three columns. `said`: whether it proposes the candidate. agreed: whether another model does
     too. score: log-odds of its score, if it proposes the candidate.
@@ -59,6 +71,7 @@ def of_candidates(ranking: Ranking) -> dict[str, Floats]:
     columns = {
         BIAS: np.where(real, 1.0, 0.0),
         "score": np.where(real, log_odds(ranking.scores), 0.0),
+        SHARE: np.where(real, log_odds(ranking.shares), 0.0),
         "length": np.where(real, np.log(np.maximum(ranking.sizes, 1))[:, None], 0.0),
         **{name: np.where(real, column[:, None], 0.0) for name, column in nil.items()},
         "judged": judged.astype(float),
@@ -123,9 +136,8 @@ class Calibration:
 
     def of_evidence(self, columns: Mapping[str, Floats], prior_scores: Floats) -> Floats:
         """Return the probabilities of candidates. prior_scores: mean scores of their names. All have one shape."""
-        return logistic(
-            weighed(columns, self.weights) + self.weights.get(LABEL_PRIOR, 0.0) * log_label_prior(prior_scores)
-        )
+        log_label_priors = self.weights.get(LABEL_PRIOR, 0.0) * log_label_prior(prior_scores)
+        return np.minimum(logistic(weighed(columns, self.weights) + log_label_priors), SUREST)
 
 
 def log_label_prior(prior_scores: Floats) -> Floats:

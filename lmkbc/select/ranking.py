@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,6 +13,8 @@ import numpy.typing as npt
 
 from lmkbc.types import Candidate, CandidateSet, State
 
+PRIOR_DRAWS = 0.5
+"""Draws against each object before any is read: a share of few draws is not yet certain."""
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -28,6 +31,7 @@ class Ranking:
     nil_probability: (n,), 0.5 if not given.
     nil: scores of NIL and NIL probabilities per model, "MODEL:nothing" and "MODEL:nil_probability" -> (n,), -1 if not
     given.
+    draws: number of draws of each query that are answers.
     """
 
     ranked: Sequence[tuple[Candidate, ...]]
@@ -36,6 +40,7 @@ class Ranking:
     abstained: Floats
     nil_probability: Floats
     nil: Mapping[str, Floats] = field(default_factory=dict)
+    draws: Sequence[int] = ()
 
     @classmethod
     def of(cls, sets: Sequence[CandidateSet]) -> Ranking:
@@ -47,7 +52,8 @@ class Ranking:
         nil = [0.5 if (p := candidates.existence) is None else 1 - p for candidates in sets]
         abstained = [_abstained(candidates.draws) for candidates in sets]
         shares = np.clip(np.array([nothing, abstained, nil], dtype=float), 0.0, 1.0)
-        return cls(ranked, scores, shares[0], shares[1], shares[2], _nil(sets))
+        draws = [sum(state.is_answer for state in candidates.draws) for candidates in sets]
+        return cls(ranked, scores, shares[0], shares[1], shares[2], _nil(sets), draws)
 
     @cached_property
     def sizes(self) -> Ints:
@@ -63,6 +69,18 @@ class Ranking:
     def reference(self) -> Floats:
         """Return the score to which ratios refer: the best object's, or 1 if that is 0, (n,)."""
         return np.where(self.best > 0, self.best, 1.0)
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Return the score of each candidate, shrunk if it is a share of draws, (n, m); -1 for padding.
+
+        One draw of one becomes 0.67, and ten of ten become 0.95.
+        """
+        draws = [
+            [draws if any(source.draw for source in candidate.sources) else math.inf for candidate in candidates]
+            for candidates, draws in zip(self.ranked, self.draws, strict=True)
+        ]
+        return self.scores / (1 + PRIOR_DRAWS / table_of(draws, self.scores.shape[1], math.inf))
 
     @cached_property
     def models(self) -> Ints:

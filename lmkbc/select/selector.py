@@ -19,7 +19,7 @@ import numpy as np
 
 from lmkbc.run.statements import Statements
 from lmkbc.scoring.matchers import number
-from lmkbc.select.calibration import Calibration, Point, PrecisionCurve
+from lmkbc.select.calibration import SUREST, Calibration, Point, PrecisionCurve
 from lmkbc.select.composed import AbstentionThreshold, Agreement
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
@@ -28,22 +28,23 @@ from lmkbc.select.rule import UNLIMITED, BatchSelector, Rule
 from lmkbc.types import Candidate, CandidateSet, Prediction, Query, grouped
 
 Made = TypeVar("Made")
-Number = TypeVar("Number", float, Floats)
 
 
 @dataclass(frozen=True)
 class PerRelation(BatchSelector):
     """Selector with a rule per relation. general: the rule of all other relations.
 
-    rules, calibrations, curves: by every spelling of a relation in queries.
+    rules, calibrations, curves, most: by every spelling of a relation in queries.
     calibrations: fitted by tuning for rules without a calibration.
     curves: the precision that confidences promise.
+    most: the maximum number of objects of an answer.
     """
 
     general: Rule
     rules: Mapping[str, Rule] = field(default_factory=dict)
     calibrations: Mapping[str, Calibration] = field(default_factory=dict)
     curves: Mapping[str, PrecisionCurve] = field(default_factory=dict)
+    most: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def reads_others(self) -> bool:
@@ -87,9 +88,9 @@ class PerRelation(BatchSelector):
         made = rule.select_all(sets)
         return [replace(one, objects=self.answer(one.query, one.objects)) for one in made]
 
-    def answer(self, query: Query, objects: tuple[Candidate, ...]) -> tuple[Candidate, ...]:  # noqa: ARG002
-        """Return the answer to a query: what stays of the objects that its rule keeps, in order; here all of them."""
-        return objects
+    def answer(self, query: Query, objects: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+        """Return the answer to a query: what stays of the objects that its rule keeps, in order; here the first."""
+        return objects[: self.most.get(query.relation)]
 
     def _each(
         self, sets: Sequence[CandidateSet], of: Callable[[Rule, Sequence[CandidateSet]], Sequence[Made]]
@@ -112,7 +113,8 @@ class Confidence:
     """Probabilities that the candidates of a query are right.
 
     p: in [0, 1], in the order of `candidates`, which is the set's order. calibrated: whether tuning fitted p to known
-    facts, or the rule reads the scores as probabilities. If not, p holds pooled scores; shares of samples are `shrunk`.
+    facts, or the rule reads the scores as probabilities. If not, p holds pooled scores; shares of samples are
+    shrunk (see `Ranking.shares`).
     """
 
     candidates: tuple[Candidate, ...]
@@ -134,7 +136,7 @@ class Confidence:
             for vote, p in votes
             if vote is not None and value is not None and vote * value > 0
         ]
-        return -min(ratios)[1] if ratios else min(max(kept.score, 0.0), 1.0)
+        return -min(ratios)[1] if ratios else min(max(kept.score, 0.0), SUREST if self.calibrated else 1.0)
 
     def of_each(self, kept: Sequence[Candidate]) -> list[float]:
         """Return the confidences of all selected objects."""
@@ -142,15 +144,6 @@ class Confidence:
             return []
         known = {(candidate.text, candidate.id): p for candidate, p in zip(self.candidates, self.p, strict=True)}
         return [known[one.text, one.id] if (one.text, one.id) in known else self.of(one) for one in kept]
-
-
-PRIOR = 0.5
-"""Draws against each object before any is read: a share of few draws is not yet certain."""
-
-
-def shrunk(share: Number, draws: Number) -> Number:
-    """Return a share of draws as a confidence: 1 of 1 becomes 0.67, and 10 of 10 become 0.95."""
-    return share * draws / (draws + PRIOR)
 
 
 def confidences(selector: PerRelation, sets: Sequence[CandidateSet]) -> list[Confidence]:
@@ -163,26 +156,17 @@ def confidences(selector: PerRelation, sets: Sequence[CandidateSet]) -> list[Con
     made: dict[int, Confidence] = {}
     for relation, places in grouped((one.query.relation, place) for place, one in enumerate(sets)).items():
         calibration = selector.calibration(relation)
-        probable = calibration is not None or isinstance(reading_scores(selector.rule(relation)), ExpectedF1)
+        reads_probabilities = isinstance(reading_scores(selector.rule(relation)), ExpectedF1)
         chosen = [sets[place] for place in places]
-        if calibration is None:
-            columns = [_shares(found, probable=probable) for found in chosen]
+        ranking = Ranking.of(chosen)
+        if calibration is not None:
+            table = calibration.probabilities(ranking)
         else:
-            table = calibration.probabilities(Ranking.of(chosen))
-            columns = [_in_order(found, ranked) for found, ranked in zip(chosen, table, strict=True)]
-        for place, found, p in zip(places, chosen, columns, strict=True):
-            made[place] = Confidence(found.candidates, p, probable)
+            table = np.minimum(ranking.scores, SUREST) if reads_probabilities else ranking.shares
+        for place, found, ranked in zip(places, chosen, table, strict=True):
+            p = _in_order(found, ranked)
+            made[place] = Confidence(found.candidates, p, calibration is not None or reads_probabilities)
     return [made[row] for row in range(len(sets))]
-
-
-def _shares(found: CandidateSet, *, probable: bool) -> tuple[float, ...]:
-    """Return the candidates' scores in [0, 1]; shares of samples are shrunk unless the rule reads probabilities."""
-    draws = sum(state.is_answer for state in found.draws)
-    return tuple(
-        share if probable or not any(source.draw for source in one.sources) else shrunk(share, draws)
-        for one in found.candidates
-        for share in [min(max(one.score, 0.0), 1.0)]
-    )
 
 
 def _in_order(candidates: CandidateSet, ranked: Floats) -> tuple[float, ...]:

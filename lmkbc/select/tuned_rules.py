@@ -1,9 +1,9 @@
 """Tuned rules: their files in thresholds/, one TOML per edition, system and origin of candidates; and those of a run.
 
 `[provenance]` records the data, models and words that tuning used. `[relations.NAME]` holds F1 in and out of sample,
-and the rule in `select`. `[confidence.NAME]` holds the calibration of candidates, if the rule has none, and the curve
-of expected precision. `[reliability]` holds the measured reliability of confidences, out of fold. `sha256` is a
-checksum of all tables; remove that line after an edit by hand.
+the number of labelled rows, and the rule in `select`. `[confidence.NAME]` holds the calibration of candidates, if the
+rule has none, and the curve of expected precision. `[reliability]` holds the measured reliability of confidences, out
+of fold. `sha256` is a checksum of all tables; remove that line after an edit by hand.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lmkbc.files.reader import read_toml
 from lmkbc.recipe import Recipe, check_all_read
 from lmkbc.run.options import BEST, Selection
 from lmkbc.run.run import Run
-from lmkbc.select.calibration import Calibration, PrecisionCurve
+from lmkbc.select.calibration import FEW, Calibration, PrecisionCurve
 from lmkbc.select.composed import Agreement
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.origin import Origin, origin_of
@@ -112,11 +112,12 @@ def _listed(models: Sequence[str]) -> str:
 
 
 class Thresholds(NamedTuple):
-    """Content of a thresholds file. cv_f1: relation -> F1 out of fold."""
+    """Content of a thresholds file. cv_f1: relation -> F1 out of fold. few: relation -> labelled rows, if few."""
 
     selector: PerRelation
     provenance: Provenance
     cv_f1: Mapping[str, float]
+    few: Mapping[str, int]
 
     @property
     def about(self) -> dict[str, Any]:
@@ -150,6 +151,7 @@ def write(path: Path, tuned: Tuned, provenance: Provenance) -> None:
                 "rows": relation.rows,
                 "cv_f1": significant(relation.cv_f1, 6),
                 "insample_f1": significant(relation.insample_f1, 6),
+                **({"most": relation.most} if relation.most else {}),
                 "select": relation.rule.to_table(),
             }
             for name, relation in sorted(tuned.relations.items())
@@ -169,10 +171,11 @@ def write(path: Path, tuned: Tuned, provenance: Provenance) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Relation:
-    """A table `relations.NAME`."""
+    """A table `relations.NAME`. rows: labelled rows, 0 if unknown. most: maximum number of objects of an answer."""
 
     select: Rule
     rows: int = 0
+    most: int | None = None
     cv_f1: float | None = None
     insample_f1: float | None = None
 
@@ -245,9 +248,11 @@ def read(path: Path, fallback: PerRelation | None = None) -> Thresholds:
             if one.weights
         },
         curves={name: one.curve for name, one in file.confidence.items()},
+        most={name: one.most for name, one in file.relations.items() if one.most},
     )
+    few = {name: one.rows for name, one in file.relations.items() if 0 < one.rows < FEW}
     cv_f1 = {name: one.cv_f1 for name, one in file.relations.items() if one.cv_f1 is not None}
-    return Thresholds(selector, file.provenance, cv_f1)
+    return Thresholds(selector, file.provenance, cv_f1, few)
 
 
 def _digest(table: Mapping[str, Any]) -> str:
@@ -265,8 +270,7 @@ def selector_for(run: Run, recipe: Recipe, selection: Selection) -> tuple[PerRel
     if a precision is given without tuned thresholds, and LmkbcError if no relation reaches it.
     """
     precision, untuned = selection["precision"], selection["untuned"]
-    if len(recipe.generate) < 2 and len(run.files) < 2:
-        recipe = replace(recipe, select=_alone(recipe.select))
+    recipe = replace(recipe, select=own_selector(run, recipe))
     if selection["any_thresholds"] and untuned:
         raise OptionError("untuned", "uses no thresholds, and any thresholds are asked for too: give one of the two")
     selector, how = _untuned(recipe) if untuned else _selector(run, recipe, selection["any_thresholds"])
@@ -317,6 +321,11 @@ def nothing_sure(selector: PerRelation, precision: float | str) -> LmkbcError:
     )
 
 
+def own_selector(run: Run, recipe: Recipe) -> PerRelation:
+    """Return the selector of a recipe's own rules, as a run with its files uses them."""
+    return recipe.select if len(recipe.generate) > 1 or len(run.files) > 1 else _alone(recipe.select)
+
+
 def _alone(selector: PerRelation) -> PerRelation:
     """Return a selector whose rules need no agreement of sources, so that blocks do not depend on one another."""
     general = selector.general
@@ -349,8 +358,16 @@ def _selector(run: Run, recipe: Recipe, any_thresholds: bool) -> tuple[PerRelati
     remark = f", which {other}" if other else ""
     if own := [one for one in tuned.selector.rules if one in recipe.select.rules]:
         remark += f", and not by the recipe's rule for {', '.join(own)}"
-    about = {"how": f"selected by {name}{remark}", **tuned.about, "file_sha256": sha256(path.read_bytes())}
+    few = {run.relations[one].name: rows for one, rows in tuned.few.items() if one in run.relations}
+    if few:
+        remark += f", with few labelled rows and rough confidences for {named_few(few)}"
+    about = {"how": f"selected by {name}{remark}", **tuned.about, "file_sha256": sha256(path.read_bytes()), "few": few}
     return tuned.selector, about | ({"differs": other} if other else {})
+
+
+def named_few(rows: Mapping[str, int]) -> str:
+    """Return relations with their numbers of labelled rows, in words."""
+    return ", ".join(f"{name} ({count})" for name, count in rows.items())
 
 
 def split_sha256(run: Run, split: str) -> str:

@@ -15,6 +15,7 @@ from lmkbc.select.calibration import (
     BIAS,
     EDGE,
     LABEL_PRIOR,
+    SHARE,
     VERIFICATION,
     Calibration,
     informative,
@@ -36,6 +37,15 @@ RIDGE, POOLED, FREE = 1.0, 3.0, 0.01
 """Strengths of shrinkage, as inverse variances of a Gaussian. POOLED is used if each model has its own weights, which
 are correlated. FREE is used for a bias."""
 Weights = Mapping[str, float]
+
+
+def targets(label: Floats) -> Floats:
+    """Return what a fit aims at in place of labels 0 and 1, (n,): with few labels, neither is sure (Platt 1999).
+
+    Of p labels 1, each becomes (p + 1) / (p + 2). Of n labels 0, each becomes 1 / (n + 2).
+    """
+    positive = label.sum()
+    return np.where(label > 0, (positive + 1) / (positive + 2), 1 / (label.size - positive + 2))
 
 
 def logistic_fit(columns: Mapping[str, Floats], label: Floats, prior: Weights) -> dict[str, float]:
@@ -88,7 +98,7 @@ class CalibrationData:
         columns = {
             name: column[chosen]
             for name, column in outcomes.cached(candidate_evidence).items()
-            if verdicts or name not in VERIFICATION
+            if name != SHARE and (verdicts or name not in VERIFICATION)
         }
         columns[LABEL_PRIOR] = log_label_prior(np.maximum(kept[names[chosen]] - of_itself, 0.0) / n)
         label_priors = {outcomes.vocabulary[i]: significant(kept[i] / n) for i in frequent if kept[i] / n > EDGE}
@@ -109,12 +119,13 @@ def general(data: Sequence[CalibrationData]) -> Weights:
         name: np.concatenate([one.columns.get(name, np.zeros(one.right.size)) for one in data])
         for name in dict.fromkeys(name for one in data for name in one.columns)
     }
-    return logistic_fit(columns, np.concatenate([one.right for one in data]), PRIOR)
+    return logistic_fit(columns, targets(np.concatenate([one.right for one in data])), PRIOR)
 
 
 def fit_calibration(data: CalibrationData, prior: Weights) -> Calibration:
     """Return the calibration of a relation's candidates, with weights shrunk to those over all relations."""
-    return Calibration(weights=_rounded(logistic_fit(data.columns, data.right, prior)), label_priors=data.label_priors)
+    weights = logistic_fit(data.columns, targets(data.right), prior)
+    return Calibration(weights=_rounded(weights), label_priors=data.label_priors)
 
 
 def fit_expected_f1(outcomes: Outcomes, rows: Mask, prior: Weights, *, nullable: bool) -> Calibrated:
@@ -130,7 +141,7 @@ def _with_nothing(rule: Calibrated, outcomes: Outcomes, rows: Mask) -> Calibrate
     best = rule.calibration.probabilities(outcomes.ranking).max(axis=1, initial=0.0)
     columns = informative(of_nothing(outcomes.ranking, best), len(outcomes.ranking.by_model))
     columns = {name: column[rows] for name, column in columns.items()}
-    return replace(rule, nothing=_rounded(logistic_fit(columns, outcomes.empty[rows].astype(float), {})))
+    return replace(rule, nothing=_rounded(logistic_fit(columns, targets(outcomes.empty[rows].astype(float)), {})))
 
 
 def _rounded(weights: Weights) -> dict[str, float]:

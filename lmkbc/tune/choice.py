@@ -1,5 +1,8 @@
 """Choice of a rule per relation: inner cross-validation, a shared default, and the gain required to leave it.
 
+A tuned rule must beat the recipe's own rule, and where most gold is empty, the empty answer. A rule that did not is not
+used: nothing tested the scores in which it differs.
+
 Optuna's result is one more family. If candidates were verified, the same held-out F1 decides per relation whether
 verification scores count.
 """
@@ -16,6 +19,7 @@ import numpy as np
 from lmkbc.select.composed import Combine, Verified
 from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.rule import Rule
+from lmkbc.select.selector import NOTHING
 from lmkbc.tune.calibrate import CalibrationData, Weights, general
 from lmkbc.tune.families import Task, applicable, fit
 from lmkbc.tune.outcomes import TIE
@@ -48,6 +52,12 @@ WAYS: tuple[Combine, ...] = ("veto", "product")
 """Uses of verification scores that are tried; few, since each is one more chance to be best by luck."""
 MARGIN = 2.5
 """Standard errors by which a family must beat the shared one: 5 % over eight families (Bonferroni)."""
+LEAD = 1.0
+"""Standard errors by which a tuned rule must beat the recipe's own (chosen by `python -m eval.bench few`)."""
+NOISE = 0.04
+"""Variance that is added to that of a relation's gains in F1: a few rows may be equal by chance."""
+MOSTLY = 0.5
+"""Share of empty gold from which an empty answer is surest where no rule is better."""
 RISK = 0.05
 """Level of the test for Optuna's rules, over the families and all trials, since each may be best by luck."""
 
@@ -63,12 +73,22 @@ class Compared:
     tried: Mapping[Joint, Floats] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class _Chosen:
-    """The rule for a relation, and the held-out F1 of its family on the training rows."""
+OWN = "the recipe's own rule: no tuned rule was clearly better"
+EMPTY = "nothing: most gold is empty, and no rule was better than an empty answer"
+"""Reasons for a rule that is not tuned."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """The rule for a relation, and its held-out F1 of each training row, (n,).
+
+    most: maximum number of objects of an answer; None for no limit. reason: why the rule is not tuned; "" if it is.
+    """
 
     rule: Rule
-    held_out: float
+    held_out: Floats
+    most: int | None = None
+    reason: str = ""
 
 
 def choose(
@@ -78,7 +98,7 @@ def choose(
     inner: Mapping[str, Ints],
     options: TuningOptions,
     step: Callable[[], None] = lambda: None,
-) -> dict[str, Rule]:
+) -> dict[str, Choice]:
     """Return a rule per relation, chosen on the given rows only.
 
     tasks: on unchanged candidates.
@@ -89,9 +109,56 @@ def choose(
     best = _choose(tasks, rows, inner, options, step)
     for way, others in judged.items():
         for name, one in _choose(others, rows, inner, options, step).items():
-            if _is_verified(tasks[name]) and one.held_out > best[name].held_out + TIE:
+            if _is_verified(tasks[name]) and _mean(one.held_out - best[name].held_out) > TIE:
                 best[name] = replace(one, rule=Verified(inner=one.rule, combine=way))
-    return {name: one.rule for name, one in best.items()}
+    return _surest(tasks, rows, best)
+
+
+def _surest(tasks: Mapping[str, Task], rows: Mapping[str, Mask], tuned: Mapping[str, Choice]) -> dict[str, Choice]:
+    """Return the tuned rule of each relation if it leads before the recipe's own rule (see `leads`), else the latter.
+
+    If most gold is empty, and the rule is no better than the empty answer, return the rule that keeps nothing.
+    """
+    made, own = dict(tuned), dict[str, Choice]()
+    for name, task in tasks.items():
+        variants = [(one, one.own_f1) for one in task.variants if one.own_f1 is not None]
+        if variants:
+            own[name] = _best([Choice(one.own, f1[rows[name]], one.most, OWN) for one, f1 in variants])
+    gains = [tuned[name].held_out - one.held_out for name, one in own.items()]
+    made |= {name: own[name] for name, ahead in zip(own, leads(gains), strict=True) if not ahead}
+    for name, task in tasks.items():
+        silent = task.outcomes.prefix_f1[rows[name], 0]
+        if _mean(task.outcomes.empty[rows[name]]) > MOSTLY and _mean(made[name].held_out - silent) <= TIE:
+            made[name] = Choice(NOTHING, silent, reason=EMPTY)
+    return made
+
+
+def leads(gains: Sequence[Floats]) -> list[bool]:
+    """Return whether each relation gains, by its rows and by those of the other relations.
+
+    gains: difference in F1 of each row of each relation. The mean of a relation is shrunk to that of all relations, as
+    far as these are alike (DerSimonian and Laird 1986). It must exceed `LEAD` standard errors.
+    """
+    some = [gain for gain in gains if gain.size]
+    if not some:
+        return [False] * len(gains)
+    mean = np.array([gain.mean() for gain in some])
+    variance = np.array([(gain.var() + NOISE) / gain.size for gain in some])
+    weight = 1 / variance
+    excess = weight @ (mean - weight @ mean / weight.sum()) ** 2 - (len(some) - 1)
+    between = max(excess / (weight.sum() - weight @ weight / weight.sum()), 0.0) if len(some) > 1 else 0.0
+    weight = 1 / (variance + between)
+    trust = between * weight
+    center = weight @ mean / weight.sum()
+    shrunk = center + trust * (mean - center)
+    error = np.sqrt(trust * variance + (1 - trust) ** 2 / weight.sum())
+    ahead = iter((np.minimum(shrunk - LEAD * error, mean) > TIE).tolist())
+    return [bool(gain.size) and next(ahead) for gain in gains]
+
+
+def _best(choices: Sequence[Choice]) -> Choice:
+    """Return the choice with the highest held-out F1, the first on a tie."""
+    return choices[_first_best(np.array([one.held_out.sum() for one in choices]))]
 
 
 def _is_verified(task: Task) -> bool:
@@ -104,7 +171,7 @@ def _choose(
     inner: Mapping[str, Ints],
     options: TuningOptions,
     step: Callable[[], None],
-) -> dict[str, _Chosen]:
+) -> dict[str, Choice]:
     """Return a rule per relation on candidates of one kind.
 
     Relations with exact answers share the family that is best over all of them; so do relations with a numeric
@@ -123,12 +190,17 @@ def _choose(
     for name, task in tasks.items():
         alike = [compared[other] for other in tasks if tasks[other].approximate == task.approximate]
         family = _family(compared[name], shared_family(alike))
-        if family == SEARCH:
-            joint = best_of(compared[name].tried)
-            rule = joint.fit(joint.steps(task), rows[name])
-        else:
-            rule = fit(task, family, rows[name])
-        chosen[name] = _Chosen(rule, _mean(compared[name].held_out[family]))
+        joint = best_of(compared[name].tried) if family == SEARCH else None
+        each = []
+        for one in task.variants:
+            rule = joint.fit(joint.steps(one), rows[name]) if joint else fit(one, family, rows[name])
+            held_out = compared[name].held_out[family]
+            if one.most and joint:
+                held_out = joint.held_out(one, rows[name], inner[name])
+            elif one.most:
+                held_out = _held_out(one, family, rows[name], inner[name], priors)
+            each.append(Choice(rule, held_out, one.most))
+        chosen[name] = _best(each)
     return chosen
 
 
@@ -137,14 +209,16 @@ def _general(tasks: Mapping[str, Task], rows: Mapping[str, Mask]) -> Weights:
 
 
 def _compare(task: Task, rows: Mask, inner: Ints, priors: Mapping[int, Weights], options: TuningOptions) -> Compared:
-    def fitted(family: str) -> Callable[[Mask, int], Rule]:
-        return lambda others, fold: fit(replace(task, prior=priors[fold]), family, others)
-
-    held_out = {family: task.held_out(rows, inner, fitted(family)) for family in applicable(task, options.rules)}
+    held_out = {family: _held_out(task, family, rows, inner, priors) for family in applicable(task, options.rules)}
     tried = search(task, rows, inner, options) if options.trials and rows.any() else {}
     if tried:
         held_out[SEARCH] = _cross_selected(np.array(list(tried.values())), inner[rows])
     return Compared(held_out, tried)
+
+
+def _held_out(task: Task, family: str, rows: Mask, inner: Ints, priors: Mapping[int, Weights]) -> Floats:
+    """Return the F1 of each query in `rows`, by a family's rule fitted to the other inner folds."""
+    return task.held_out(rows, inner, lambda others, fold: fit(replace(task, prior=priors[fold]), family, others))
 
 
 def _cross_selected(table: Floats, inner: Ints) -> Floats:

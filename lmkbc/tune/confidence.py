@@ -12,9 +12,11 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from lmkbc.select.calibration import Calibration, PrecisionCurve, at_least
+from lmkbc.select.calibration import SHARE, Calibration, PrecisionCurve, at_least
+from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.rule import significant
+from lmkbc.select.selector import reading_scores
 from lmkbc.tune.calibrate import CalibrationData, candidate_evidence, fit_calibration, general
 from lmkbc.tune.families import Task
 from lmkbc.tune.outcomes import Outcomes
@@ -129,6 +131,30 @@ def fitted(tasks: Mapping[str, Task], rows: Mapping[str, Mask]) -> dict[str, Cal
     return {name: fit_calibration(data[name], prior) if name in data else unseen for name in tasks}
 
 
+def as_it_is(task: Task) -> Calibration:
+    """Return the untuned confidence of a relation's candidates, as a calibration."""
+    reads_probabilities = isinstance(reading_scores(task.own), ExpectedF1)
+    return Calibration(weights={"score" if reads_probabilities else SHARE: 1.0})
+
+
+def calibrated(
+    tasks: Mapping[str, Task], rows: Mapping[str, Mask], fold: Mapping[str, Ints]
+) -> tuple[dict[str, Calibration], dict[str, Floats]]:
+    """Return a calibration per relation, made from the given rows, and their confidences out of fold, (n, m).
+
+    It is the fitted one if its Brier score out of fold is better than that of the untuned confidence, else the latter.
+    """
+    made, confidence = fitted(tasks, rows), held_out(tasks, rows, fold)
+    for name, task in tasks.items():
+        untuned = np.full(confidence[name].shape, -1.0)
+        untuned[rows[name]] = _probabilities(as_it_is(task), task.outcomes, rows[name])
+        right = np.minimum(task.outcomes.gains, 1)
+        errors = [((p - right)[untuned >= 0] ** 2).sum() for p in (confidence[name], untuned)]
+        if errors[0] >= errors[1]:
+            made[name], confidence[name] = as_it_is(task), untuned
+    return made, confidence
+
+
 def held_out(tasks: Mapping[str, Task], rows: Mapping[str, Mask], fold: Mapping[str, Ints]) -> dict[str, Floats]:
     """Return the confidence of each candidate of some rows, out of fold, (n, m); -1 for padding."""
     made = {name: np.full(task.outcomes.ranking.scores.shape, -1.0) for name, task in tasks.items()}
@@ -216,8 +242,16 @@ def assess(
     fold, inner: outer and inner fold of each relation's queries. lost: gold objects of each failed query.
     """
     whole = {name: np.ones(len(task.outcomes), dtype=np.bool_) for name, task in tasks.items()}
-    final, confidence = fitted(tasks, whole), held_out(tasks, whole, fold)
-    thresholds = {number: _thresholds(tasks, fold, inner, number) for number in _numbers(fold)}
+    final, confidence = calibrated(tasks, whole, fold)
+    thresholds: dict[int, dict[str, float]] = {}
+    for number in _numbers(fold):
+        rows = {name: fold[name] != number for name in tasks}
+        by_others, inner_confidence = calibrated(tasks, rows, inner)
+        thresholds[number] = {
+            name: _threshold(task, inner_confidence[name], rows[name]) for name, task in tasks.items()
+        }
+        for name, task in tasks.items():
+            confidence[name][~rows[name]] = _probabilities(by_others[name], task.outcomes, ~rows[name])
     relations: dict[str, RelationConfidence] = {}
     recalls: list[Floats] = []
     held: list[_Held] = []
@@ -242,17 +276,10 @@ def assess(
     )
 
 
-def _thresholds(
-    tasks: Mapping[str, Task], fold: Mapping[str, Ints], inner: Mapping[str, Ints], number: int
-) -> dict[str, float]:
-    """Return the threshold that promises `PROMISED` per relation, learned on all outer folds but `number`."""
-    rows = {name: fold[name] != number for name in tasks}
-    confidence = held_out(tasks, rows, inner)
-    made = {}
-    for name, task in tasks.items():
-        point = Facts.of(task.outcomes, confidence[name], rows[name], max_facts=_max_facts(task)).curve().at(PROMISED)
-        made[name] = NEVER if point is None else point.threshold
-    return made
+def _threshold(task: Task, confidence: Floats, rows: Mask) -> float:
+    """Return the threshold that promises `PROMISED`, by confidences of some rows out of fold."""
+    point = Facts.of(task.outcomes, confidence, rows, max_facts=_max_facts(task)).curve().at(PROMISED)
+    return NEVER if point is None else point.threshold
 
 
 class _Held(NamedTuple):
@@ -302,8 +329,8 @@ def _numbers(fold: Mapping[str, Ints]) -> list[int]:
 
 
 def _max_facts(task: Task) -> int | None:
-    """Return the most facts of a query: 1 for numbers, since nearby votes are one fact; else None."""
-    return 1 if task.numeric else None
+    """Return the most facts of a query: 1 for numbers, since nearby votes are one fact; else as many as the task's."""
+    return 1 if task.numeric else task.most
 
 
 BINS = 10

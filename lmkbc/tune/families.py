@@ -36,12 +36,24 @@ class Task:
     """Tuning task of a relation: the outcomes of its queries, and the kind of its answers.
 
     prior: weights of the evidence over all relations, from the same training rows (`calibrate.general`).
+    own, own_f1: the recipe's rule, and the F1 of each query by it, (n,); None if it is no choice.
+    most: maximum number of objects of an answer; None for no limit.
+    capped: the same task with at most one object, if the relation declares it.
     """
 
     relation: str
     outcomes: Outcomes
     nullable: bool
     prior: Weights = field(default_factory=lambda: PRIOR)
+    own: Rule = UNFITTED
+    own_f1: Floats | None = None
+    most: int | None = None
+    capped: Task | None = None
+
+    @property
+    def variants(self) -> Sequence[Task]:
+        """Return the task, and the capped one with the same prior."""
+        return [self, replace(self.capped, prior=self.prior)] if self.capped else [self]
 
     @property
     def numeric(self) -> bool:

@@ -6,7 +6,7 @@ The cross-validated score is the one to trust: every choice is repeated without 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -21,12 +21,12 @@ from lmkbc.scoring.table import WRONG, Table
 from lmkbc.select.composed import with_verification
 from lmkbc.select.ranking import Mask
 from lmkbc.select.rule import Rule
-from lmkbc.tune.choice import WAYS, by_subject, choose, fold_of
+from lmkbc.tune.choice import WAYS, Choice, by_subject, choose, fold_of
 from lmkbc.tune.confidence import Confidences, assess
 from lmkbc.tune.families import Task, check_rules
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.tuning_set import TuningOptions, TuningSet
-from lmkbc.types import Example, Prediction, Query, grouped
+from lmkbc.types import CandidateSet, Example, Prediction, Query, grouped
 
 INNER_FOLDS = 4
 STEP = "tune (relations x folds)"
@@ -36,7 +36,7 @@ STEP = "tune (relations x folds)"
 class TunedRelation:
     """The rule chosen for a relation, its official F1 out of fold and in sample, and the number of its queries.
 
-    untuned_f1: F1 of what a run keeps without tuned rules.
+    untuned_f1: F1 of what a run keeps without tuned rules. most, reason: as in `Choice`.
     """
 
     rule: Rule
@@ -44,6 +44,8 @@ class TunedRelation:
     insample_f1: float
     rows: int
     untuned_f1: float
+    most: int | None = None
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +83,11 @@ def tune(data: TuningSet, *, report: Report = silent) -> Tuned:
 def _tune(data: TuningSet, report: Report) -> Tuned:
     options, edition = data.options, data.edition
     answered = data.answered
-    tasks, verified = _tasks(answered, report), {}
+    plain = data.selector.select_all(answered.sets)
+    tasks, verified = tasks_of(answered, report, plain), {}
     if any(candidate.verification is not None for found in answered.sets for candidate in found.candidates):
         verified = {
-            way: _tasks(replace(answered, sets=[with_verification(found, way) for found in answered.sets]), report)
+            way: tasks_of(replace(answered, sets=[with_verification(found, way) for found in answered.sets]), report)
             for way in WAYS
         }
     outer, inner = (
@@ -97,7 +100,7 @@ def _tune(data: TuningSet, report: Report) -> Tuned:
     total = (options.folds + 1) * len(tasks) * (1 + len(verified))
     report(STEP, 0, total)
 
-    def choice(rows: Mapping[str, Mask]) -> dict[str, Rule]:
+    def choice(rows: Mapping[str, Mask]) -> dict[str, Choice]:
         return choose(tasks, verified, rows, inner_fold, options, partial(_next, steps, total, report))
 
     failed = {found.query: Prediction(found.query, failed=True) for found in data.sets if found.failed}
@@ -109,30 +112,33 @@ def _tune(data: TuningSet, report: Report) -> Tuned:
     everything = {name: np.ones(len(task.outcomes), dtype=np.bool_) for name, task in tasks.items()}
     final = choice(everything)
     fitted = failed | selected(answered, final, outer.keys())
-    untuned = failed | {made.query: made for made in data.selector.select_all(answered.sets)}
+    untuned = failed | {made.query: made for made in plain}
+    capped = {name: task.variants[-1] if final[name].most else task for name, task in tasks.items()}
     lost: dict[str, list[int]] = {}
     for found, example in zip(data.sets, data.examples, strict=True):
         if found.failed:
             lost.setdefault(found.query.relation, []).append(len(edition.gold_column(example)))
-    cv, insample, plain = (official(made, data.examples, edition) for made in (held_out, fitted, untuned))
+    cv, insample, own = (official(made, data.examples, edition) for made in (held_out, fitted, untuned))
     return Tuned(
         relations={
             name: TunedRelation(
-                rule=rule,
+                rule=chosen.rule,
                 cv_f1=cv.relations[name].f1,
                 insample_f1=insample.relations[name].f1,
                 rows=cv.relations[name].rows,
-                untuned_f1=plain.relations[name].f1,
+                untuned_f1=own.relations[name].f1,
+                most=chosen.most,
+                reason=chosen.reason,
             )
-            for name, rule in final.items()
+            for name, chosen in final.items()
         },
         cv_macro_f1=cv.overall.f1,
         insample_macro_f1=insample.overall.f1,
         predictions=tuple(held_out[found.query] for found in data.sets),
         failed=len(failed),
         options=options,
-        confidences=assess(tasks, lost, fold, inner_fold),
-        untuned_macro_f1=plain.overall.f1,
+        confidences=assess(capped, lost, fold, inner_fold),
+        untuned_macro_f1=own.overall.f1,
     )
 
 
@@ -140,26 +146,36 @@ def _next(steps: Iterator[int], total: int, report: Report) -> None:
     report(STEP, next(steps), total)
 
 
-def selected(data: TuningSet, rules: Mapping[str, Rule], subjects: Set[str]) -> dict[Query, Prediction]:
+def selected(data: TuningSet, chosen: Mapping[str, Choice], subjects: Set[str]) -> dict[Query, Prediction]:
     """Return what a run on all candidates keeps of some subjects, by a rule per relation."""
-    selector = data.selector.under(rules)
+    most = {name: one.most for name, one in chosen.items() if one.most}
+    selector = replace(data.selector.under({name: one.rule for name, one in chosen.items()}), most=most)
     sets = [found for found in selector.read(data.sets) if found.query.subject in subjects]
     return {made.query: made for made in selector.select_read(sets)}
 
 
-def _tasks(data: TuningSet, report: Report) -> dict[str, Task]:
-    pairs = zip(data.sets, data.examples, strict=True)
-    by_relation = grouped((found.query.relation, (found, example)) for found, example in pairs)
+def tasks_of(data: TuningSet, report: Report = silent, own: Sequence[Prediction] = ()) -> dict[str, Task]:
+    """Return the task of each relation. own: what the recipe's own rules keep, for each set; () if it is no choice."""
+    rows = zip(data.sets, data.examples, own or [None] * len(data.sets), strict=True)
+    by_relation = grouped((row[0].query.relation, row) for row in rows)
     tasks = {}
     for name in tracked(sorted(by_relation), "score candidates (relations)", report):
         check_known(name, data.relations, f"unknown relation {name!r}")
-        relation = data.relations[name]
-        sets, examples = zip(*by_relation[name], strict=True)
-        numeric = relation.kind == "number"
-        outcomes = Outcomes(sets, examples, data.edition, numeric=numeric, selector=data.selector)
-        nullable = relation.nullable(data.edition.name) or bool(outcomes.empty.any())
-        tasks[name] = Task(name, outcomes, nullable)
+        capped = _task(data, name, by_relation[name], 1) if data.relations[name].functional else None
+        tasks[name] = replace(_task(data, name, by_relation[name]), capped=capped)
     return tasks
+
+
+def _task(
+    data: TuningSet, name: str, rows: Iterable[tuple[CandidateSet, Example, Prediction | None]], most: int | None = None
+) -> Task:
+    sets, examples, own = zip(*rows, strict=True)
+    relation, selector = data.relations[name], replace(data.selector, most={name: most}) if most else data.selector
+    outcomes = Outcomes(sets, examples, data.edition, numeric=relation.kind == "number", selector=selector)
+    nullable = relation.nullable(data.edition.name) or bool(outcomes.empty.any())
+    kept = [replace(made, objects=made.objects[:most]) for made in own if made is not None]
+    own_f1 = outcomes.f1_of(kept) if kept else None
+    return Task(name, outcomes, nullable, own=data.selector.rule(name), own_f1=own_f1, most=most)
 
 
 def official(

@@ -98,7 +98,7 @@ class Outcomes:
         """Return official F1 of each query for what a run keeps by a rule, (n,)."""
         mask = rule.keep(self.ranking)
         if mask is None:
-            return np.array([self._score(made, row) for row, made in enumerate(self.selector.kept(rule, self.sets))])
+            return self.f1_of(self.selector.kept(rule, self.sets))
         made = np.empty(len(self))
         for row, (kept, before) in enumerate(zip(np.packbits(mask, axis=1), self._f1, strict=True)):
             if (key := kept.tobytes()) not in before:
@@ -106,6 +106,10 @@ class Outcomes:
                 before[key] = f1(int(hits[-1]), int(predicted[-1]), self.matched[row].gold)
             made[row] = before[key]
         return made
+
+    def f1_of(self, predictions: Sequence[Prediction]) -> Floats:
+        """Return official F1 of each query's answer, (n,)."""
+        return np.array([self._score(made, row) for row, made in enumerate(predictions)])
 
     def cached_f1(self, rule: Rule) -> Floats:
         """Return `f1` from a cache, for rules that are tried on several folds."""

@@ -16,7 +16,7 @@ from lmkbc.select import tuned_rules
 from lmkbc.select.composed import AbstentionThreshold
 from lmkbc.select.cutoffs import Cutoff, Relative, TopK
 from lmkbc.select.origin import Origin
-from lmkbc.select.rule import PrefixRule, Rule, SweptRule, build
+from lmkbc.select.rule import PrefixRule, SweptRule, build
 from lmkbc.select.selector import PerRelation, at_precision
 from lmkbc.tune import choice, learn
 from lmkbc.tune.confidence import PROMISED, Facts, held_out
@@ -177,9 +177,9 @@ SETS, EXAMPLES = (
 def test_held_out_predictions_are_those_of_runs_with_the_tuned_rules(
     selector: PerRelation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    chosen: list[tuple[Any, dict[str, Rule]]] = []
+    chosen: list[tuple[Any, dict[str, Any]]] = []
 
-    def choose(tasks: Any, judged: Any, rows: Any, *rest: Any, **more: Any) -> dict[str, Rule]:
+    def choose(tasks: Any, judged: Any, rows: Any, *rest: Any, **more: Any) -> dict[str, Any]:
         subjects = {
             task.outcomes.sets[row].query.subject for name, task in tasks.items() for row in np.flatnonzero(rows[name])
         }
@@ -203,7 +203,8 @@ def test_held_out_predictions_are_those_of_runs_with_the_tuned_rules(
     assert everybody == {found.query.subject for found in answered}
     by_query = dict(zip((found.query for found in SETS), made.predictions, strict=True))
     held = []
-    for subjects, rules in folds:
+    for subjects, choices in folds:
+        rules = {name: one.rule for name, one in choices.items()}
         run = {one.query: one for one in selector.under(rules).select_all(SETS)}
         unseen = [found.query for found in answered if found.query.subject not in subjects]
         assert [by_query[query] for query in unseen] == [run[query] for query in unseen]

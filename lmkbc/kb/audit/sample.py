@@ -24,6 +24,7 @@ from lmkbc.files.jsonl import decoded, numbered
 from lmkbc.kb.build.knowledge import FactRow, Knowledge
 from lmkbc.report.page import render
 from lmkbc.report.rows import FAILED, LONGEST_REPLY, LONGEST_TEXT, MOST_REPLIES, cut
+from lmkbc.select.calibration import confidence_text
 from lmkbc.types import grouped
 
 BINS = 10
@@ -372,12 +373,13 @@ def shown(sampled: SampledFact) -> dict[str, Any]:
         "object": [cut(fact.worded, LONGEST_TEXT) + unit, _item(fact.object_id)],
         "definition": fact.about.definition,
         "search": SEARCH + quote(words, safe="", errors="replace"),
-        "confidence": f"{fact.confidence:.3f}",
+        "confidence": confidence_text(fact.confidence),
         "sources": cut("; ".join(cut(source, LONGEST_TEXT) for source in fact.sources[:MOST_SOURCES]), 4 * LONGEST_TEXT)
         + (f", stated by {' and '.join(fact.stated_by)}" if fact.stated_by else ""),
         "model": cut(fact.model, LONGEST_TEXT),
         "others": [
-            f"{other.relation}: {cut(other.object, LONGEST_TEXT)} ({other.confidence:.3f})" for other in sampled.others
+            f"{other.relation}: {cut(other.object, LONGEST_TEXT)} ({confidence_text(other.confidence)})"
+            for other in sampled.others
         ],
         "further": sampled.further,
     }

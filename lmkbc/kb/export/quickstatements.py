@@ -26,6 +26,7 @@ from lmkbc.kb.export.left_out import LeftOutError
 from lmkbc.kb.export.ntriples import unescaped
 from lmkbc.kb.export.wikidata_json import TEXTS, check_property, check_text, plain, quantity
 from lmkbc.names import QID, as_qid
+from lmkbc.select.calibration import confidence_text
 
 NOTICE = "README.txt"
 """File beside the batches that describes them."""
@@ -150,7 +151,8 @@ def proposal(fact: FactRow) -> Proposal:
     written = timestamp(date) if date else f'"{text}"' if fact.about.kind in TEXTS else value
     if number:
         written = number[0] + (f"U{number[1][1:]}" if number[1] else "")
-    about = f"{fact.subject} - {fact.relation} - {fact.worded}; {fact.model}, confidence {fact.confidence:.2f}"
+    confidence = confidence_text(fact.confidence, 2)
+    about = f"{fact.subject} - {fact.relation} - {fact.worded}; {fact.model}, confidence {confidence}"
     return Proposal(
         fact.subject_id,
         fact.about.property,

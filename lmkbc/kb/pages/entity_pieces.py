@@ -183,11 +183,12 @@ def _rows(part: pl.DataFrame) -> dict[str, Any]:
     """Return the rows of a piece by column. Confidences are in thousandths, sources are indexes into a list."""
     sources = part["source"].unique(maintain_order=True)
     places = {source: at for at, source in enumerate(sources)}
-    thousandths = (part["confidence"] * 1000).round().cast(pl.Int64).to_list()
+    sure = pl.col("confidence")
+    thousandths = pl.when(sure < 1).then((sure * 1000).round().clip(upper_bound=999)).otherwise(1000)
     columns = _columns(part, "kind", "relation", "other", "text", "known")
     return {
         **columns,
-        "confidence": thousandths,
+        "confidence": part.select(pl.when(sure.is_not_null()).then(thousandths.cast(pl.Int64))).to_series().to_list(),
         "source": [places[source] for source in part["source"]],
         "sources": sources.to_list(),
     }

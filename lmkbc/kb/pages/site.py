@@ -162,6 +162,8 @@ class _Contents:
 
     def _index(self, names: pl.DataFrame, begins: Sequence[str]) -> str:
         each, recipe = names.unique("key", maintain_order=True), self._source.inputs.get("recipe")
+        chosen = self._source.inputs.get("selection")
+        few = chosen.get("few") if isinstance(chosen, dict) else None
         linkable = [coverage for coverage in self._coverage if self._source.relations[coverage.name].kind == "entity"]
         return render(
             "knowledge.html",
@@ -169,6 +171,7 @@ class _Contents:
             about=self._about(),
             whole=self._source.is_whole,
             coverage=[coverage for coverage in self._coverage if coverage.asked],
+            few=few if isinstance(few, dict) else {},
             relations=self._source.relations,
             classes=self._classes.table(),
             findings=self._consistency.findings,
