@@ -1,7 +1,7 @@
 """Choice of a rule per relation: inner cross-validation, a shared default, and the gain required to leave it.
 
-A tuned rule must beat the recipe's own rule, and where most gold is empty, the empty answer. A rule that did not is not
-used: nothing tested the scores in which it differs.
+A tuned rule must beat the recipe's own rule. Where rules tie, nothing tested the scores in which they differ: the own
+rule is surest, or the empty answer if most gold is empty and no candidate is right.
 
 Optuna's result is one more family. If candidates were verified, the same held-out F1 decides per relation whether
 verification scores count.
@@ -57,7 +57,7 @@ LEAD = 1.0
 NOISE = 0.04
 """Variance that is added to that of a relation's gains in F1: a few rows may be equal by chance."""
 MOSTLY = 0.5
-"""Share of empty gold from which an empty answer is surest where no rule is better."""
+"""Share of empty gold from which an empty answer is surest where no candidate is right."""
 RISK = 0.05
 """Level of the test for Optuna's rules, over the families and all trials, since each may be best by luck."""
 
@@ -73,8 +73,8 @@ class Compared:
     tried: Mapping[Joint, Floats] = field(default_factory=dict)
 
 
-OWN = "the recipe's own rule: no tuned rule was clearly better"
-EMPTY = "nothing: most gold is empty, and no rule was better than an empty answer"
+OWN = "by the recipe's own rule, since no tuned one is clearly better"
+EMPTY = "nothing is kept: most gold is empty, and no candidate is right"
 """Reasons for a rule that is not tuned."""
 
 
@@ -117,7 +117,7 @@ def choose(
 def _surest(tasks: Mapping[str, Task], rows: Mapping[str, Mask], tuned: Mapping[str, Choice]) -> dict[str, Choice]:
     """Return the tuned rule of each relation if it leads before the recipe's own rule (see `leads`), else the latter.
 
-    If most gold is empty, and the rule is no better than the empty answer, return the rule that keeps nothing.
+    If most gold is empty, and no candidate is right, no rule was tested: return the one that keeps nothing.
     """
     made, own = dict(tuned), dict[str, Choice]()
     for name, task in tasks.items():
@@ -127,9 +127,8 @@ def _surest(tasks: Mapping[str, Task], rows: Mapping[str, Mask], tuned: Mapping[
     gains = [tuned[name].held_out - one.held_out for name, one in own.items()]
     made |= {name: own[name] for name, ahead in zip(own, leads(gains), strict=True) if not ahead}
     for name, task in tasks.items():
-        silent = task.outcomes.prefix_f1[rows[name], 0]
-        if _mean(task.outcomes.empty[rows[name]]) > MOSTLY and _mean(made[name].held_out - silent) <= TIE:
-            made[name] = Choice(NOTHING, silent, reason=EMPTY)
+        if _mean(task.outcomes.empty[rows[name]]) > MOSTLY and not task.outcomes.gains[rows[name]].any():
+            made[name] = Choice(NOTHING, task.outcomes.prefix_f1[rows[name], 0], reason=EMPTY)
     return made
 
 

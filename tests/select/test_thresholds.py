@@ -44,7 +44,7 @@ def test_round_trip_is_lossless_and_stable(tmp_path: Path) -> None:
     path = tuned_rules.path_of(tmp_path, "2023", "bert", GPT4)
     tuned_rules.write(path, tuned(), provenance())
     assert path == tmp_path / "2023" / "bert--gpt-4.toml"
-    selector, read, cv_f1 = tuned_rules.read(path)
+    selector, read, cv_f1, _ = tuned_rules.read(path)
     assert cv_f1 == {"a": 0.333333, "b": 0.333333}
     assert selector.rules == RULES
     assert selector.calibrations == {"b": Calibration(weights={"score": 0.5}, label_priors={"ü": 0.125})}

@@ -159,7 +159,8 @@ def test_verdicts_are_evidence_for_confidences_whatever_the_rule() -> None:
         judged = [Candidate(f"Q{own}", 0.5, id=f"Q{own}", verification=0.9 if own == 1 else 0.1) for own in (1, 2, 3)]
         sets.append(
             candidate_set(
-                made.query, judged if number % 3 else [structs.replace(one, verification=None) for one in judged]
+                made.query,
+                judged if number % 3 else [structs.replace(one, verification=None) for one in reversed(judged)],
             )
         )
     known = tune_all(sets, examples, EDITION, relations=RELATIONS, trials=0, rules=["cutoff"]).confidences
