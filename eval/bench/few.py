@@ -83,10 +83,8 @@ def measured(tasks: Mapping[str, Task], size: int, how: TuningOptions, seed: int
     f1, columns = {}, []
     for name, task in tasks.items():
         rest, one = ~rows[name], task.variants[-1] if chosen[name].most else task
-        own = task.own_f1 if task.own_f1 is not None else np.zeros(len(rest))
-        same = one.own_f1 if one.own_f1 is not None and chosen[name].rule == task.own else None
-        tuned = one.outcomes.f1(chosen[name].rule) if same is None else same
-        f1[name] = float(own[rest].mean()), float(tuned[rest].mean())
+        tuned = one.own_f1 if chosen[name].rule == task.own else one.outcomes.f1(chosen[name].rule)
+        f1[name] = float(task.own_f1[rest].mean()), float(tuned[rest].mean())
         real = (task.outcomes.ranking.scores >= 0) & rest[:, None]
         ways = as_it_is(task), calibrations[name]
         p = [way.probabilities(task.outcomes.ranking)[real] for way in ways]

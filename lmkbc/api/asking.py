@@ -48,7 +48,6 @@ class Answer:
     title: the edition's, for headings. objects: kept objects, then the likeliest others.
     nothing: score for "no object", None if no source gives one.
     calibrated: whether confidences are probabilities (see `lmkbc.select.selector.Confidence`).
-    few_rows: number of labelled rows that confidences were learned from, if it is small; else None.
     selection: description of the rule that selected the objects.
     replies: texts of the models, one per sample.
     seconds: duration.
@@ -65,7 +64,6 @@ class Answer:
     selection: str
     replies: tuple[str, ...]
     seconds: float
-    few_rows: int | None = None
 
     @property
     def kept(self) -> tuple[AnswerObject, ...]:
@@ -155,7 +153,6 @@ def ask(
         selection=provenance["how"],
         replies=tuple(written),
         seconds=round(time.monotonic() - start, 3),
-        few_rows=provenance.get("few", {}).get(run.relations[name].name),
     )
 
 

@@ -139,8 +139,7 @@ def tune(
             f"{path} holds what was tuned before: give --overwrite to replace it, or --no-write to tune without writing"
         )
     proposals = propose(run, recipe, [example.query for example in examples], progress)
-    selector = tuned_rules.own_selector(run, recipe)
-    data = TuningSet(proposals.sets, examples, chosen, run.relations, selector, how)
+    data = TuningSet(proposals.sets, examples, chosen, run.relations, tuned_rules.own_selector(run, recipe), how)
     tuned = tune_rules(data, report=progress)
     if path is not None:
         provenance = tuned_rules.Provenance.of(

@@ -50,8 +50,6 @@ def _show(answer: Answer) -> None:
         show_table(heads, rows)
     kept = ", ".join(answer) or "nothing"
     meaning = "probabilities" if answer.calibrated else "scores, not calibrated"
-    if answer.few_rows:
-        meaning += f", rough since learned from {answer.few_rows} labelled rows"
     nothing = "" if answer.nothing is None else f"; score of an empty answer {answer.nothing:.3f}"
     note(f"{answer.subject}, {answer.relation}: {kept}")
     note(

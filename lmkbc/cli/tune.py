@@ -77,8 +77,7 @@ def confidence_json(known: Confidences) -> dict[str, Any]:
 
 
 def _print(tuned: Tuned, title: str) -> None:
-    from lmkbc.select.calibration import FEW
-    from lmkbc.select.tuned_rules import named_few
+    from lmkbc.select.tuned_rules import FEW, named_few
 
     rows: list[list[Any]] = [
         [
@@ -96,9 +95,9 @@ def _print(tuned: Tuned, title: str) -> None:
     rows.append(["*** Average ***", None, *overall, ""])
     columns = ["relation", "rows", "F1 untuned", "F1 out of fold", "F1 in sample", "R@P90", "rule"]
     show_table(columns, rows, title=title)
-    for reason, names in grouped((one.reason, name) for name, one in sorted(tuned.relations.items())).items():
-        if reason:
-            note(f"{', '.join(names)}: {reason}")
+    reasons = ((one.reason, name) for name, one in sorted(tuned.relations.items()) if one.reason)
+    for reason, names in grouped(reasons).items():
+        note(f"{reason}: {', '.join(names)}")
     if few := {name: one.rows for name, one in sorted(tuned.relations.items()) if one.rows < FEW}:
         note(f"fewer than {FEW} labelled rows: {named_few(few)}; confidences are rough there, and marked as such")
     for sentence in _confidence(tuned.confidences):

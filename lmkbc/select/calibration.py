@@ -34,8 +34,6 @@ SHARE = "share"
 SUREST = 1 - 1e-6
 """Highest calibrated confidence: no number of labelled rows shows that a model is never wrong."""
 LABEL_PRIOR = "label_prior"
-FEW = 20
-"""Labelled rows of a relation below which tuned confidences are rough (`python -m eval.bench few`): they are marked."""
 UNUSUAL = 0.005
 """Smoothing: added to each name's mean score before the logarithm, so that all rare names have similar values."""
 
@@ -115,11 +113,12 @@ class Calibration:
     """Logistic regression from evidence to the probability that a candidate is right (Platt 1999, with more evidence).
 
     weights: evidence -> its weight in the log-odds (see `of_candidates`). label_priors: name -> mean score over all
-    subjects, for the most frequent names.
+    subjects, for the most frequent names. highest: highest probability.
     """
 
     weights: Mapping[str, float]
     label_priors: Mapping[str, float] = field(default_factory=dict)
+    highest: float = SUREST
 
     @property
     def reads_verification(self) -> bool:
@@ -137,7 +136,7 @@ class Calibration:
     def of_evidence(self, columns: Mapping[str, Floats], prior_scores: Floats) -> Floats:
         """Return the probabilities of candidates. prior_scores: mean scores of their names. All have one shape."""
         log_label_priors = self.weights.get(LABEL_PRIOR, 0.0) * log_label_prior(prior_scores)
-        return np.minimum(logistic(weighed(columns, self.weights) + log_label_priors), SUREST)
+        return np.minimum(logistic(weighed(columns, self.weights) + log_label_priors), self.highest)
 
 
 def log_label_prior(prior_scores: Floats) -> Floats:

@@ -28,7 +28,7 @@ from lmkbc.files.reader import read_toml
 from lmkbc.recipe import Recipe, check_all_read
 from lmkbc.run.options import BEST, Selection
 from lmkbc.run.run import Run
-from lmkbc.select.calibration import FEW, Calibration, PrecisionCurve
+from lmkbc.select.calibration import SUREST, Calibration, PrecisionCurve
 from lmkbc.select.composed import Agreement
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.origin import Origin, origin_of
@@ -42,6 +42,8 @@ if TYPE_CHECKING:  # selection must not load Optuna
 
 
 CHECKSUM = "sha256"
+FEW = 20
+"""Labelled rows of a relation below which tuned confidences are rough (`python -m eval.bench few`): they are marked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,10 +184,11 @@ class _Relation:
 
 @dataclass(frozen=True, kw_only=True)
 class _Confidence:
-    """A table `confidence.NAME`. weights, label_priors: of the calibration, if the relation's rule has none."""
+    """A table `confidence.NAME`. weights, label_priors, highest: of the calibration, if the rule has no such."""
 
     weights: Mapping[str, float] = field(default_factory=dict)
     label_priors: Mapping[str, float] = field(default_factory=dict)
+    highest: float = SUREST
     curve: PrecisionCurve = field(default_factory=PrecisionCurve)
 
     def __post_init__(self) -> None:
@@ -243,7 +246,7 @@ def read(path: Path, fallback: PerRelation | None = None) -> Thresholds:
     selector = replace(
         (fallback or PerRelation(ExpectedF1())).under({name: one.select for name, one in file.relations.items()}),
         calibrations={
-            name: Calibration(weights=one.weights, label_priors=one.label_priors)
+            name: Calibration(weights=one.weights, label_priors=one.label_priors, highest=one.highest)
             for name, one in file.confidence.items()
             if one.weights
         },
@@ -359,8 +362,7 @@ def _selector(run: Run, recipe: Recipe, any_thresholds: bool) -> tuple[PerRelati
     if own := [one for one in tuned.selector.rules if one in recipe.select.rules]:
         remark += f", and not by the recipe's rule for {', '.join(own)}"
     few = {run.relations[one].name: rows for one, rows in tuned.few.items() if one in run.relations}
-    if few:
-        remark += f", with few labelled rows and rough confidences for {named_few(few)}"
+    remark += f", with few labelled rows and rough confidences for {named_few(few)}" if few else ""
     about = {"how": f"selected by {name}{remark}", **tuned.about, "file_sha256": sha256(path.read_bytes()), "few": few}
     return tuned.selector, about | ({"differs": other} if other else {})
 

@@ -16,6 +16,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from lmkbc.select.calibration import at_least
 from lmkbc.select.composed import Combine, Verified
 from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.rule import Rule
@@ -54,10 +55,8 @@ MARGIN = 2.5
 """Standard errors by which a family must beat the shared one: 5 % over eight families (Bonferroni)."""
 LEAD = 1.0
 """Standard errors by which a tuned rule must beat the recipe's own (chosen by `python -m eval.bench few`)."""
-NOISE = 0.04
-"""Variance that is added to that of a relation's gains in F1: a few rows may be equal by chance."""
-MOSTLY = 0.5
-"""Share of empty gold from which an empty answer is surest where no candidate is right."""
+NOISE = 0.5
+"""Squared error of one more row of a relation, which is added: a few rows may gain alike by chance."""
 RISK = 0.05
 """Level of the test for Optuna's rules, over the families and all trials, since each may be best by luck."""
 
@@ -119,15 +118,16 @@ def _surest(tasks: Mapping[str, Task], rows: Mapping[str, Mask], tuned: Mapping[
 
     If most gold is empty, and no candidate is right, no rule was tested: return the one that keeps nothing.
     """
-    made, own = dict(tuned), dict[str, Choice]()
+    own = {
+        name: _best([Choice(one.own, one.own_f1[rows[name]], one.most, OWN) for one in task.variants])
+        for name, task in tasks.items()
+        if task.own_f1.size
+    }
+    made, gains = dict(tuned), [tuned[name].held_out - one.held_out for name, one in own.items()]
+    made |= {name: own[name] for name, ahead in zip(own, leads(gains) if own else [], strict=True) if not ahead}
     for name, task in tasks.items():
-        variants = [(one, one.own_f1) for one in task.variants if one.own_f1 is not None]
-        if variants:
-            own[name] = _best([Choice(one.own, f1[rows[name]], one.most, OWN) for one, f1 in variants])
-    gains = [tuned[name].held_out - one.held_out for name, one in own.items()]
-    made |= {name: own[name] for name, ahead in zip(own, leads(gains), strict=True) if not ahead}
-    for name, task in tasks.items():
-        if _mean(task.outcomes.empty[rows[name]]) > MOSTLY and not task.outcomes.gains[rows[name]].any():
+        empty = task.outcomes.empty[rows[name]]
+        if at_least(empty.sum(), empty.size) > 0.5 and not task.outcomes.gains[rows[name]].any():
             made[name] = Choice(NOTHING, task.outcomes.prefix_f1[rows[name], 0], reason=EMPTY)
     return made
 
@@ -135,24 +135,23 @@ def _surest(tasks: Mapping[str, Task], rows: Mapping[str, Mask], tuned: Mapping[
 def leads(gains: Sequence[Floats]) -> list[bool]:
     """Return whether each relation gains, by its rows and by those of the other relations.
 
-    gains: difference in F1 of each row of each relation. The mean of a relation is shrunk to that of all relations, as
-    far as these are alike (DerSimonian and Laird 1986). It must exceed `LEAD` standard errors.
+    gains: difference in F1 of each row of each relation, at least one relation.
+
+    The mean of a relation is shrunk to that of all relations, as far as these are alike (DerSimonian and Laird 1986).
+    It must exceed `LEAD` standard errors.
     """
-    some = [gain for gain in gains if gain.size]
-    if not some:
-        return [False] * len(gains)
-    mean = np.array([gain.mean() for gain in some])
-    variance = np.array([(gain.var() + NOISE) / gain.size for gain in some])
+    rows = np.array([max(gain.size, TIE) for gain in gains])
+    mean = np.array([_mean(gain) for gain in gains])
+    errors = np.array([_standard_error(gain) for gain in gains])
+    variance = ((rows * errors) ** 2 + NOISE) / (rows + 1) / rows
     weight = 1 / variance
-    excess = weight @ (mean - weight @ mean / weight.sum()) ** 2 - (len(some) - 1)
-    between = max(excess / (weight.sum() - weight @ weight / weight.sum()), 0.0) if len(some) > 1 else 0.0
+    excess = weight @ (mean - weight @ mean / weight.sum()) ** 2 - (len(gains) - 1)
+    between = max(excess / max(weight.sum() - weight @ weight / weight.sum(), TIE), 0.0)
     weight = 1 / (variance + between)
     trust = between * weight
-    center = weight @ mean / weight.sum()
-    shrunk = center + trust * (mean - center)
+    shrunk = trust * mean + (1 - trust) * (weight @ mean / weight.sum())
     error = np.sqrt(trust * variance + (1 - trust) ** 2 / weight.sum())
-    ahead = iter((np.minimum(shrunk - LEAD * error, mean) > TIE).tolist())
-    return [bool(gain.size) and next(ahead) for gain in gains]
+    return list(np.minimum(shrunk - LEAD * error, mean) > TIE)
 
 
 def _best(choices: Sequence[Choice]) -> Choice:
@@ -189,17 +188,16 @@ def _choose(
     for name, task in tasks.items():
         alike = [compared[other] for other in tasks if tasks[other].approximate == task.approximate]
         family = _family(compared[name], shared_family(alike))
-        joint = best_of(compared[name].tried) if family == SEARCH else None
-        each = []
-        for one in task.variants:
-            rule = joint.fit(joint.steps(one), rows[name]) if joint else fit(one, family, rows[name])
-            held_out = compared[name].held_out[family]
-            if one.most and joint:
-                held_out = joint.held_out(one, rows[name], inner[name])
-            elif one.most:
-                held_out = _held_out(one, family, rows[name], inner[name], priors)
-            each.append(Choice(rule, held_out, one.most))
-        chosen[name] = _best(each)
+        if family == SEARCH:
+            joint = best_of(compared[name].tried)
+            chosen[name] = Choice(joint.fit(joint.steps(task), rows[name]), compared[name].held_out[family])
+            continue
+        chosen[name] = _best(
+            [
+                Choice(fit(one, family, rows[name]), _held_out(one, family, rows[name], inner[name], priors), one.most)
+                for one in task.variants
+            ]
+        )
     return chosen
 
 

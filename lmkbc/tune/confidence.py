@@ -6,13 +6,13 @@ All confidences that are measured here, and all thresholds with a measured preci
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, cast
 
 import numpy as np
 
-from lmkbc.select.calibration import SHARE, Calibration, PrecisionCurve, at_least
+from lmkbc.select.calibration import SHARE, SUREST, Calibration, PrecisionCurve, at_least
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.rule import significant
@@ -128,13 +128,25 @@ def fitted(tasks: Mapping[str, Task], rows: Mapping[str, Mask]) -> dict[str, Cal
     }
     prior = general(list(data.values()))
     unseen = Calibration(weights=prior)
-    return {name: fit_calibration(data[name], prior) if name in data else unseen for name in tasks}
+    return {
+        name: replace(fit_calibration(data[name], prior), highest=highest(rows[name])) if name in data else unseen
+        for name in tasks
+    }
 
 
-def as_it_is(task: Task) -> Calibration:
-    """Return the untuned confidence of a relation's candidates, as a calibration."""
-    reads_probabilities = isinstance(reading_scores(task.own), ExpectedF1)
-    return Calibration(weights={"score" if reads_probabilities else SHARE: 1.0})
+def highest(rows: Mask) -> float:
+    """Return the highest confidence that some rows allow, by Laplace's rule of succession: all of them may be right."""
+    return significant((rows.sum() + 1) / (rows.sum() + 2))
+
+
+def as_it_is(task: Task, rows: Mask | None = None) -> Calibration:
+    """Return the untuned confidence of a relation's candidates, as a calibration.
+
+    rows: the labelled rows; None for no bound. They bound shares, but not probabilities that were learned before.
+    """
+    if isinstance(reading_scores(task.own), ExpectedF1):
+        return Calibration(weights={"score": 1.0})
+    return Calibration(weights={SHARE: 1.0}, highest=SUREST if rows is None else highest(rows))
 
 
 def calibrated(
@@ -146,12 +158,12 @@ def calibrated(
     """
     made, confidence = fitted(tasks, rows), held_out(tasks, rows, fold)
     for name, task in tasks.items():
-        untuned = np.full(confidence[name].shape, -1.0)
-        untuned[rows[name]] = _probabilities(as_it_is(task), task.outcomes, rows[name])
+        untuned, plain = np.full(confidence[name].shape, -1.0), as_it_is(task, rows[name])
+        untuned[rows[name]] = _probabilities(plain, task.outcomes, rows[name])
         right = np.minimum(task.outcomes.gains, 1)
         errors = [((p - right)[untuned >= 0] ** 2).sum() for p in (confidence[name], untuned)]
         if errors[0] >= errors[1]:
-            made[name], confidence[name] = as_it_is(task), untuned
+            made[name], confidence[name] = plain, untuned
     return made, confidence
 
 

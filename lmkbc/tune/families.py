@@ -36,7 +36,7 @@ class Task:
     """Tuning task of a relation: the outcomes of its queries, and the kind of its answers.
 
     prior: weights of the evidence over all relations, from the same training rows (`calibrate.general`).
-    own, own_f1: the recipe's rule, and the F1 of each query by it, (n,); None if it is no choice.
+    own, own_f1: the recipe's rule, and the F1 of each query by it, (n,); (0,) if it is no choice.
     most: maximum number of objects of an answer; None for no limit.
     capped: the same task with at most one object, if the relation declares it.
     """
@@ -46,7 +46,7 @@ class Task:
     nullable: bool
     prior: Weights = field(default_factory=lambda: PRIOR)
     own: Rule = UNFITTED
-    own_f1: Floats | None = None
+    own_f1: Floats = field(default_factory=lambda: np.zeros(0))
     most: int | None = None
     capped: Task | None = None
 

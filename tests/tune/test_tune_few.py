@@ -1,0 +1,114 @@
+"""Tuning on few rows: nothing is chosen that no row has tested, and no confidence is sure."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from space import SPACE
+
+from lmkbc.select import tuned_rules
+from lmkbc.select.calibration import confidence_text
+from lmkbc.select.cutoffs import Cutoff
+from lmkbc.select.origin import Origin
+from lmkbc.select.selector import NOTHING, PerRelation, confidences
+from lmkbc.tune.learn import Tuned
+from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query, Source, State
+from tests.tuned import tuned
+
+EDITION = SPACE.edition("2023")
+BORDERS, SPOUSE, DEATH = "CountryBordersCountry", "PersonHasSpouse", "PersonHasPlaceOfDeath"
+OWN = PerRelation(Cutoff(threshold=0.5))
+
+
+def rows(relation: str, *given: tuple[str, dict[str, float]]) -> tuple[list[CandidateSet], list[Example]]:
+    """Queries, each with its gold objects, one letter each, and its candidates with their share of five draws."""
+    sets, examples = [], []
+    for number, (gold, scores) in enumerate(given):
+        query = Query(f"s{number}", relation)
+        found = [Candidate(name, score, (Source("m", "0"),), id=name) for name, score in scores.items()]
+        sets.append(CandidateSet(query, tuple(found), (State.ANSWERED,) * 5))
+        examples.append(Example(query, tuple(GoldObject((name,), name) for name in gold)))
+    return sets, examples
+
+
+def run(sets: list[CandidateSet], examples: list[Example]) -> Tuned:
+    return tuned(sets, examples, EDITION, relations=SPACE.relations, selector=OWN, trials=0)
+
+
+def read_again(made: Tuned, tmp_path: Path) -> tuned_rules.Thresholds:
+    about = tuned_rules.Provenance.of(made, Origin(), edition="2023", system="s", data_sha256="", candidates_sha256="")
+    tuned_rules.write(tmp_path / "t.toml", made, about)
+    return tuned_rules.read(tmp_path / "t.toml", OWN)
+
+
+@pytest.mark.parametrize(
+    ("given", "empty"),
+    [
+        ([("", {})] * 7 + [("A", {})] * 3, True),  # no candidate at all
+        ([("", {})] * 3 + [("A", {})] * 7, False),
+        ([("", {})], True),  # one row
+        ([("A", {"A": 0.6})], False),
+        ([("", {"B": 0.2})] * 6, True),  # all gold empty
+        ([("", {"B": 0.2})] * 6 + [("A", {"B": 0.2})] * 2, True),  # every candidate wrong, one distinct score
+        ([("A", {"B": 0.2})] * 6, False),
+        ([("A", {"A": 0.6})] * 6, False),  # all right, one distinct score
+        ([("A", {"A": 0.6}), ("B", {"B": 0.9})] * 4, False),
+    ],
+)
+def test_where_rules_tie_the_surest_is_chosen(given: list[tuple[str, dict[str, float]]], empty: bool) -> None:
+    relation = run(*rows(SPOUSE, *given)).relations[SPOUSE]
+    assert relation.rule == (NOTHING if empty else OWN.general)
+    assert relation.reason.startswith("nothing is kept" if empty else "by the recipe's own rule")
+
+
+def test_a_rule_is_tuned_where_this_is_clearly_better_and_the_figure_out_of_fold_says_so() -> None:
+    low = [(chr(65 + number), {chr(65 + number): 0.2, "Z": 0.05}) for number in range(20)]
+    sets, examples = rows(BORDERS, *low)
+    made = run(sets, examples)
+    assert made.relations[BORDERS].reason == ""
+    assert made.untuned_macro_f1 == 0
+    assert made.cv_macro_f1 == 1
+    few = run(sets[:1] + [replace(one, candidates=()) for one in sets[1:]], examples)
+    assert few.relations[BORDERS].rule == OWN.general  # one row is no evidence
+    assert few.cv_macro_f1 == few.untuned_macro_f1
+
+
+def test_one_object_where_a_relation_declares_it_and_it_pays(tmp_path: Path) -> None:
+    both = {"A": 0.9, "B": 0.8}
+    made = run(*rows(DEATH, *[("A", both)] * 8))
+    assert made.relations[DEATH].most == 1
+    assert made.cv_macro_f1 == 1 > made.untuned_macro_f1
+    again = read_again(made, tmp_path).selector
+    assert [one.text for one in again.select_all(rows(DEATH, ("A", both))[0])[0].objects] == ["A"]
+    assert run(*rows(DEATH, *[("AB", both)] * 8)).relations[DEATH].most is None
+    assert run(*rows(SPOUSE, *[("A", both)] * 8)).relations[SPOUSE].most is None  # declares no limit
+
+
+@pytest.mark.parametrize("number", [3, 6])
+def test_few_rows_make_no_sure_confidence(number: int, tmp_path: Path) -> None:
+    given = [(name, {name: 0.2 + 0.2 * (place % 2)}) for place, name in enumerate("ABCDEF"[:number])]
+    sets, examples = rows(BORDERS, *given)
+    read = read_again(run(sets, examples), tmp_path)
+    sure = [p for one in confidences(read.selector, sets) for p in one.p]
+    assert 0.1 < min(sure) <= max(sure) < 0.9
+    assert read.few == {BORDERS: number}
+
+
+def test_many_rows_are_not_marked(tmp_path: Path) -> None:
+    assert not read_again(run(*rows(BORDERS, *[("A", {"A": 0.9})] * 20)), tmp_path).few
+
+
+def test_a_calibration_that_is_worse_than_the_share_is_not_used() -> None:
+    """Of ten draws, one always names what is right in one row of ten: no fit on other rows is better."""
+    rng = np.random.default_rng(1)
+    noise = [("A" if rng.random() < share else "B", {"A": share}) for share in rng.random(24).round(2)]
+    sets, examples = rows(SPOUSE, *noise)
+    sets = [replace(one, draws=(State.ANSWERED,) * 1000) for one in sets]
+    found = run(sets, examples).confidences
+    assert found.relations[SPOUSE].calibration.weights == {"share": 1.0}
+
+
+@pytest.mark.parametrize(("p", "digits", "text"), [(0.999999, 2, "0.99"), (0.9996, 3, "0.999"), (0.5, 2, "0.50")])
+def test_no_confidence_below_one_is_shown_as_one(p: float, digits: int, text: str) -> None:
+    assert confidence_text(p, digits) == text
