@@ -1,9 +1,10 @@
 """Tuning on few labelled rows of recorded answers: calibration and F1 on the rows that were not tuned on.
 
 Each line is for a size: so many rows of each relation (at most three quarters), drawn at random several times. What
-tuning learns from them is scored on the other rows: official macro-F1 beside that of the recipe's own rules, and the
-Brier score and expected calibration error of confidences beside those of untuned ones. "Worst loss" is of the relation
-that loses most by tuning, on the mean over the draws. "Above 0.95" is the share of candidates with such a confidence.
+tuning learns from them is scored on the other rows. Beside official macro-F1 is that of the recipe's own rules. Beside
+the Brier score and the expected calibration error of confidences are those of untuned confidences. "Worst loss" is of
+the relation that loses most by tuning, on the mean over the draws. "Above 0.95" is the share of candidates with such a
+confidence.
 
 No model's answers to train are recorded: the answers are of the held-out splits. Settings were chosen by those of 2022
 to 2025. Those of 2026 were never used for a choice.

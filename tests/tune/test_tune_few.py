@@ -45,12 +45,13 @@ def read_again(made: Tuned, tmp_path: Path) -> tuned_rules.Thresholds:
 @pytest.mark.parametrize(
     ("given", "empty"),
     [
-        ([("", {})] * 7 + [("A", {})] * 3, True),  # no candidate at all
+        ([("", {})] * 68 + [("A", {})] * 32, True),  # no candidate at all
+        ([("", {})] * 7 + [("A", {})] * 3, False),  # ten rows do not show that most gold is empty
         ([("", {})] * 3 + [("A", {})] * 7, False),
-        ([("", {})], True),  # one row
+        ([("", {})], False),  # one row
         ([("A", {"A": 0.6})], False),
         ([("", {"B": 0.2})] * 6, True),  # all gold empty
-        ([("", {"B": 0.2})] * 6 + [("A", {"B": 0.2})] * 2, True),  # every candidate wrong, one distinct score
+        ([("", {"B": 0.2})] * 12 + [("A", {"B": 0.2})], True),  # every candidate wrong, one distinct score
         ([("A", {"B": 0.2})] * 6, False),
         ([("A", {"A": 0.6})] * 6, False),  # all right, one distinct score
         ([("A", {"A": 0.6}), ("B", {"B": 0.9})] * 4, False),
