@@ -45,7 +45,7 @@ def targets(label: Floats) -> Floats:
     Of p labels 1, each becomes (p + 1) / (p + 2). Of n labels 0, each becomes 1 / (n + 2).
     """
     positive = label.sum()
-    return np.where(label > 0, (positive + 1) / (positive + 2), 1 / (label.size - positive + 2))
+    return np.asarray(np.where(label > 0, (positive + 1) / (positive + 2), 1 / (label.size - positive + 2)))
 
 
 def logistic_fit(columns: Mapping[str, Floats], label: Floats, prior: Weights) -> dict[str, float]:

@@ -78,7 +78,7 @@ EMPTY = "nothing is kept: most gold is empty, and no candidate is right"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice:
+class Chosen:
     """The rule for a relation, and its held-out F1 of each training row, (n,).
 
     most: maximum number of objects of an answer; None for no limit. reason: why the rule is not tuned; "" if it is.
@@ -97,7 +97,7 @@ def choose(
     inner: Mapping[str, Ints],
     options: TuningOptions,
     step: Callable[[], None] = lambda: None,
-) -> dict[str, Choice]:
+) -> dict[str, Chosen]:
     """Return a rule per relation, chosen on the given rows only.
 
     tasks: on unchanged candidates.
@@ -113,13 +113,13 @@ def choose(
     return _surest(tasks, rows, best)
 
 
-def _surest(tasks: Mapping[str, Task], rows: Mapping[str, Mask], tuned: Mapping[str, Choice]) -> dict[str, Choice]:
+def _surest(tasks: Mapping[str, Task], rows: Mapping[str, Mask], tuned: Mapping[str, Chosen]) -> dict[str, Chosen]:
     """Return the tuned rule of each relation if it leads before the recipe's own rule (see `leads`), else the latter.
 
     If most gold is empty, and no candidate is right, no rule was tested: return the one that keeps nothing.
     """
     own = {
-        name: _best([Choice(one.own, one.own_f1[rows[name]], one.most, OWN) for one in task.variants])
+        name: _best([Chosen(one.own, one.own_f1[rows[name]], one.most, OWN) for one in task.variants])
         for name, task in tasks.items()
         if task.own_f1.size
     }
@@ -128,7 +128,7 @@ def _surest(tasks: Mapping[str, Task], rows: Mapping[str, Mask], tuned: Mapping[
     for name, task in tasks.items():
         empty = task.outcomes.empty[rows[name]]
         if at_least(empty.sum(), empty.size) > 0.5 and not task.outcomes.gains[rows[name]].any():
-            made[name] = Choice(NOTHING, task.outcomes.prefix_f1[rows[name], 0], reason=EMPTY)
+            made[name] = Chosen(NOTHING, task.outcomes.prefix_f1[rows[name], 0], reason=EMPTY)
     return made
 
 
@@ -154,7 +154,7 @@ def leads(gains: Sequence[Floats]) -> list[bool]:
     return list(np.minimum(shrunk - LEAD * error, mean) > TIE)
 
 
-def _best(choices: Sequence[Choice]) -> Choice:
+def _best(choices: Sequence[Chosen]) -> Chosen:
     """Return the choice with the highest held-out F1, the first on a tie."""
     return choices[_first_best(np.array([one.held_out.sum() for one in choices]))]
 
@@ -169,7 +169,7 @@ def _choose(
     inner: Mapping[str, Ints],
     options: TuningOptions,
     step: Callable[[], None],
-) -> dict[str, Choice]:
+) -> dict[str, Chosen]:
     """Return a rule per relation on candidates of one kind.
 
     Relations with exact answers share the family that is best over all of them; so do relations with a numeric
@@ -190,11 +190,11 @@ def _choose(
         family = _family(compared[name], shared_family(alike))
         if family == SEARCH:
             joint = best_of(compared[name].tried)
-            chosen[name] = Choice(joint.fit(joint.steps(task), rows[name]), compared[name].held_out[family])
+            chosen[name] = Chosen(joint.fit(joint.steps(task), rows[name]), compared[name].held_out[family])
             continue
         chosen[name] = _best(
             [
-                Choice(fit(one, family, rows[name]), _held_out(one, family, rows[name], inner[name], priors), one.most)
+                Chosen(fit(one, family, rows[name]), _held_out(one, family, rows[name], inner[name], priors), one.most)
                 for one in task.variants
             ]
         )

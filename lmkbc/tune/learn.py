@@ -21,7 +21,7 @@ from lmkbc.scoring.table import WRONG, Table
 from lmkbc.select.composed import with_verification
 from lmkbc.select.ranking import Mask
 from lmkbc.select.rule import Rule
-from lmkbc.tune.choice import WAYS, Choice, by_subject, choose, fold_of
+from lmkbc.tune.choice import WAYS, Chosen, by_subject, choose, fold_of
 from lmkbc.tune.confidence import Confidences, assess
 from lmkbc.tune.families import Task, check_rules
 from lmkbc.tune.outcomes import Outcomes
@@ -36,7 +36,7 @@ STEP = "tune (relations x folds)"
 class TunedRelation:
     """The rule chosen for a relation, its official F1 out of fold and in sample, and the number of its queries.
 
-    untuned_f1: F1 of what a run keeps without tuned rules. most, reason: as in `Choice`.
+    untuned_f1: F1 of what a run keeps without tuned rules. most, reason: as in `Chosen`.
     """
 
     rule: Rule
@@ -100,7 +100,7 @@ def _tune(data: TuningSet, report: Report) -> Tuned:
     total = (options.folds + 1) * len(tasks) * (1 + len(verified))
     report(STEP, 0, total)
 
-    def choice(rows: Mapping[str, Mask]) -> dict[str, Choice]:
+    def choice(rows: Mapping[str, Mask]) -> dict[str, Chosen]:
         return choose(tasks, verified, rows, inner_fold, options, partial(_next, steps, total, report))
 
     failed = {found.query: Prediction(found.query, failed=True) for found in data.sets if found.failed}
@@ -146,7 +146,7 @@ def _next(steps: Iterator[int], total: int, report: Report) -> None:
     report(STEP, next(steps), total)
 
 
-def selected(data: TuningSet, chosen: Mapping[str, Choice], subjects: Set[str]) -> dict[Query, Prediction]:
+def selected(data: TuningSet, chosen: Mapping[str, Chosen], subjects: Set[str]) -> dict[Query, Prediction]:
     """Return what a run on all candidates keeps of some subjects, by a rule per relation."""
     most = {name: one.most for name, one in chosen.items() if one.most}
     selector = replace(data.selector.under({name: one.rule for name, one in chosen.items()}), most=most)
@@ -154,7 +154,7 @@ def selected(data: TuningSet, chosen: Mapping[str, Choice], subjects: Set[str]) 
     return {made.query: made for made in selector.select_read(sets)}
 
 
-def tasks_of(data: TuningSet, report: Report = silent, own: Sequence[Prediction] = ()) -> dict[str, Task]:
+def tasks_of(data: TuningSet, report: Report = silent, own: Sequence[Prediction | None] = ()) -> dict[str, Task]:
     """Return the task of each relation. own: what the recipe's own rules keep, for each set; () if it is no choice."""
     rows = zip(data.sets, data.examples, own or [None] * len(data.sets), strict=True)
     by_relation = grouped((row[0].query.relation, row) for row in rows)
