@@ -58,12 +58,12 @@ def packed(weight: torch.Tensor) -> Product:
 
 def in_float(weight: torch.Tensor) -> Product:
     """Return the product by float32, for EXACT columns at a time, whose sums are then added as whole numbers."""
-    parts = [part.contiguous().split(OUTPUTS) for part in weight.split(EXACT, 1)]
+    parts = [torch.split(part.contiguous(), OUTPUTS) for part in torch.split(weight, EXACT, 1)]
 
     def multiplied(rows: torch.Tensor) -> torch.Tensor:
         made = torch.zeros(len(rows), len(weight), dtype=torch.int32)
-        for some, part in zip(rows.split(EXACT, 1), parts, strict=True):
-            for few, sums in zip(part, made.split(OUTPUTS, 1), strict=True):
+        for some, part in zip(torch.split(rows, EXACT, 1), parts, strict=True):
+            for few, sums in zip(part, torch.split(made, OUTPUTS, 1), strict=True):
                 sums.add_((some @ few.float().T).to(torch.int32))
         return made.float()
 
