@@ -172,7 +172,7 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
         ({"generate": []}, "generate is empty: give a table [[generate]]"),
         ({"link": {"strategy": {}}}, "link has no setting 'strategy': did you mean 'strategies'?"),
         ({"link": 5}, "setting 'link' is 5: give a table"),
-        ({"link": {"default": ["frist"]}}, "link: default: unknown linking strategy 'frist'; did you mean 'first'?"),
+        ({"link": {"default": ["frist"]}}, "link: default: unknown linking strategy 'frist': did you mean 'first'?"),
         ({"link": {"ask": {"component": "chatt"}}}, "link: ask: setting 'component' is 'chatt': did you mean 'chat'?"),
         ({"link": {"ask": {"component": "chat", "modl": 1}}}, "link: ask has no setting 'modl': did you mean 'model'?"),
         ({"link": {"keywords": {"rivers": []}}}, "link names 'rivers', which is no relation"),

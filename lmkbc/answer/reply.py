@@ -13,7 +13,7 @@ from lmkbc.answer.elements import broken_off
 from lmkbc.answer.formats import answer_line
 from lmkbc.answer.guard import guarded
 from lmkbc.ask.style import SLOT, PromptStyle
-from lmkbc.models.base import CUT_OFF, EMPTY, NOTHING, WITHHELD, Reply
+from lmkbc.models.base import CUT_OFF, NOTHING, WITHHELD, Reply
 from lmkbc.models.local.endings import list_end
 from lmkbc.models.thoughts import MOST_READ, answer_of, thinks_aloud
 from lmkbc.names import LONGEST, shown
@@ -100,6 +100,8 @@ def _draw(
         reply.text,
         partial(unread, query),
     )
+    if found.draws == (State.UNPARSED,) and reply.finish not in WITHHELD and not shown(reply.text).strip():
+        found = replace(found, draws=(State.EMPTY,))
     if (beyond := len(reply.text) - 2 * MOST_READ) > 0:
         note = Dropped(reply.text[MOST_READ:][:LONGEST], f"not read: the middle, {beyond:,} characters")
         found = replace(found, dropped=(*found.dropped, note))
@@ -117,8 +119,6 @@ def _read(
     """Return the candidate set of one draw that was not lost."""
     if reply.finish in WITHHELD:
         return CandidateSet(query, draws=(State.UNPARSED,))
-    if reply.finish == EMPTY:
-        return CandidateSet(query, draws=(State.EMPTY,))
     if reply.finish == NOTHING:
         return CandidateSet(query, draws=(State.ABSTAINED,), nothing=(Nil(1.0, (source,)),))
     if (answer := answer_of(reply.text)) is None:  # it was cut off within its reasoning

@@ -32,7 +32,7 @@ from lmkbc.files.database import ByQuery
 from lmkbc.files.places import name_of
 from lmkbc.generate.recorded_rows import EXISTENCE, CandidateRow, RecordedRow, each_row, is_linked
 from lmkbc.generate.spec import GeneratorSpec
-from lmkbc.models.base import CUT_OFF, EMPTY, NOTHING, WITHHELD, Reply
+from lmkbc.models.base import CUT_OFF, NOTHING, WITHHELD, Reply
 from lmkbc.names import shown, subject_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
@@ -105,7 +105,7 @@ class Recorded:
         name: str = "",
         empty: str | None = None,
     ) -> None:
-        self._empty = NOTHING if empty == "none" else EMPTY
+        self._is_none = empty == "none"
         self._score = score or partial(_scored, clean=clean)
         self._edition, self._relations = edition, relations
         self._clean, self._read = clean, read or self._plainly
@@ -179,7 +179,7 @@ class Recorded:
                 nil = Nil(1 - row.existence, (Source(name),))
                 replies.append(CandidateSet(query, draws=(), nil_probabilities=(nil,)))
         if any(row.completions for row in rows):
-            parts = _parts_of(rows, self._empty)
+            parts = _parts_of(rows, self._is_none)
             read = self._read(query, parts, name)
             self._files[path].texts.count(read.draws, parts[0])
             replies.append(read)
@@ -203,16 +203,16 @@ class Recorded:
         return row
 
 
-def _parts_of(rows: Sequence[RecordedRow], empty: str) -> list[list[Reply | None]]:
+def _parts_of(rows: Sequence[RecordedRow], is_none: bool) -> list[list[Reply | None]]:
     """Return part -> draw -> reply of all rows of a query, with the draws of all rows in order.
 
-    empty: finish reason for replies that ended as usual and have no text. If a row has fewer parts than others, empty
-    replies fill its missing parts.
+    is_none: whether a text without characters that ended as usual says that there is no object. If a row has fewer
+    parts than others, empty replies fill its missing parts.
     """
     each = [row.replies for row in rows if row.completions]
-    for reply in filter(None, chain.from_iterable(chain.from_iterable(each))):
+    for reply in filter(None, chain.from_iterable(chain.from_iterable(each)) if is_none else ()):
         if not shown(reply.text).strip() and reply.finish not in (*WITHHELD, *CUT_OFF) and not reply.failed:
-            reply.finish = empty
+            reply.finish = NOTHING
     parts: list[list[Reply | None]] = [[] for _ in range(max(map(len, each)))]
     for replies in each:
         for place, draws in enumerate(parts):

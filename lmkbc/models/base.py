@@ -168,9 +168,8 @@ FAILED = frozenset(
 )
 """Finish reasons of a draw that its server could not complete, whatever text it returns."""
 
-
-EMPTY, NOTHING = "empty", "nothing"
-"""Finish reasons of a recorded draw without a text: it cannot be read, or it counts as the answer "there is none"."""
+NOTHING = "nothing"
+"""Finish reason of a recorded draw without a text that counts as the answer "there is none"."""
 
 
 class Reply(msgspec.Struct, omit_defaults=True):

@@ -124,7 +124,7 @@ def test_a_disk_that_fills_leaves_nothing_half_written(
 ) -> None:
     written: list[Path] = []
 
-    def write(path: Path, content: bytes) -> None:
+    def write(path: Path, content: bytes, *, new: bool) -> None:
         if written:
             raise LmkbcError("no space")
         path.parent.mkdir(exist_ok=True)

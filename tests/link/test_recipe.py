@@ -28,7 +28,7 @@ def test_relations_are_known_by_any_name_and_only_the_edition_s_count(relations:
     [
         ({"strategies": {"river": ["first"]}}, "'river', which is no relation: did you mean 'rivers'"),
         ({"keywords": {"river": ["x"]}}, "'river', which is no relation"),
-        ({"strategies": {"rivers": ["firts"]}}, "strategies of rivers: unknown linking strategy 'firts'; did you mean"),
+        ({"strategies": {"rivers": ["firts"]}}, "strategies of rivers: unknown linking strategy 'firts': did you mean"),
         ({"default": ["frist"]}, "default: unknown linking strategy 'frist'"),
         ({"default": ["model"]}, "link: default asks a model"),
         ({"strategies": {"rivers": ["model"]}}, "asks a model: name it in link.ask"),

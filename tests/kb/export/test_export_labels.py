@@ -23,7 +23,7 @@ def test_a_build_keeps_the_labels_that_the_index_knows_and_every_reader_shows_th
     assert facts.rows() == [("France", "Q142", "France"), ("Holland", "Q55", "Netherlands")]
     command.done("export", "kb", "--format", "csv", "--out", "kb.csv")
     assert pl.read_csv("kb.csv").sort("object")["object_label"].to_list() == ["France", "Netherlands"]
-    Path("known.csv").write_text("subject,property,object\nQ1,P47,Q2\n")
+    Path("known.csv").write_text("subject,property,object\nQ1,P47,Q2\nQ31,P37,Q3\n")
     command.done("export", "kb", "--format", "quickstatements", "--known", "known.csv", "--out", "qs")
     batches = "".join(path.read_text() for path in Path("qs").glob("*.txt"))
     assert "Belgium - country-borders - Holland (Netherlands); m" in batches

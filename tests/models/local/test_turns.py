@@ -242,7 +242,7 @@ def test_options_are_scored_after_the_thought() -> None:
     model = made(THINKS, IM, "<think> </think>", ["Brazil"])
     asked: list[str] = []
     scored = model.log_probabilities
-    model.log_probabilities = lambda prompts, options: asked.extend(prompts) or scored(prompts, options)  # type: ignore[method-assign, func-returns-value]
+    model.log_probabilities = lambda prompts, options, *more: asked.extend(prompts) or scored(prompts, options, *more)  # type: ignore[method-assign, func-returns-value]
     LocalModel(model).score([Prompt((), (Message("user", "Peru"),))], [["Chile", "Brazil"]])
     word_log_probabilities(LocalModel(model, chats=True), ["Peru"], ["Chile"])
     assert [text.partition("assistant\n")[2] for text in asked] == ["<think>\n\n</think>\n\n"] * 2
