@@ -10,7 +10,7 @@ import pytest
 from checkout import CONTRIBUTING, printed
 from opened import generators, recipe_of
 
-from lmkbc.registry import GENERATORS, RULES
+from lmkbc import registry
 from lmkbc.run.run import Run
 from lmkbc.select.rule import build
 from lmkbc.types import Candidate, CandidateSet, Query
@@ -41,7 +41,7 @@ def _forget() -> Iterator[None]:
 
 def test_the_printed_rule_selects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     saved("Adding a rule", tmp_path, "printed_half")
-    monkeypatch.setitem(RULES.own, "half", "printed_half:Half")
+    monkeypatch.setitem(registry.RULES.own, "half", "printed_half:Half")
     found = CandidateSet(QUERY, tuple(Candidate(name, score) for name, score in (("a", 0.9), ("b", 0.5), ("c", 0.1))))
     rule = build({"rule": "half", "share": 0.6})
     assert [one.text for one in rule.select(found).objects] == ["a", "b"]
@@ -49,7 +49,7 @@ def test_the_printed_rule_selects(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_the_printed_generator_is_a_recipe_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     saved("Adding a generator", tmp_path, "printed_echo")
-    monkeypatch.setitem(GENERATORS.own, "echo", "printed_echo:Echo")
+    monkeypatch.setitem(registry.GENERATORS.own, "echo", "printed_echo:Echo")
     space = Workspace()
     recipe = recipe_of({"component": "echo", "each": [{"score": 0.5}, {"name": "loud"}]})
     run = Run(workspace=space, edition=space.edition("mini"), offline=True)

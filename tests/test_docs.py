@@ -11,10 +11,10 @@ import pytest
 import typer
 
 import lmkbc
+from lmkbc import registry
 from lmkbc.cli import COMMANDS, build
 from lmkbc.generate.spec import spec_of
 from lmkbc.recipe import read_file
-from lmkbc.registry import GENERATORS, RULES
 from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -80,13 +80,15 @@ def test_every_command_option_and_setting_is_in_the_reference(reference: ModuleT
     options = [option for parameter in predict.params for option in parameter.opts]
     assert [option for option in options if option not in page] == []
     page = reference.recipes()
-    for name in GENERATORS:
+    for name in registry.GENERATORS:
         section = page.split(f'component = "{name}"`\n', 1)[1].split("\n## ", 1)[0]
         spec = spec_of(name)
         assert [field.name for field in fields(spec) if f"| `{field.name}` |" not in section] == [], name
-    for name in RULES:
+    for name in registry.RULES:
         section = page.split(f"### `{name}`\n", 1)[1].split("\n### ", 1)[0]
-        assert [field.name for field in fields(RULES.get(name)) if f"| `{field.name}` |" not in section] == [], name
+        assert [
+            field.name for field in fields(registry.RULES.get(name)) if f"| `{field.name}` |" not in section
+        ] == [], name
 
 
 def test_every_public_name_edition_and_published_system_is_in_the_reference(reference: ModuleType) -> None:

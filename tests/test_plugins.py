@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from opened import generators, recipe_of
 
+from lmkbc import registry
 from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import InputError
 from lmkbc.generate.access import step_model
@@ -15,7 +16,6 @@ from lmkbc.link.disambiguation import Hit, ObjectType, choose
 from lmkbc.models.plain_questions import paragraphs
 from lmkbc.notes import Notes
 from lmkbc.recipe import read_recipe
-from lmkbc.registry import LISTINGS, RULES, STRATEGIES
 from lmkbc.run.run import Run
 from lmkbc.select.rule import build
 from lmkbc.tune.families import check_rules, grid
@@ -149,10 +149,10 @@ def test_a_listing_and_a_linking_strategy_of_a_plugin_are_used() -> None:
     with pytest.raises(InputError, match="unknown listing 'bat': did you mean 'bar'"):
         PromptStyle(listing="bat")
     with pytest.raises(InputError, match="it has to be of the class AnswerFormat"):
-        LISTINGS.get("odd")
+        registry.LISTINGS.get("odd")
     hits = [Hit("Q2"), Hit("Q3")]
     assert choose(hits, ObjectType(qid="Q1", strategies=("last",))) == ([Hit("Q3")], "last")
-    assert "last" in STRATEGIES
+    assert "last" in registry.STRATEGIES
 
 
 def test_a_rule_of_a_plugin_can_be_tuned_over_its_search_ranges() -> None:
@@ -206,4 +206,4 @@ def test_broken_plugins_stop_no_other_recipe() -> None:
 def test_one_name_of_two_distributions_is_refused(tmp_path: Path) -> None:
     installed(tmp_path / "site", "again", "[lmkbc.rules]\nshare = plugged_in:Echo\n")
     with pytest.raises(InputError, match=r"'share' twice, of again 1.0 and operas 1.0: uninstall one"):
-        RULES.get("share")
+        registry.RULES.get("share")

@@ -7,10 +7,10 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from space import SPACE
 
+from lmkbc import registry
 from lmkbc.answer.abstain import relation_words
 from lmkbc.answer.parse import verbatim
 from lmkbc.names import folded_key
-from lmkbc.registry import LISTINGS
 from lmkbc.types import State
 
 BORDERS, CHILDREN = SPACE.relation("CountryBordersCountry"), SPACE.relation("PersonHasNumberOfChildren")
@@ -77,5 +77,5 @@ def test_a_json_list_comes_back_as_it_is(names: list[str]) -> None:
     ],
 )
 def test_a_split_reply_is_cut_at_every_mark(text: str, listing: str, state: State, objects: tuple[str, ...]) -> None:
-    parsed = LISTINGS.get(listing).split(text, "None")
+    parsed = registry.LISTINGS.get(listing).split(text, "None")
     assert (parsed.state, parsed.objects) == (state, objects)

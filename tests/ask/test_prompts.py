@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from prompt_parts import prefix, suffix
 from space import SPACE
 
+from lmkbc import registry
 from lmkbc.answer.parse import parse
 from lmkbc.ask.prompts import Composer, fill
 from lmkbc.ask.style import PromptStyle, Style
 from lmkbc.models.base import Form, Prompt
-from lmkbc.registry import LISTINGS
 from lmkbc.settings import checked
 from lmkbc.types import Example, GoldObject, Query
 
@@ -106,7 +106,7 @@ def test_listings(listing: str, text: str) -> None:
     assert PromptStyle(listing=listing, null="None").listed([], relation) == "None"
 
 
-@pytest.mark.parametrize("listing", LISTINGS.own)
+@pytest.mark.parametrize("listing", registry.LISTINGS.own)
 @pytest.mark.parametrize(
     ("name", "names"),
     [

@@ -18,11 +18,11 @@ from command import Command
 from msgspec import Meta
 from typer.testing import CliRunner
 
+from lmkbc import registry
 from lmkbc.api.keywords import keywords
 from lmkbc.cli import COMMANDS, KEPT, build
 from lmkbc.cli.systems import WIDTH
 from lmkbc.cli.typed import made_from, spread
-from lmkbc.registry import RULES
 from lmkbc.run.options import RunOptions
 from lmkbc.workspace import Workspace
 
@@ -179,7 +179,7 @@ def test_the_help_has_the_usual_options_first_and_others_under_headings(
 
 def test_lists_say_what_rules_and_systems_do(command: Command) -> None:
     rules = json.loads(command.done("rules", "list", "--json")[0])
-    assert {rule["name"] for rule in rules} == set(RULES)
+    assert {rule["name"] for rule in rules} == set(registry.RULES)
     assert all(rule["description"] for rule in rules)
     systems = json.loads(command.done("systems", "list", "--json")[0])
     long = [one["name"] for one in systems if not 3 <= len(one["summary"].split()) <= 7 or len(one["summary"]) > WIDTH]

@@ -6,16 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lmkbc import registry
 from lmkbc.answer.clean import Clean
 from lmkbc.answer.formats import ParseAs
 from lmkbc.answer.reply import candidates
 from lmkbc.ask.style import PromptStyle
 from lmkbc.models.base import CUT_OFF, Reply
 from lmkbc.models.local.endings import list_end
-from lmkbc.registry import LISTINGS
 from lmkbc.relation import Relation
 from lmkbc.types import CandidateSet, Query, State
 from tests.answer.test_parse import AREA, BAND, WHOLE
+
+LISTINGS = {name: registry.LISTINGS.get(name) for name in registry.LISTINGS}
 
 PLAIN = "Ann Lee", "Bo Day", "Chad 7", "São Tomé", "AC/DC", "Jean-Luc Ponty"
 HARD = (
@@ -25,7 +27,7 @@ HARD = (
 )
 every = pytest.mark.parametrize(
     ("listing", "parse_as"),
-    [(name, way) for name in LISTINGS for way in get_args(ParseAs) if LISTINGS.get(name).marks or way != "line"],
+    [(name, way) for name in LISTINGS for way in get_args(ParseAs) if LISTINGS[name].marks or way != "line"],
 )
 cleaned = st.sampled_from([True, False, "spellings"])
 
@@ -101,5 +103,5 @@ def test_no_answer_ends_at_a_stop_within_it(listing: str, parse_as: ParseAs) -> 
 def test_any_text_has_a_state(
     listing: str, parse_as: ParseAs, text: str, null: str, relation: Relation, clean: Clean
 ) -> None:
-    parsed = LISTINGS.get(listing).read(text, relation, "Utopia", null, clean=clean, parse_as=parse_as)
+    parsed = LISTINGS[listing].read(text, relation, "Utopia", null, clean=clean, parse_as=parse_as)
     assert bool(parsed.objects) == (parsed.state is State.ANSWERED)

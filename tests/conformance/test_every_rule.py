@@ -10,12 +10,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from lmkbc.registry import RULES
+from lmkbc import registry
 from lmkbc.select.ranking import Ranking
 from lmkbc.select.rule import MaskRule, Real, Rule, build
 from lmkbc.select.selector import PerRelation
 from lmkbc.types import Candidate, CandidateSet, Nil, Prediction, Query, State
 from tests.candidates import candidate_set, sources
+
+RULES = {name: registry.RULES.get(name) for name in registry.RULES}
 
 QUERY = Query("Ada", "PersonHasNumberOfChildren")
 INNER = {"rule": "top-k", "k": 2}
@@ -25,8 +27,8 @@ DRAWN = {float: st.floats(0, 1), int: st.integers(0, 5), bool: st.booleans()}
 def tables(name: str) -> st.SearchStrategy[dict[str, Any]]:
     """Tables of a rule: numbers and options of the declared types, what else it needs filled in."""
     drawn: dict[str, st.SearchStrategy[Any]] = {}
-    for field in fields(RULES.get(name)):  # type: ignore[arg-type]
-        kind = get_type_hints(RULES.get(name))[field.name]
+    for field in fields(RULES[name]):  # type: ignore[arg-type]
+        kind = get_type_hints(RULES[name])[field.name]
         if kind in DRAWN or get_origin(kind) is Literal:
             drawn[field.name] = DRAWN[kind] if kind in DRAWN else st.sampled_from(get_args(kind))
         elif field.default is MISSING and field.default_factory is MISSING:
@@ -34,9 +36,9 @@ def tables(name: str) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({"rule": st.just(name), **drawn})
 
 
-@pytest.mark.parametrize("name", RULES.own)
+@pytest.mark.parametrize("name", RULES)
 def test_ranges_over_orders_of_magnitude_are_searched_by_ratio(name: str) -> None:
-    spans = {field: span for field, span in RULES.get(name).search.items() if isinstance(span, Real) and span.low > 0}
+    spans = {field: span for field, span in RULES[name].search.items() if isinstance(span, Real) and span.low > 0}
     assert [field for field, span in spans.items() if (span.high / span.low >= 50) and not span.log] == []
 
 
@@ -62,7 +64,7 @@ def candidate_sets(draw: st.DrawFn) -> CandidateSet:
 
 slow = settings(max_examples=settings.default.max_examples // 2, suppress_health_check=[HealthCheck.too_slow])
 every = pytest.mark.parametrize("name", sorted(RULES))
-masks = pytest.mark.parametrize("name", sorted(name for name in RULES if issubclass(RULES.get(name), MaskRule)))
+masks = pytest.mark.parametrize("name", sorted(name for name in RULES if issubclass(RULES[name], MaskRule)))
 
 
 @every

@@ -16,6 +16,7 @@ from telling import Kind, Telling
 from tiny_causal import BYTES, model, tokenizer
 from tiny_masked import save
 
+from lmkbc import registry
 from lmkbc.ask.plan import PromptSettings
 from lmkbc.generate.spec import spec_of
 from lmkbc.models.local.checkpoint import load as load_causal
@@ -23,7 +24,6 @@ from lmkbc.models.local.model import CausalModel
 from lmkbc.models.masked.backbone import load
 from lmkbc.models.masked.heads import FILE, Entities
 from lmkbc.progress import ExpectedStep
-from lmkbc.registry import GENERATORS
 from lmkbc.run.options import Servers
 from lmkbc.run.pipeline import Steps, propose
 from lmkbc.run.run import Run
@@ -148,7 +148,7 @@ def by_query(sets: list[CandidateSet]) -> dict[Query, CandidateSet]:
 
 
 CASES = [
-    *((name, name) for name in GENERATORS),
+    *((name, name) for name in registry.GENERATORS),
     *(("causal", name) for name in ("closed", "closed on vLLM")),
     pytest.param("causal", "closed on llama.cpp", marks=pytest.mark.whole),  # it sends a request for each token
     ("embedded", "features"),
@@ -161,7 +161,7 @@ fallible = pytest.mark.parametrize(("component", "opened"), LOSING, indirect=["o
 
 
 def test_every_generator_that_asks_has_a_query_whose_call_fails() -> None:
-    asking = {name for name in GENERATORS if issubclass(spec_of(name), PromptSettings)}
+    asking = {name for name in registry.GENERATORS if issubclass(spec_of(name), PromptSettings)}
     assert asking <= LOST.keys()
 
 

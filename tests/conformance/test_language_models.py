@@ -11,6 +11,7 @@ import tiny_causal
 from loopback import Body, Loopback, prompt_of
 from space import MINI, SPACE
 
+from lmkbc import registry
 from lmkbc.errors import InputError
 from lmkbc.generate.access import step_model
 from lmkbc.models.answers import CallCounter
@@ -18,7 +19,6 @@ from lmkbc.models.base import LanguageModel
 from lmkbc.models.plain_questions import paragraphs, texts, word_log_probabilities
 from lmkbc.models.reference import LOCAL
 from lmkbc.notes import Notes
-from lmkbc.registry import BACK_ENDS
 from lmkbc.run.options import Servers
 from lmkbc.run.run import Run
 
@@ -81,7 +81,7 @@ PAIRS = [(name, case) for name, cases in CASES.items() for case in cases]
 
 
 def test_every_back_end_has_a_case() -> None:
-    assert CASES.keys() == {*BACK_ENDS}
+    assert CASES.keys() == {*registry.BACK_ENDS}
 
 
 def test_a_back_end_of_before_names_the_way_that_is_left() -> None:

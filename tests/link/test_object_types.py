@@ -3,15 +3,15 @@ from dataclasses import replace
 
 from space import SPACE
 
+from lmkbc import registry
 from lmkbc.link import disambiguation
 from lmkbc.link.disambiguation import Hit, ObjectType, ObjectTypes, bundled
-from lmkbc.registry import STRATEGIES
 
 
 def test_the_bundled_table_is_sound() -> None:
     for qid, kind in bundled().types.items():
         for strategy in kind.strategies:
-            STRATEGIES.check(strategy)
+            registry.STRATEGIES.check(strategy)
         for named in (qid, *kind.subclasses, *kind.known.values()):
             assert re.fullmatch(r"Q[1-9]\d*", named)
         assert qid not in kind.subclasses

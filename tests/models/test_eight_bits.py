@@ -1,16 +1,16 @@
-"""Layers in eight bits: each way of multiplying gives the same bytes, and the fastest here is taken."""
+"""Layers in eight bits: each way of multiplying gives the same bytes, and the eight_bits.fastest here is taken."""
 
 import pytest
 import torch
 
 from lmkbc.models import eight_bits
-from lmkbc.models.eight_bits import INPUT, WAYS, WEIGHT, EightBits, Product, fastest, prepare
+from lmkbc.models.eight_bits import INPUT, WEIGHT, EightBits
 
 
-@pytest.fixture(params=list(WAYS))
+@pytest.fixture(params=list(eight_bits.WAYS))
 def way(request: pytest.FixtureRequest) -> str:
     try:
-        WAYS[request.param](torch.ones(1, 1, dtype=torch.int8))(torch.ones(1, 1))
+        eight_bits.WAYS[request.param](torch.ones(1, 1, dtype=torch.int8))(torch.ones(1, 1))
     except (RuntimeError, AttributeError):
         pytest.skip("PyTorch has no such product on this machine")
     return str(request.param)
@@ -27,7 +27,7 @@ def test_each_way_gives_the_same_bytes(way: str, rows: tuple[int, ...], columns:
         sums = ((read.float() / scale).round().double() @ layer.weight.double().T).float()
         expected = (sums * scale * layer.scale + (0.0 if layer.bias is None else layer.bias)).to(dtype)
         assert torch.equal(layer(read), expected)  # before it is prepared
-        prepare(layer, way)
+        eight_bits.prepare(layer, way)
         assert torch.equal(layer(read), expected)
 
 
@@ -40,23 +40,23 @@ def test_the_largest_sums_are_exact(way: str, columns: int) -> None:
     rows = torch.full((3, columns), float(INPUT))
     rows[1] *= -1
     rows[2, 0] -= 1
-    assert torch.equal(WAYS[way](weight)(rows), (rows.double() @ weight.double().T).float())
+    assert torch.equal(eight_bits.WAYS[way](weight)(rows), (rows.double() @ weight.double().T).float())
 
 
 def test_a_prepared_layer_keeps_one_copy_of_its_weight(way: str) -> None:
     layer = EightBits(torch.nn.Linear(6, 4))
-    prepare(layer, way)
+    eight_bits.prepare(layer, way)
     assert (layer.weight.is_meta, layer.weight.dtype, layer.weight.numel()) == (True, torch.int8, 24)
 
 
 def test_ways_that_are_absent_or_slow_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    def slow(weight: torch.Tensor) -> Product:
+    def slow(weight: torch.Tensor) -> eight_bits.Product:
         return lambda rows: sum(rows @ weight.float().T for _ in range(20)) / torch.tensor(20.0)
 
-    def absent(weight: torch.Tensor) -> Product:
+    def absent(weight: torch.Tensor) -> eight_bits.Product:
         raise RuntimeError("PyTorch was built without it")
 
-    monkeypatch.setattr(eight_bits, "WAYS", {"absent": absent, "slow": slow, "float": WAYS["float"]})
-    assert fastest.__wrapped__() == "float"
+    monkeypatch.setattr(eight_bits, "WAYS", {"absent": absent, "slow": slow, "float": eight_bits.WAYS["float"]})
+    assert eight_bits.fastest.__wrapped__() == "float"
     monkeypatch.setattr(eight_bits, "WAYS", {"absent": absent, "slow": slow})
-    assert fastest.__wrapped__() == "slow"
+    assert eight_bits.fastest.__wrapped__() == "slow"
