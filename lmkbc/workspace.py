@@ -25,7 +25,7 @@ from lmkbc.errors import InputError, check_known, did_you_mean
 from lmkbc.files.jsonl import name_objects, read_examples, read_queries
 from lmkbc.files.places import data_dirs, placed, warn_no_data_dir
 from lmkbc.files.reader import opened, read_toml
-from lmkbc.files.trusted import FILE, check_code
+from lmkbc.files.trusted import FILE, check_code, shown
 from lmkbc.files.workspace_file import WorkspaceFile, nearest, settings_of
 from lmkbc.names import QID, name_key
 from lmkbc.relation import EntityClass, Relation, Relations
@@ -348,6 +348,8 @@ def _modules(folder: Path) -> list[Path]:
 
 
 def _content(path: Path) -> bytes:
+    if not path.is_file():
+        raise InputError(f"{shown(path)} is no regular file, so it is no module: remove it")
     with opened(path) as file:
         return file.read()
 
@@ -364,7 +366,9 @@ def _load(path: Path, state: Any, attribute: str, kind: type[Plugin]) -> Plugin:
     try:
         code = loader.source_to_code(state, path) if isinstance(state, bytes) else loader.get_code(loader.name)
         exec(code, module.__dict__)  # type: ignore[arg-type]  # noqa: S102 -- the user trusts it
-    except (Exception, SystemExit) as error:  # a plug-in may fail in any way; the user needs the file and the reason
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a plug-in may fail in any way; the user needs the file and the reason
         raise InputError(f"{path}: {type(error).__name__}: {error}") from error
     value = getattr(module, attribute, None)
     if not isinstance(value, kind):

@@ -351,7 +351,8 @@ def _selector(run: Run, recipe: Recipe, any_thresholds: bool) -> tuple[PerRelati
         return _untuned(recipe)
     tuned = read(path, _alone(recipe.select))
     name = f"thresholds/{edition.name}/{path.name}"
-    labelled = {split_sha256(run, split) for split in ("train", edition.held_out)}
+    here = (split for split in ("train", edition.held_out) if run.workspace.has_data(edition, split))
+    labelled = {split_sha256(run, split) for split in here}
     other = tuned.provenance.differs(recipe.name, origin, labelled)
     if other and not any_thresholds:
         raise InputError(

@@ -138,7 +138,7 @@ def leads(gains: Sequence[Floats]) -> list[bool]:
     gains: difference in F1 of each row of each relation, at least one relation.
 
     The mean of a relation is shrunk to that of all relations, as far as these are alike (DerSimonian and Laird 1986).
-    It must exceed `LEAD` standard errors.
+    It must exceed `LEAD` standard errors. One row is never held out, so it shows no gain.
     """
     rows = np.array([max(gain.size, TIE) for gain in gains])
     mean = np.array([_mean(gain) for gain in gains])
@@ -151,7 +151,7 @@ def leads(gains: Sequence[Floats]) -> list[bool]:
     trust = between * weight
     shrunk = trust * mean + (1 - trust) * (weight @ mean / weight.sum())
     error = np.sqrt(trust * variance + (1 - trust) ** 2 / weight.sum())
-    return list(np.minimum(shrunk - LEAD * error, mean) > TIE)
+    return list((np.minimum(shrunk - LEAD * error, mean) > TIE) & (rows > 1))
 
 
 def _best(choices: Sequence[Chosen]) -> Chosen:

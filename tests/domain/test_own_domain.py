@@ -108,6 +108,22 @@ def test_relations_of_one_s_own_need_no_labelled_row(
     assert "the test split of edition languages is not in" in command.fails("predict", *asked)
 
 
+def test_rules_that_were_tuned_on_val_need_no_train(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command.done("init", "languages", "--relation", "designer:entity")
+    monkeypatch.chdir(tmp_path / "languages")
+    row = {"SubjectEntity": "Lang 1", "Relation": "designer"}
+    Path("data").mkdir()
+    Path("data/val.jsonl").write_text(json.dumps(row | {"ObjectEntities": [["Ada"]]}) + "\n")
+    Path("own.jsonl").write_text(json.dumps(row | {"model": "m", "completions": ["Ada"] * 5}) + "\n")
+    Path("subjects.csv").write_text("name\nLang 1\n")
+    command.done("tune", "--split", "val", "--from", "own.jsonl")
+    told = command.done("build", "--from", "own.jsonl", "--subjects", "subjects.csv", "--out", "kb")[1]
+    assert "selected by" in told
+    assert "fewer than" in told or "few labelled rows" in told
+
+
 EDITION = """
 from lmkbc import Edition
 EDITION = Edition(

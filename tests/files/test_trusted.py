@@ -263,13 +263,18 @@ def test_a_shell_completes_nothing_below_a_stranger(stranger: Path, monkeypatch:
     assert not ran(stranger)
 
 
-@pytest.mark.parametrize("text", ["raise SystemExit(0)", "import sys; sys.exit()", "exit(0)"])
+@pytest.mark.parametrize("text", ["raise SystemExit(0)", "import sys; sys.exit()", "raise GeneratorExit"])
 @pytest.mark.parametrize("folder", ["relations", "eval"])
 def test_a_module_that_ends_the_program_is_an_error(command: Command, stranger: Path, folder: str, text: str) -> None:
     (stranger / folder).mkdir(exist_ok=True)
     (stranger / folder / "ends.py").write_text(text)
     error = command.fails("data", "list", "--workspace", stranger, "--trust")
-    assert f"{stranger}/{folder}/ends.py: SystemExit: " in error
+    assert f"{stranger}/{folder}/ends.py: {'GeneratorExit' if 'Generator' in text else 'SystemExit'}: " in error
+
+
+def test_a_pipe_in_place_of_a_module_is_named_and_not_read(command: Command, stranger: Path) -> None:
+    os.mkfifo(stranger / "relations" / "zz.py")
+    assert "zz.py is no regular file" in command.fails("relations", "list", "--workspace", stranger)
 
 
 @pytest.mark.parametrize("name", ["../../x", "a/b", ".hidden", "a b", "x\\ny", "/x"])

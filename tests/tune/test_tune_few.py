@@ -50,6 +50,7 @@ def read_again(made: Tuned, tmp_path: Path) -> tuned_rules.Thresholds:
         ([("", {})] * 3 + [("A", {})] * 7, False),
         ([("", {})], False),  # one row
         ([("A", {"A": 0.6})], False),
+        ([("A", {"A": 0.4})], False),  # one row, on which a tuned rule would be right
         ([("", {"B": 0.2})] * 6, True),  # all gold empty
         ([("", {"B": 0.2})] * 12 + [("A", {"B": 0.2})], True),  # every candidate wrong, one distinct score
         ([("A", {"B": 0.2})] * 6, False),
