@@ -122,7 +122,7 @@ def shown(made: Sequence[Figures]) -> dict[str, str]:
     means = {name: fmean(values) for name, values in gains.items()}
     worst = min(means, key=lambda name: means[name])
     own, tuned = (fmean(fmean(pair[place] for pair in one.f1.values()) for one in made) for place in range(2))
-    cells = {"F1 untuned": f"{own:.3f}", "F1 tuned": f"{tuned:.3f}", "worst loss": f"{max(-means[worst], 0.0):.3f}"}
+    cells = {"F1 untuned": f"{own:.3f}", "F1 tuned": f"{tuned:.3f}", "worst loss": f"{max(0.0, -means[worst]):.3f}"}
     for what, pairs in (
         ("Brier", [one.brier for one in made]),
         ("ECE", [one.ece for one in made]),
