@@ -79,7 +79,7 @@ _ASIDES = re.compile(
     r"|[12]\d{3}\W*\Z)"
 )
 """A part of a list that remarks on the one before it, and is no name."""
-MARKED = re.compile(r"(\*\*|[*_]|[\"“«])([^*_\"“”«»\n]{2,200})(?:\*\*|[*_\"”»])")
+MARKED = re.compile(r"(?<!\w)(\*\*|[*_]|[\"“«])([^*_\"“”«»\n]{2,200})(?:\*\*|[*_\"”»])")
 """A name in italics, in bold or in quotes, whose own words separate nothing."""
 _BETWEEN_MARKED = re.compile(r"(?:\([^()\n]*\)|\b(?:and|or)\b|[\s,;&.])*")
 _OWN_SUFFIX = re.compile(r"(?:jr|sr|ii|iii|iv|inc|ltd|llc|plc|co|corp|s\.?a|d\.?c|ph\.?d|m\.?d)\.?", re.IGNORECASE)
