@@ -100,8 +100,6 @@ def _draw(
         reply.text,
         partial(unread, query),
     )
-    if found.draws == (State.UNPARSED,) and reply.finish not in WITHHELD and not shown(reply.text).strip():
-        found = replace(found, draws=(State.EMPTY,))
     if (beyond := len(reply.text) - 2 * MOST_READ) > 0:
         note = Dropped(reply.text[MOST_READ:][:LONGEST], f"not read: the middle, {beyond:,} characters")
         found = replace(found, dropped=(*found.dropped, note))

@@ -105,7 +105,7 @@ class Recorded:
         name: str = "",
         empty: str | None = None,
     ) -> None:
-        self._is_none = empty == "none"
+        self._is_none, self._is_plain = empty == "none", read is None
         self._score = score or partial(_scored, clean=clean)
         self._edition, self._relations = edition, relations
         self._clean, self._read = clean, read or self._plainly
@@ -181,6 +181,8 @@ class Recorded:
         if any(row.completions for row in rows):
             parts = _parts_of(rows, self._is_none)
             read = self._read(query, parts, name)
+            if self._is_plain:  # a recipe's steps leave an empty text where they could not go on
+                read = replace(read, draws=tuple(map(_or_empty, read.draws, parts[0])))
             self._files[path].texts.count(read.draws, parts[0])
             replies.append(read)
         for row in rows:
@@ -201,6 +203,12 @@ class Recorded:
             if candidate.id and misfit(self._edition, self._relations[row.Relation], candidate.id):
                 candidate.id = None
         return row
+
+
+def _or_empty(state: State, reply: Reply | None) -> State:
+    """Return the state of a draw; EMPTY if it could not be read because it has no text."""
+    is_blank = reply is not None and reply.finish not in WITHHELD and not shown(reply.text).strip()
+    return State.EMPTY if state is State.UNPARSED and is_blank else state
 
 
 def _parts_of(rows: Sequence[RecordedRow], is_none: bool) -> list[list[Reply | None]]:
@@ -329,7 +337,7 @@ class _Texts:
 
     def count(self, states: Sequence[State], replies: Sequence[Reply | None]) -> None:
         """Count the draws of a query."""
-        for state, reply in zip(states, replies, strict=False):
+        for state, reply in zip(map(_or_empty, states, replies), replies, strict=False):
             self.all += reply is not None
             if reply is not None and not state.is_answer:
                 self.unread[state] += 1
