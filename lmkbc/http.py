@@ -101,7 +101,7 @@ def by_proxy(url: str) -> str:
     return "" if local or not getproxies() else ", by way of the proxy that the environment names"
 
 
-def one_line(text: str) -> str:
+def printable(text: str) -> str:
     """Return the words of a server on one line, without invisible characters."""
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 

@@ -25,7 +25,7 @@ from lmkbc.errors import InputError, check_known, did_you_mean
 from lmkbc.files.jsonl import name_objects, read_examples, read_queries
 from lmkbc.files.places import data_dirs, placed, warn_no_data_dir
 from lmkbc.files.reader import opened, read_toml
-from lmkbc.files.trusted import FILE, check_code, shown
+from lmkbc.files.trusted import FILE, check_code, shell_quoted
 from lmkbc.files.workspace_file import WorkspaceFile, nearest, settings_of
 from lmkbc.names import QID, name_key
 from lmkbc.relation import EntityClass, Relation, Relations
@@ -65,7 +65,7 @@ class Workspace:
     def folders(self, name: str) -> list[Path]:
         """Return the directories of one kind of content: the workspace's, and the bundled one."""
         own = () if self.root is None else (self.root / name,)
-        return list({place.resolve(): place for place in (*own, _bundled(name)) if place.is_dir()}.values())
+        return list({place.resolve(): place for place in (*own, _bundled_folder(name)) if place.is_dir()}.values())
 
     def own(self, name: str) -> Path:
         """Return the directory for new content of one kind: the workspace's, which need not exist, else the bundled."""
@@ -96,7 +96,9 @@ class Workspace:
         """
         if self.root is None:
             return {}
-        own = [self.root / name for name in FOLDERS[:2] if (self.root / name).resolve() != _bundled(name).resolve()]
+        own = [
+            self.root / name for name in FOLDERS[:2] if (self.root / name).resolve() != _bundled_folder(name).resolve()
+        ]
         found = {folder: {path: _content(path) for path in _modules(folder)} for folder in own}
         recipes = {path: _content(path) for path in sorted(self.root.glob("systems/*.toml"))}
         found[self.root / "systems"] = {path: text for path, text in recipes.items() if MODEL_CODE.search(text)}
@@ -338,9 +340,10 @@ def _read_classes(path: Path) -> dict[str, EntityClass]:
     return table
 
 
-def _bundled(name: str) -> Path:
+def _bundled_folder(name: str) -> Path:
     """Return the bundled folder of one kind of content: the checkout's, else the copy in the wheel."""
-    return next((place for place in (PACKAGE.parent / name,) if place.is_dir()), PACKAGE / f"_{name}")
+    of_checkout = PACKAGE.parent / name
+    return of_checkout if of_checkout.is_dir() else PACKAGE / f"_{name}"
 
 
 def _modules(folder: Path) -> list[Path]:
@@ -349,7 +352,7 @@ def _modules(folder: Path) -> list[Path]:
 
 def _content(path: Path) -> bytes:
     if not path.is_file():
-        raise InputError(f"{shown(path)} is no regular file, so it is no module: remove it")
+        raise InputError(f"{shell_quoted(path)} is no regular file, so it is no module: remove it")
     with opened(path) as file:
         return file.read()
 

@@ -18,7 +18,7 @@ from eval.bench._shape import imports, measured, modules, tree_of
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = """
-    errors progress settings registry names http answer.units answer.dates
+    errors progress settings registry names http web_client answer.units answer.dates
     types
     notes
     relation

@@ -290,12 +290,24 @@ def _terminations() -> Iterator[None]:
 
 
 def _interrupt(_: int, frame: FrameType | None) -> None:
-    """Call the handler of SIGINT, which an event loop may have replaced. Works also if a shell ignores SIGINT."""
+    """Call the handler of SIGINT, which an event loop may have replaced. Works also if a shell ignores SIGINT.
+
+    A running event loop then ends between two of its steps: within one, libraries would fail at what they undo.
+    """
     handle = signal.getsignal(signal.SIGINT)
     if callable(handle):
         handle(signal.SIGINT, frame)
-    else:
-        raise KeyboardInterrupt
+        return
+    import asyncio
+
+    try:
+        asyncio.get_running_loop().call_soon_threadsafe(_stop)
+    except RuntimeError:  # no loop runs
+        raise KeyboardInterrupt from None
+
+
+def _stop() -> None:
+    raise KeyboardInterrupt
 
 
 def _forget_output() -> None:

@@ -8,7 +8,7 @@ from lmkbc.api.own_domain import trust as make
 from lmkbc.cli.terminal import note
 from lmkbc.cli.typed import made_from
 from lmkbc.errors import counted
-from lmkbc.files.trusted import shown
+from lmkbc.files.trusted import shell_quoted
 
 EXAMPLE = "Example: lmkbc trust downloaded-workspace"
 
@@ -21,6 +21,6 @@ def trust(**given: Any) -> None:
     """
     files = make(**given)
     for path, who in files.items():
-        note(f"{shown(path)}{f' ({who})' if who else ''}")
+        note(f"{shell_quoted(path)}{f' ({who})' if who else ''}")
     kept = "also after changes of yours" if given["own"] else "as they are now"
-    note(f"{counted(len(files), 'file')} of {shown(given['folder'])} trusted {kept}")
+    note(f"{counted(len(files), 'file')} of {shell_quoted(given['folder'])} trusted {kept}")

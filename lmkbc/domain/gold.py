@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import NamedTuple
 
 from lmkbc.answer.dates import PartialDate, Precision
@@ -113,10 +113,7 @@ def _amount(text: str, unit: str, relation: Relation) -> str:
     own, item = unit_of(relation.unit), unit.rpartition("/")[2]
     if own and item != relation.unit_id:
         source = unit_of_item(item)
-        try:
-            made = converted(number, source, own) if source else None
-        except InvalidOperation:
-            raise NoGoldError("a number of too many digits") from None
+        made = converted(number, source, own) if source else None
         if made is None:
             raise NoGoldError("a number without a unit" if item == NO_UNIT else "a number in another unit")
         number = made

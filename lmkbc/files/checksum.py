@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from lmkbc.errors import InputError
+from lmkbc.files.jsonl import UNDECODABLE
 from lmkbc.files.reader import opened, stream, whole
 
 DIGEST = 32
@@ -30,7 +31,7 @@ def read_record(path: Path) -> DirectoryRecord:
     """Read a directory's record. InputError for a damaged one."""
     try:
         return msgspec.json.decode(whole(path), type=DirectoryRecord)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except (OSError, *UNDECODABLE) as error:
         raise InputError(f"{path} cannot be read ({error}): make the directory again") from None
 
 

@@ -36,6 +36,8 @@ _HALF = re.compile(
     rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\xed[\xa0-\xbf][\x80-\xbf]"
 )
 """A lone surrogate, as an escape or as bytes, in a text that was cut within a character."""
+UNDECODABLE = msgspec.MsgspecError, UnicodeDecodeError, RecursionError
+"""Errors of msgspec for what is not JSON, not of the expected form, not UTF-8, or nested too deeply."""
 
 
 def without_halves(raw: bytes) -> bytes:
@@ -79,7 +81,7 @@ def stream(path: Path) -> IO[bytes]:
 def _is_json(line: bytes) -> bool:
     try:
         msgspec.json.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except UNDECODABLE:
         return False
     return True
 
@@ -160,7 +162,7 @@ def decoded(path: Path, block: bytes, decoder: msgspec.json.Decoder[Row], first:
     """
     try:
         rows = decoder.decode_lines(block)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except UNDECODABLE:
         whole = without_halves(block)
         if whole != block:
             return decoded(path, whole, decoder, first)

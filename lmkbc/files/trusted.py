@@ -37,9 +37,9 @@ class UntrustedError(LmkbcError):
     exit_code = InputError.exit_code
 
     def __init__(self, root: Path, files: Mapping[Path, bytes], risks: Mapping[Path, str]) -> None:
-        self.files, folder = files, shown(root.absolute())
+        self.files, folder = files, shell_quoted(root.absolute())
         whose = {**dict.fromkeys(files, ""), **{path: f" ({who})" for path, who in risks.items() if who}}
-        named = ", ".join(shown(Path(os.path.relpath(path, root))) + who for path, who in whose.items())
+        named = ", ".join(shell_quoted(Path(os.path.relpath(path, root))) + who for path, who in whose.items())
         super().__init__(
             f"{folder} holds code that this would run, and that you have not trusted as it is now: "
             f"{named}; read it, then give --trust (in Python, trust=True), or run "
@@ -74,8 +74,8 @@ def risk(path: Path) -> str:
         return OTHERS
     if state.st_mode & stat.S_IWOTH and not (stat.S_ISDIR(state.st_mode) and state.st_mode & stat.S_ISVTX):
         raise InputError(
-            f"every user of this machine can change {shown(path)}, so no code is run from there: run 'chmod o-w "
-            f"{shown(path)}', or copy the workspace to a folder of your own"
+            f"every user of this machine can change {shell_quoted(path)}, so no code is run from there: run 'chmod o-w "
+            f"{shell_quoted(path)}', or copy the workspace to a folder of your own"
         )
     return "a group can change it" if state.st_mode & stat.S_IWGRP and state.st_gid != os.getgid() else ""
 
@@ -100,7 +100,7 @@ def remember(contents: Mapping[Path, bytes]) -> None:
             log.warning("%s cannot be written (%s): trust is not remembered", _folder(), error.strerror or error)
 
 
-def shown(path: Path) -> str:
+def shell_quoted(path: Path) -> str:
     """Return a path as a shell takes it, with what a terminal would obey written as escapes."""
     text = shlex.quote(str(path))
     return text if text.isprintable() else ascii(str(path))

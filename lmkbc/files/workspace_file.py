@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from lmkbc.files.reader import read_toml
-from lmkbc.files.trusted import FILE, OTHERS, is_trusted, risk, shown
+from lmkbc.files.trusted import FILE, OTHERS, is_trusted, risk, shell_quoted
 from lmkbc.settings import checked
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ def nearest(start: Path, *, trust: bool = False) -> Path | None:
 def _is_used(folder: Path, is_trusted: bool) -> bool:
     """Return whether a workspace is used without being named, and log it once."""
     if not is_trusted and risk(folder / FILE) == OTHERS:
-        how = f"name it with --workspace, or run 'lmkbc trust {shown(folder)}'"
+        how = f"name it with --workspace, or run 'lmkbc trust {shell_quoted(folder)}'"
         log.warning("%s is not used, since its %s is another user's: %s", folder, FILE, how)
         return False
     log.info("Workspace %s", folder)

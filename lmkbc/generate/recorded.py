@@ -207,8 +207,12 @@ class Recorded:
 
 def _or_empty(state: State, reply: Reply | None) -> State:
     """Return the state of a draw; EMPTY if it could not be read because it has no text."""
-    is_blank = reply is not None and reply.finish not in WITHHELD and not shown(reply.text).strip()
-    return State.EMPTY if state is State.UNPARSED and is_blank else state
+    return State.EMPTY if state is State.UNPARSED and reply is not None and _is_blank(reply) else state
+
+
+def _is_blank(reply: Reply) -> bool:
+    """Return whether a reply that ended as usual has no text."""
+    return not (shown(reply.text) or reply.failed or reply.finish in (*WITHHELD, *CUT_OFF))
 
 
 def _parts_of(rows: Sequence[RecordedRow], is_none: bool) -> list[list[Reply | None]]:
@@ -219,7 +223,7 @@ def _parts_of(rows: Sequence[RecordedRow], is_none: bool) -> list[list[Reply | N
     """
     each = [row.replies for row in rows if row.completions]
     for reply in filter(None, chain.from_iterable(chain.from_iterable(each)) if is_none else ()):
-        if not shown(reply.text).strip() and reply.finish not in (*WITHHELD, *CUT_OFF) and not reply.failed:
+        if _is_blank(reply):
             reply.finish = NOTHING
     parts: list[list[Reply | None]] = [[] for _ in range(max(map(len, each)))]
     for replies in each:
@@ -350,8 +354,8 @@ class _Texts:
         others = (f"; {count:,} {state}" for state, count in sorted(self.unread.items()) if state != State.EMPTY)
         hint = f", {empty:,} are empty strings: --empty none counts these as 'there is none'" if empty else ""
         shows = f", such as {', '.join(self._examples)}; 'lmkbc report RUN --from FILE' shows all"
-        said = f"{self.unread.total():,} of {self.all:,} texts cannot be read{hint}{''.join(others)}"
-        return said + shows * bool(self._examples)
+        counts = f"{self.unread.total():,} of {self.all:,} texts cannot be read{hint}{''.join(others)}"
+        return counts + shows * bool(self._examples)
 
 
 class _Rows:

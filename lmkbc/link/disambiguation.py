@@ -16,10 +16,9 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from lmkbc.ask.prompts import fill, one_line
-from lmkbc.link.wordings import key
 from lmkbc.models.base import LanguageModel
 from lmkbc.models.plain_questions import paragraphs
-from lmkbc.names import spelling
+from lmkbc.names import name_key, spelling
 from lmkbc.registry import STRATEGIES
 from lmkbc.relation import Relation
 from lmkbc.types import Query
@@ -106,7 +105,7 @@ class ObjectType:
 
     def __post_init__(self) -> None:
         """Fold the names in `known` to their keys."""
-        object.__setattr__(self, "known", {key(name): qid for name, qid in self.known.items()})
+        object.__setattr__(self, "known", {name_key(name): qid for name, qid in self.known.items()})
 
 
 @dataclass(frozen=True, slots=True)

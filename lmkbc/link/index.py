@@ -20,8 +20,8 @@ from rapidfuzz.distance import OSA, JaroWinkler
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.database import DATABASE_ERRORS
 from lmkbc.link.disambiguation import Hit
-from lmkbc.link.wordings import filed_under, key, looked_up
-from lmkbc.names import as_qid, spelling
+from lmkbc.link.wordings import filed_under, looked_up
+from lmkbc.names import as_qid, name_key, spelling
 
 VERSION = 2
 """Version of the file, raised when the schema, `names.name_key` or the hashes change. Other versions are refused."""
@@ -75,7 +75,7 @@ class AliasIndex:
 
     def exact(self, text: str) -> tuple[Hit, ...]:
         """Return entities with this normalised name: exact spelling first, then case aside, labels, popularity."""
-        return self._named(key(text), text)
+        return self._named(name_key(text), text)
 
     def _named(self, name: str, text: str) -> tuple[Hit, ...]:
         """Return one hit per entity with this key, ordered by its best spelling, then by popularity."""
@@ -89,7 +89,7 @@ class AliasIndex:
 
     def fuzzy(self, text: str, limit: int = 5) -> tuple[Hit, ...]:
         """Return entities with a name within one edit (or swap of neighbours), the nearest names first."""
-        wanted = key(text)
+        wanted = name_key(text)
         hashes = sorted(looked_up(wanted))
         near = self._rows(_NEAR.format(",".join("?" * len(hashes))), hashes)
         close = [name for (name,) in near if OSA.distance(wanted, name, score_cutoff=1) <= 1]
@@ -241,7 +241,7 @@ class IndexBuilder:
             for number, entity in whole
         ]
         named = ((number, name) for number, entity in whole for name in dict.fromkeys((entity.label, *entity.names)))
-        names = [(key(name), number, name) for number, name in named if name.strip()]
+        names = [(name_key(name), number, name) for number, name in named if name.strip()]
         with self._errors(), self._db:
             self._db.executemany(_MERGE, rows)
             self._db.executemany("INSERT INTO names VALUES (?, ?, ?)", names)

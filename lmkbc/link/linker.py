@@ -24,8 +24,8 @@ from lmkbc.link.index import AliasIndex
 from lmkbc.link.search import open_search
 from lmkbc.link.train_objects import BY_ROWS, TrainObjects
 from lmkbc.link.wikidata import CONTACT
-from lmkbc.link.wordings import LONGEST_NAME, key, plausible_typo, sendable, typed, variants
-from lmkbc.names import as_qid
+from lmkbc.link.wordings import LONGEST_NAME, plausible_typo, sendable, typed, variants
+from lmkbc.names import as_qid, name_key
 from lmkbc.notes import Notes
 from lmkbc.registry import STRATEGIES
 from lmkbc.relation import Relation
@@ -111,7 +111,9 @@ class Linking:
             keywords=named(self.keywords),
             typed=self.typed and tuple(named(dict.fromkeys(self.typed))),
             searched=named(self.searched),
-            known=named({name: {key(word): qid for word, qid in words.items()} for name, words in self.known.items()}),
+            known=named(
+                {name: {name_key(word): qid for word, qid in words.items()} for name, words in self.known.items()}
+            ),
         )
 
     def open(self, run: Run, notes: Notes, *, replayed: bool = False) -> Linker:
@@ -222,7 +224,7 @@ class Linker:
             evidence, hits = self.train.exact(text, query)
             yield evidence or "train", hits
             yield "fuzzy (train)", self.train.fuzzy(text, query)
-        qid = self._type(query).known.get(key(text))
+        qid = self._type(query).known.get(name_key(text))
         yield "known", (Hit(qid, text),) if qid else ()
         if self.index:
             yield "index", self.index.exact(text)
@@ -285,7 +287,7 @@ class Linker:
         evidence, of_train = self.train.exact(text, query) if self.train else ("", ())
         hits = self._entities(of_train, typed=False)
         by_rows = [Link(hits[0].id, evidence, BY_ROWS, text, hits)] if hits else []
-        qid = disambiguation.KNOWN in self._type(query).strategies and self._type(query).known.get(key(text))
+        qid = disambiguation.KNOWN in self._type(query).strategies and self._type(query).known.get(name_key(text))
         known = [Link(qid, "known", disambiguation.KNOWN, text, (Hit(qid, text),))] if qid else []
         links = (*by_rows, *known) if evidence == "relation" else (*known, *by_rows)
         if links and _is_spelt(links[0]):
@@ -299,7 +301,7 @@ class Linker:
         if self.train and (hits := self._entities(self.train.fuzzy(text, query), typed=False)):
             return Link(hits[0].id, "fuzzy", BY_ROWS, text, hits)
         near = self.index.fuzzy(text) if self.index and not exact.hits else ()
-        near = tuple(hit for hit in near if plausible_typo(key(text), key(hit.name)))
+        near = tuple(hit for hit in near if plausible_typo(name_key(text), name_key(hit.name)))
         fuzzy = self._chosen(query, text, "fuzzy", near)
         return fuzzy if fuzzy.id is not None else exact
 
@@ -333,7 +335,7 @@ class Linker:
     def _last_resort(self, query: Query, link: Link) -> Link:
         """Link a name without a fitting hit by a known word in it, or, if the type allows, to its first misfit."""
         ids = self.settings.known.get(self.relations[query.relation].name, {})
-        name = key(link.searched)
+        name = name_key(link.searched)
         if word := next((word for word in (name, *name.split()) if word in ids), None):
             return Link(ids[word], "known", word, link.searched)
         others = [hit.id for hit in link.hits if not bundled().fits(hit.classes, disambiguation.NAME)]

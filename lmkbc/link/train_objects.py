@@ -13,8 +13,8 @@ from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from lmkbc.link.disambiguation import Hit, bundled
-from lmkbc.link.wordings import key, plausible_typo
-from lmkbc.names import as_qid, spelling
+from lmkbc.link.wordings import plausible_typo
+from lmkbc.names import as_qid, name_key, spelling
 from lmkbc.relation import Relation
 from lmkbc.types import Example, Query
 
@@ -52,7 +52,7 @@ class TrainObjects:
         self._mentions: dict[str, list[Mention]] = defaultdict(list)
         self._spelt: dict[str, list[Mention]] = defaultdict(list)
         for mention in mentions(examples, relations):
-            self._mentions[key(mention.name)].append(mention)
+            self._mentions[name_key(mention.name)].append(mention)
             self._spelt[spelling(mention.name)].append(mention)
 
     def exact(self, text: str, query: Query) -> tuple[str, tuple[Hit, ...]]:
@@ -61,11 +61,11 @@ class TrainObjects:
         Names with the same key count only if no name has the same spelling.
         """
         spelt = self._rank(self._spelt.get(spelling(text), ()), text, query)
-        return spelt if spelt[1] else self._rank(self._mentions.get(key(text), ()), text, query)
+        return spelt if spelt[1] else self._rank(self._mentions.get(name_key(text), ()), text, query)
 
     def fuzzy(self, text: str, query: Query) -> tuple[Hit, ...]:
         """Return objects of the same relation with a name one plausible typing error away."""
-        typed = key(text)
+        typed = name_key(text)
         near = process.extract(typed, list(self._mentions), scorer=OSA.distance, score_cutoff=1, limit=None)
         for name in sorted(name for name, *_ in near if plausible_typo(typed, name)):
             evidence, hits = self._rank(self._mentions[name], text, query)

@@ -16,18 +16,18 @@ from importlib.metadata import version
 import httpx2
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.files.web_client import WebClient
 from lmkbc.http import (
     CallError,
     Pace,
     RequestLimits,
     by_proxy,
     is_web_address,
-    one_line,
     pooled,
+    printable,
     retry_after,
 )
 from lmkbc.link.wikibase import IDS_PER_CALL, ApiCall, Refusal, ShapeError, T, decode
+from lmkbc.web_client import WebClient
 
 API_URL = "https://www.wikidata.org/w/api.php"
 CONTACT = "LMKBC_CONTACT"
@@ -156,8 +156,8 @@ class Client:
         if error.code == "maxlag":
             return CallError("the database lags", wait=MAXLAG if after is None else after)
         if error.code in PASSING or error.code.startswith("internal_api_error"):
-            return CallError(one_line(error.code[:80]), wait=after)
-        return LmkbcError(f"{self._url} refused a request: {one_line((error.info or error.code)[:200])}")
+            return CallError(printable(error.code[:80]), wait=after)
+        return LmkbcError(f"{self._url} refused a request: {printable((error.info or error.code)[:200])}")
 
 
 def user_agent(contact: str | None) -> str:

@@ -8,8 +8,6 @@ from zlib import crc32
 
 from rapidfuzz.distance import OSA
 
-from lmkbc.names import name_key
-
 THIRDS = (0, 1, 2)
 
 
@@ -50,10 +48,6 @@ LONGEST_NAME = 250
 
 TYPO_WORD = 6
 """Fewest letters of a word with a typing error: in shorter words an edit often gives another name (Iran, Iraq)."""
-
-
-key = name_key
-"""Key of a name in linking."""
 
 
 def sendable(text: str) -> str:

@@ -14,6 +14,7 @@ import transformers
 
 from lmkbc.errors import InputError
 from lmkbc.files.checksum import damaged, read_record
+from lmkbc.files.jsonl import UNDECODABLE
 from lmkbc.models.identity import READ, is_path
 from lmkbc.models.located import local_only, located
 
@@ -96,7 +97,7 @@ def _read_json(path: Path, kind: type[Read]) -> Read:
     """Return the content of a JSON file of a model. Raise InputError for a damaged file."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         raise InputError(f"{path} cannot be read as JSON ({error}): fetch or save its model again") from None
 
 

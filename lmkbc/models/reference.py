@@ -1,7 +1,4 @@
-"""Reference of a recipe to a language model: its name, its place, and its settings.
-
-A back end is imported when a model is opened, since some load large libraries.
-"""
+"""Reference of a recipe to a language model: its name, its place, and its settings."""
 
 from __future__ import annotations
 

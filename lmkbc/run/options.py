@@ -30,7 +30,7 @@ Group = TypeVar("Group")
 
 BEST = "best:"
 EMPTY_TEXTS = ("unread", "none")
-"""What an empty text among recorded answers may mean; the first is usual."""
+"""Meanings of an empty text in recorded answers; the first is the default."""
 HEADINGS = ("Input", "Model", "Selection", "Output")
 """Headings of a command's help, in order; others come after them."""
 INPUT, MODEL, SELECTION, OUTPUT = ({"group": name} for name in HEADINGS)

@@ -23,6 +23,7 @@ from lmkbc.edition import Edition, fault
 from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import Content, pieces
 from lmkbc.files.columns import Column, read_column, respelled
+from lmkbc.files.jsonl import UNDECODABLE
 from lmkbc.files.reader import whole
 from lmkbc.generate.recorded_rows import EXISTENCE
 from lmkbc.notes import Replies
@@ -49,7 +50,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     """Return a run's manifest. InputError for any other file."""
     try:
         return msgspec.json.decode(whole(path), type=dict[str, Any])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         raise InputError(f"{path} is no manifest of a run: {error}; make the run again") from None
 
 

@@ -162,7 +162,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize(
-    "shell", ["", pytest.param("trap '' INT; ", marks=pytest.mark.whole)], ids=["", "in the background"]
+    "shell", [pytest.param("", marks=pytest.mark.whole), "trap '' INT; "], ids=["", "in the background"]
 )  # where Ctrl-C is ignored
 def test_a_run_that_waits_for_a_server_is_terminated_at_once(tmp_path: Path, shell: str) -> None:
     recipe_file(tmp_path / "chat.toml", {"component": "chat", "model": "m"})

@@ -9,7 +9,7 @@ from lmkbc.errors import InputError
 from lmkbc.link import wordings
 from lmkbc.link.disambiguation import Hit
 from lmkbc.link.index import AliasIndex, IndexBuilder, IndexEntity
-from lmkbc.link.wordings import key
+from lmkbc.names import name_key
 
 WORDS = st.text(st.sampled_from("abc d"), min_size=1, max_size=10).map(str.strip).filter(bool)
 
@@ -79,7 +79,7 @@ def test_every_name_finds_its_entity(tmp_path_factory: pytest.TempPathFactory, n
     index = build(tmp_path_factory.mktemp("index") / "i", *entities)
     for entity in entities:
         for name in entity.names:
-            assert not key(name) or entity.id in [hit.id for hit in index.exact(name)]
+            assert not name_key(name) or entity.id in [hit.id for hit in index.exact(name)]
 
 
 def test_what_several_sources_say_is_merged(tmp_path: Path) -> None:

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmkbc.link.wordings import key, plausible_typo, variants
-from lmkbc.names import as_qid, folded_key
+from lmkbc.link.wordings import plausible_typo, variants
+from lmkbc.names import as_qid, folded_key, name_key
 
 
 @pytest.mark.parametrize(
@@ -26,10 +26,10 @@ def test_ids_in_disguise(text: str, qid: str | None) -> None:
 
 
 def test_key_folds_case_accents_and_punctuation_but_never_to_nothing() -> None:
-    assert key("Córdoba, Province") == key("cordoba  province")
-    assert key("!!!") == "!!!"
-    assert key("🎸") == "🎸"
-    assert key("  ") == ""
+    assert name_key("Córdoba, Province") == name_key("cordoba  province")
+    assert name_key("!!!") == "!!!"
+    assert name_key("🎸") == "🎸"
+    assert name_key("  ") == ""
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_variants_never_repeat_the_text_or_come_blank(text: str) -> None:
     ],
 )
 def test_signs_that_distinguish_names(names: tuple[str, ...]) -> None:
-    assert len({*map(key, names)}) == len(names)
+    assert len({*map(name_key, names)}) == len(names)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_signs_that_distinguish_names(names: tuple[str, ...]) -> None:
     ],
 )
 def test_signs_that_say_nothing(names: tuple[str, ...]) -> None:
-    assert len({*map(key, names)}) == 1
+    assert len({*map(name_key, names)}) == 1
 
 
 def test_names_of_the_2026_edition_are_compared_as_its_script_does() -> None:

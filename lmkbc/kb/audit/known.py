@@ -116,7 +116,7 @@ def _rounds_to(number: str, fact: FactRow) -> bool:
     if fact.literal is None:
         return False
     rounded = Decimal(number).quantize(Decimal(last_place(fact.literal)), context=_WIDE)
-    return rounded == Decimal(fact.literal.replace(",", ""))
+    return rounded == Decimal(fact.literal)
 
 
 def read(

@@ -40,7 +40,7 @@ _HISTORICAL = re.compile(r"^-(\d{4,6})(?=-\d\d-\d\dT)")
 MERGED = "sameAs"
 """Name in place of a property: the item that follows is the one into which the first was merged."""
 NO_VALUE, UNKNOWN_VALUE = "novalue", "somevalue"
-"""What stands in place of an object: that there is none, and that it is unknown. QuickStatements has the same words."""
+"""Words in place of an object: there is none, and it is unknown. QuickStatements has the same words."""
 _UNKNOWN = re.compile(rb"> *(?:_:|<http://www\.wikidata\.org/\.well-known/genid/)[^\"]*$")
 """End of a triple whose object is a blank node, which stands for an unknown value."""
 _NONE = re.compile(

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from lmkbc.files.atomic import staged
+from lmkbc.files.tables import comma_separated
 from lmkbc.kb.audit.known import Mark, marked_by
 from lmkbc.kb.build.knowledge import FactRow, Knowledge
 from lmkbc.kb.export.left_out import ExportTally, LeftOutError
 from lmkbc.kb.export.quickstatements import NOTICE, REVIEW, Proposal, batches, proposal
 
-COLUMNS = "relation property subject subject_id object object_id literal confidence model known".split()
+COLUMNS = {
+    **dict.fromkeys("relation property subject subject_id object object_id literal".split(), pl.String),
+    "confidence": pl.Float64,
+    **dict.fromkeys(("model", "known"), pl.String),
+}
 """Columns of facts that are no proposals. known: what is known in their place."""
 ASIDE = {Mark.CONTRADICTING: "contradicting.csv", Mark.UNCOVERED: "not-covered.csv"}
 """Mark -> file with facts that are no proposals."""
@@ -40,12 +45,8 @@ def write(
     known: what is known. size: statements per file. ending: of the files' names. form: function that formats a batch.
     """
     mark_of, files = marked_by(known, base), 0
-    with staged(out) as stage, ExitStack() as stack:
-        aside: dict[Mark, Any] = {}
-        for mark, name in ASIDE.items():
-            file = stack.enter_context((stage / name).open("w", encoding="utf-8", newline=""))
-            aside[mark] = csv.writer(file, lineterminator="\n")
-            aside[mark].writerow(COLUMNS)
+    aside: dict[Mark, list[tuple[Any, ...]]] = {mark: [] for mark in ASIDE}
+    with staged(out) as stage:
 
         def proposed(fact: FactRow) -> Proposal:
             made, marked = proposal(fact), mark_of(fact)
@@ -54,11 +55,14 @@ def write(
             if marked.mark in aside:
                 about = fact.relation, fact.about.property, fact.subject, fact.subject_id
                 values = fact.object, fact.object_id, fact.literal, fact.confidence, fact.model
-                aside[marked.mark].writerow((*about, *values, "; ".join(sorted(marked.known))))
+                aside[marked.mark].append((*about, *values, "; ".join(sorted(marked.known))))
             raise LeftOutError(OTHERS[marked.mark])
 
         (stage / NOTICE).write_text(REVIEW, encoding="utf-8")
         for batch in batches(tally.written(base.facts(), proposed), size):
             files += 1
             (stage / f"review-{files:05d}.{ending}").write_text(form(batch), encoding="utf-8")
+        for mark, rows in aside.items():
+            frame = pl.DataFrame(rows, COLUMNS, orient="row")
+            (stage / ASIDE[mark]).write_text(comma_separated(frame), encoding="utf-8")
     return files

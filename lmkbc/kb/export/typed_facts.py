@@ -16,7 +16,7 @@ from polars.io.plugins import register_io_source
 
 from lmkbc.answer.units import unit_of, unit_of_item
 from lmkbc.files import tables
-from lmkbc.http import one_line
+from lmkbc.http import printable
 from lmkbc.kb.build.facts import frames
 from lmkbc.kb.build.knowledge import FactRow
 from lmkbc.kb.export.date_values import date_of, lexical
@@ -102,7 +102,7 @@ def write_parquet(file: IO[bytes], facts: Iterable[TypedFact]) -> None:
     try:
         register_io_source(lambda *_: frames(facts, SCHEMA), schema=SCHEMA).sink_parquet(file)
     except pl.exceptions.PolarsError as error:
-        raise OSError(one_line(str(error))) from error
+        raise OSError(printable(str(error))) from error
 
 
 OF_NODE = ("label", "kind", "datatype", "unit", "unit_id", "precision", "approximate")

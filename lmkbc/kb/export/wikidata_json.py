@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 from lmkbc.answer.units import converted, item_of_unit, unit_at, unit_of, unit_of_item
@@ -167,8 +167,5 @@ def known_number(value: str, item: str | None, about: About) -> tuple[str | None
         unit = spelt.units[0] if spelt and spelt.end == len(value) else None
     elif not (item or match[2]) or (wanted is None and unit is None):
         return digits, False
-    try:
-        made = converted(Decimal(digits), unit, wanted) if unit and wanted else None
-    except InvalidOperation:  # more digits than a temperature can be rounded with
-        made = None
+    made = converted(Decimal(digits), unit, wanted) if unit and wanted else None
     return None if made is None else decimal(f"{made:f}"), True

@@ -119,8 +119,8 @@ class LocalModel:
             for places in (missing[start : start + PORTION] for start in range(0, len(missing), PORTION)):
                 asked = [answers.asked[place] for place in places]
                 texts = list(map(_options, asked))
-                heard = partial(self.notes.received, [None])  # an answer counts as soon as its prompt is read
-                logs = self.model.log_probabilities([call.prompt for call in asked], texts, heard)
+                count = partial(self.notes.received, [None])  # an answer counts as soon as its prompt is read
+                logs = self.model.log_probabilities([call.prompt for call in asked], texts, count)
                 new = {place: _scored(text, row) for place, text, row in zip(places, texts, logs, strict=True)}
                 kept = {place: scored for place, scored in new.items() if {*scored.scores.values()} != {None}}
                 answers.keep(kept)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from lmkbc.errors import LmkbcError
+from lmkbc.files.jsonl import UNDECODABLE
 from lmkbc.http import CallError
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Call, Reply
@@ -152,7 +153,7 @@ def _commit(session: Session, client: ChatClient, calls: Mapping[str, Call], raw
                 why = words(error_in(bytes(line.response.body)))[:SHOWN] if line.response else ""
                 raise CallError(f"it answered {status}" + (f" ({why})" if why else ""))
             reply = client.read(bytes(line.response.body))[0]
-        except (CallError, msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError) as error:
+        except (CallError, *UNDECODABLE, KeyError) as error:
             reason = error if isinstance(error, CallError) else "a line of its output is broken"
             session.failures[str(reason)] += 1
             continue

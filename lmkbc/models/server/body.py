@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from lmkbc.files.jsonl import without_halves
+from lmkbc.files.jsonl import UNDECODABLE, without_halves
 from lmkbc.models.base import CUT_OFF, WITHHELD, Reply
 
 _SAME = {
@@ -135,7 +135,7 @@ def _optional(raw: msgspec.Raw, kind: type[Optional]) -> Optional | None:
     """Return an optional field, decoded; None if it is missing or has another shape."""
     try:
         return msgspec.json.decode(raw, type=kind) if raw else None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNDECODABLE:
         return None
 
 

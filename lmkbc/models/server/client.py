@@ -20,7 +20,7 @@ import msgspec
 import openai
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.files.web_client import WebClient
+from lmkbc.files.jsonl import UNDECODABLE
 from lmkbc.http import CallError, LateError, by_proxy, event_loop
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Reply
@@ -39,6 +39,7 @@ from lmkbc.models.server.refusal import (
     is_error,
     refusal,
 )
+from lmkbc.web_client import WebClient
 
 JSON: openai.RequestOptions = {"headers": {"Content-Type": "application/json"}}
 LANE = 8
@@ -135,7 +136,7 @@ class ModelClient(ABC):
         url = urljoin(f"{self.server.base_url}/", path)
         try:
             return msgspec.json.decode(await self.send(url, body, min(SOON, self.limits.timeout)), type=kind)
-        except (CallError, ServerError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except (CallError, ServerError, *UNDECODABLE):
             return None
 
     async def send(self, path: str, body: Mapping[str, Any] | None = None, within: float | None = None) -> bytes:
@@ -269,7 +270,7 @@ async def _listed(open_client: Callable[[], ModelClient]) -> tuple[str, ...]:
         names = await client.models()
     except AbsentError:
         pass
-    except (CallError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except (CallError, *UNDECODABLE) as error:
         reason = f" ({error})"
     finally:
         better = None if names else await client.elsewhere()

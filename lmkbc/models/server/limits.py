@@ -21,7 +21,7 @@ LENGTH = ("max_tokens", "max_completion_tokens")
 """Fields that limit an answer's length: in general, and for the API's newer models."""
 
 TIMEOUT = "--timeout SECONDS or limits.timeout"
-"""What a user changes so that a request may take longer, for messages."""
+"""Option and setting that give a request more time, for messages."""
 
 LONG = 20.0
 """Seconds after which a call waits long, if a sixth of the time for one attempt is not less. Each report doubles it."""

@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from lmkbc.errors import LmkbcError
-from lmkbc.http import CallError, by_proxy, one_line, retry_after
+from lmkbc.files.jsonl import UNDECODABLE
+from lmkbc.http import CallError, by_proxy, printable, retry_after
 from lmkbc.models.base import ONE_TURN
 from lmkbc.models.server.address import KEY, KEYS, Server
 
@@ -62,10 +63,10 @@ def words(fields: Any) -> str:
         metadata = fields.get("metadata")
         if isinstance(metadata, Mapping) and isinstance(raw := metadata.get("raw"), str):  # of the provider behind
             text += f" ({words(error_in(raw.encode())) or raw})"
-        return text or one_line(json.dumps(fields, ensure_ascii=False)) if fields else ""
+        return text or printable(json.dumps(fields, ensure_ascii=False)) if fields else ""
     if isinstance(fields, list) and fields and all(isinstance(one, Mapping) for one in fields):
         return "; ".join(map(words, fields))
-    return one_line(str(fields))
+    return printable(str(fields))
 
 
 def is_error(fields: Mapping[str, Any]) -> bool:
@@ -90,10 +91,10 @@ def described(raw: bytes) -> str:
     text = raw.decode(errors="replace").strip()
     if text[:1] == "<":
         title = _TITLE.search(text[: 4 * LONGEST])
-        return f"a web page, {one_line(title[1])[:SHOWN]!r}" if title else "a web page"
+        return f"a web page, {printable(title[1])[:SHOWN]!r}" if title else "a web page"
     if not text:
         return "an empty body"
-    return "" if text.startswith(("{", "[", "data:", "event:", ":")) else f"the text {one_line(text)[:60]!r}"
+    return "" if text.startswith(("{", "[", "data:", "event:", ":")) else f"the text {printable(text)[:60]!r}"
 
 
 def _decoded(raw: bytes) -> Any:
@@ -101,7 +102,7 @@ def _decoded(raw: bytes) -> Any:
     for part in (raw, *re.findall(rb"^data:(.*error.*)", raw, re.MULTILINE)):
         try:
             return msgspec.json.decode(part)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except UNDECODABLE:
             continue
     what = described(raw)
     if not what:  # JSON that was cut off, or events without an error
@@ -280,7 +281,7 @@ def refusal(server: Server, status: int, raw: bytes, headers: Mapping[str, str] 
     message += by_proxy(server.base_url) if described(raw) else ""  # it may be the proxy itself that answers
     reason = f"({named}: {message})"
     if 300 <= status < 400:
-        place = server.hidden(one_line(header.get("location", "nowhere")))[:SHOWN]
+        place = server.hidden(printable(header.get("location", "nowhere")))[:SHOWN]
         return ServerError(
             f"{server.base_url} redirects to {place!r} ({status}), where no prompt was sent: "
             "if you trust it, give the address that answers itself with --base-url"

@@ -12,9 +12,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from contextlib import suppress
 from typing import Any, TypeVar
 
-import msgspec
-
 from lmkbc.errors import counted
+from lmkbc.files.jsonl import UNDECODABLE
 from lmkbc.http import CallError, pooled
 from lmkbc.models.answers import KeptAnswers, Store
 from lmkbc.models.base import Call, Reply
@@ -226,13 +225,7 @@ class Session:
         """
         try:
             listed = tuple(await self.client.models())
-        except (
-            AbsentError,
-            CallError,
-            msgspec.MsgspecError,
-            UnicodeDecodeError,
-            RecursionError,
-        ):  # the requests show what is wrong
+        except (AbsentError, CallError, *UNDECODABLE):  # the requests show what is wrong
             listed = ()
         self.window = await self.client.describe()
         (reply, *_) = await self._request(call, 1)

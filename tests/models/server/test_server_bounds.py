@@ -18,7 +18,6 @@ from opened import generators, recipe_of
 from space import MINI, SPACE
 
 from lmkbc.errors import InputError
-from lmkbc.files.web_client import WebClient
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.limits import Limits, estimate
@@ -26,6 +25,7 @@ from lmkbc.models.server.refusal import ServerError
 from lmkbc.run.options import Servers
 from lmkbc.run.run import Run
 from lmkbc.types import Query
+from lmkbc.web_client import WebClient
 
 BORDERS = "CountryBordersCountry"
 SHORT = {"sampling": {"max_tokens": 100}}
