@@ -14,10 +14,6 @@ from lmkbc.http import connection
 
 MOST_BODY = 1 << 25
 """Largest body in bytes, unpacked: four times the longest reply of Wikidata's API, and many times a model's."""
-MOST_FILE = 1 << 30
-"""Largest body of a file that was asked for as such, as the output of a batch is."""
-AS_FILE = "application/binary"
-"""Field `Accept` of a request for a file."""
 _LENGTHS = frozenset({b"content-encoding", b"content-length", b"transfer-encoding"})
 """Fields of a response that describe the packed body."""
 
@@ -35,14 +31,14 @@ class WebClient(httpx2.AsyncClient):
         """Send a request, and return its response with the whole body, unpacked."""
         response = await super().send(request, **{**how, "stream": True})
         try:
-            body = await _body(response, MOST_FILE if request.headers.get("accept") == AS_FILE else MOST_BODY)
+            body = await _body(response)
         finally:
             await response.aclose()
         headers = [(name, value) for name, value in response.headers.raw if name.lower() not in _LENGTHS]
         return httpx2.Response(response.status_code, headers=headers, content=body, request=request)
 
 
-async def _body(response: httpx2.Response, most: int) -> bytes:
+async def _body(response: httpx2.Response) -> bytes:
     """Return the unpacked body of a response."""
     encodings = response.headers.get_list("content-encoding", split_commas=True)
     if len([encoding for encoding in encodings if encoding.strip().lower() not in ("", "identity")]) > 1:
@@ -50,6 +46,6 @@ async def _body(response: httpx2.Response, most: int) -> bytes:
     body = bytearray()
     async for piece in response.aiter_bytes():
         body += piece
-        if len(body) > most:
-            raise httpx2.DecodingError(f"its body is longer than {most >> 20} MiB")
+        if len(body) > MOST_BODY:
+            raise httpx2.DecodingError(f"its body is longer than {MOST_BODY >> 20} MiB")
     return bytes(body)

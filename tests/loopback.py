@@ -248,7 +248,7 @@ class Loopback(Server):
     """answer: body -> text, or a dictionary that overrides fields of the choice. faults: one per request, then none.
 
     In the dictionary, "first" tells what the first token could have been: token -> log-probability.
-    fault: what becomes of every good answer. edit: what becomes of the lines of a batch's output.
+    fault: what becomes of every good answer.
     change: changes a good answer in its place, or returns a status and an error's message or fields to send instead.
     ignores: what the server does not know ("n", "response_format", "logprobs"); rejects: what it answers with 400.
     """
@@ -268,9 +268,7 @@ class Loopback(Server):
         """Answers about itself, at "models", "props", "tokenize" ...; these are no requests that are counted."""
         self.requests: list[Body] = []
         self.starts: list[float] = []
-        self.files: dict[str, bytes] = {}
         self.fault = fault
-        self.edit: Callable[[list[Any]], list[Any]] | None = None
         self._answer, self._faults, self._ignores, self._rejects = answer, iter(faults), ignores, rejects
         self._change = change
 
@@ -288,7 +286,7 @@ class Loopback(Server):
             return response(answer or {}, OK if told is not None else 404)
         if request.name == "completions":
             return self._complete(json.loads(request.body))
-        return self.batch(request)
+        return response({"error": {"message": f"no {request.path}"}}, 404)
 
     def _complete(self, body: Body) -> Sent:
         if self._keep:
@@ -325,51 +323,6 @@ class Loopback(Server):
         if refused := self._change(body, made):
             return refused[0], {"error": {"message": refused[1]} if isinstance(refused[1], str) else refused[1]}
         return 200, made
-
-    def batch(self, request: Request) -> Sent:
-        """Files and batches, as far as a client needs them; a batch is done at the second look."""
-        name = request.name
-        if request.method == "POST" and name == "files":
-            identifier = f"file-{len(self.files)}"
-            start = request.body.index(b'{"custom_id"')
-            self.files[identifier] = request.body[start : request.body.rindex(b"\r\n--")]
-            return response({"id": identifier, "object": "file"})
-        if request.method == "POST" and name == "batches":
-            source = json.loads(request.body)["input_file_id"]
-            asked = [json.loads(line) for line in self.files[source].splitlines()]
-            lines = [self._line(one) for one in asked if not next(self._faults, None)]
-            self.files[f"out-{source}"] = "\n".join(map(json.dumps, lines)).encode()
-            self.requests.append({"batch": source})
-            return response(self.job(source, "validating"))
-        if name == "content":
-            return response(self._output(request.path.split("/")[-2]))
-        if name.startswith("batch-"):
-            return response(self.job(name.removeprefix("batch-"), "completed"))
-        return response({"error": {"message": f"no {request.path}"}}, 404)
-
-    def _line(self, asked: Body) -> Body:
-        code, answer = self.reply(asked["body"])
-        return {"custom_id": asked["custom_id"], "response": {"status_code": code, "body": answer}}
-
-    def _output(self, name: str) -> bytes:
-        if self.edit is None:
-            return self.files[name]
-        lines = self.edit([json.loads(line) for line in self.files[name].splitlines()])
-        return "\n".join(one if isinstance(one, str) else json.dumps(one) for one in lines).encode()
-
-    def job(self, source: str, status: str) -> Body:
-        """Return what is told of a batch."""
-        done = f"out-{source}" if status == "completed" else None
-        return {
-            "id": f"batch-{source}",
-            "object": "batch",
-            "status": status,
-            "output_file_id": done,
-            "input_file_id": source,
-            "endpoint": "/v1/chat/completions",
-            "completion_window": "24h",
-            "created_at": 0,
-        }
 
 
 HALF = -0.6931471805599453

@@ -59,18 +59,16 @@ def over_server(
     relations: Mapping[str, Relation],
     server: Server,
     store: Store,
-    *,
-    executor: str = "calls",
     **how: Any,
 ) -> AnswerGenerator:
     """A generator over a server's model."""
     notes = Notes()
-    model = ServerModel(server, store, batch=executor == "batch", notes=notes, **how)
+    model = ServerModel(server, store, notes=notes, **how)
     talk = Conversation(asking, relations, server.name, None, notes)
     return AnswerGenerator(model, talk, server.name, notes)
 
 
-HASTY = Limits(first_wait=0.01, total_wait=60.0, timeout=60.0, attempts=6, concurrency=4, poll=0.01)
+HASTY = Limits(first_wait=0.01, total_wait=60.0, timeout=60.0, attempts=6, concurrency=4)
 """Tries again at once, but gives an answer more time than a busy machine can take from it."""
 
 

@@ -40,7 +40,6 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
 @pytest.mark.parametrize(
     ("parts", "said"),
     [
-        (generating({"executor": "bach"}), "generator 'chat': setting 'executor' is 'bach': did you mean 'batch'?"),
         (generating({"closed_book": "no"}), "generator 'chat': setting 'closed_book' is 'no': give true or false"),
         (generating({"prices": ["a", "b"]}), "generator 'chat': setting 'prices[0]' is 'a': give a number"),
         (generating({"prices": [1.0]}), "setting 'prices' is [1.0]: give a list of 2 numbers"),
@@ -101,9 +100,6 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
         (generating({"prompt": {"ask": "{story}", "steps": [STEP]}}), "ask has a slot {story}"),
         (generating({"prompt": {"follow_up": "{text}"}}), "follow_up has a slot {text}"),
         (generating({"prompt": {"follow_up": "Sure?", "form": "completion"}}), "form 'completion'"),
-        (generating({"prompt": {"follow_up": "Sure?"}, "executor": "batch"}), "executor 'calls'"),
-        (generating({"prompt": {"retries": 1}, "executor": "batch"}), "executor 'calls'"),
-        (generating({"prompt": {"expand": {}}, "executor": "batch"}), "executor 'calls'"),
         (generating({"prompt": {"expand": {"rounds": 0}}}), "rounds is 0: give 1 to 50"),
         (generating({"prompt": {"expand": {"until_new": 0}}}), "until_new and shown are at least 1"),
         (generating({"prompt": {"expand": {"ask": "Who else? {asked}"}}}), "show the names so far with {found}"),
@@ -114,7 +110,6 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
         (generating({"verify": {"placebos": -1}}), "placebos"),
         ({"clean": {"shape": {"words": 0}}}, "clean: shape: shortest, longest and words are at least 1"),
         ({"clean": {"shape": {"only": ["stock-exchnge"]}}}, "clean.shape.only names 'stock-exchnge'"),
-        (generating({"prompt": CHAIN, "executor": "batch"}), "a batch is answered once: use executor 'calls'"),
         (generating({"prompt": CHAIN, "ranking": {}}, "causal"), "a ranking has none"),
         (generating({"verify": {"variants": []}}), "variant"),
         (generating({"verify": {"variants": ["mirror"]}}), "setting 'verify.variants[0]' is 'mirror'"),

@@ -136,13 +136,12 @@ def open_model(
     *,
     completion: bool | None = None,
     extra: Mapping[str, Any] | None = None,
-    batch: bool = False,
     of_servers: Iterable[str] = (),
 ) -> LanguageModel:
     """Return an opened model of any back end. Raise InputError for something that the run lacks.
 
     completion: whether plain questions are completed as text; None for a chat if the model supports it.
-    extra, batch: see `ServerModel`.
+    extra: see `ServerModel`.
     of_servers: names of other given settings that only a server supports.
     """
     opened: LocalModel | ServerModel
@@ -169,7 +168,6 @@ def open_model(
             offline=run.offline,
             completion=bool(completion),
             extra=extra,
-            batch=batch,
             notes=notes,
         )
     notes.asked(opened.name)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from lmkbc.answer.clean import Clean
 from lmkbc.ask.context import ContextSettings, Provider, located, provider
@@ -61,7 +61,6 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
     verify: fact verification; none if not given.
     clean: whether to bring names into the relation's shape; "spellings" changes only names whose spelling the shape
     lists.
-    executor: "calls" asks a server query by query; "batch" sends all queries as one job of the Batch API.
     """
 
     ranking: CandidateRanking | None = None
@@ -69,16 +68,11 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
     context: ContextSettings = field(default_factory=ContextSettings)
     closed_book: bool = True
     verify: Annotated[Check | None, VERIFIED] = None
-    executor: Literal["calls", "batch"] = "calls"
 
     def __post_init__(self) -> None:
         """Raise ValueError for contradictory settings."""
         ModelReference.__post_init__(self)
         PromptSettings.__post_init__(self)
-        asks_again = any(
-            style.follow_up or style.repair or style.retries or style.expand or any(step.ask for step in style.steps)
-            for style in self.styles
-        )
         refuse(
             (
                 self.context.reads and self.closed_book,
@@ -88,11 +82,6 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
             (
                 self.ranking is not None and self.chained,
                 "prompt.steps are asked of a model that writes: a ranking has none",
-            ),
-            (
-                self.executor == "batch" and asks_again,
-                "a batch is answered once: use executor 'calls' where prompt has follow_up, repair, retries, expand or "
-                "steps",
             ),
         )
 
@@ -202,8 +191,7 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
             notes,
             completion=self.prompt.form == "completion",
             extra=self.sampling.extra,
-            batch=self.executor == "batch",
-            of_servers=[*extras, *(["executor"] if self.executor == "batch" else ())],
+            of_servers=extras,
         )
 
     def _over(self, model: LanguageModel, run: Run, notes: Notes) -> Generator:

@@ -24,7 +24,7 @@ from lmkbc.run.run import Run
 
 LONGEST = 100
 """Maximum characters of the origin in a file's name; a longer text is cut, and ends with a hash of the whole."""
-NOT_ASKED = {item.name for item in fields(ModelReference)} - {"component"} | {"executor"}
+NOT_ASKED = {item.name for item in fields(ModelReference)} - {"component"}
 """Settings of a generator's table that name a model and how to reach it; they do not change the prompt."""
 WORDS = ("question", "triple", "statement", "definition", "clozes")
 """Fields of a relation that prompts contain."""

@@ -19,11 +19,10 @@ description = "A server is asked; impatient."
 [[generate]]
 component = "chat"
 model = "stand-in"
-executor = "{executor}"
 shots = {{ k = 1 }}
 sampling = {{ temperature = 0.0, max_tokens = 64 }}
 prompt = {{ task = "List every {{object_type}}." }}
-limits = {{ concurrency = 8, attempts = 2, first_wait = 0.01, total_wait = 3.0, timeout = {timeout}, poll = 0.02 }}
+limits = {{ concurrency = 8, attempts = 2, first_wait = 0.01, total_wait = 3.0, timeout = {timeout} }}
 [select]
 rule = "cutoff"
 threshold = 0.5
@@ -114,9 +113,9 @@ class Places:
             path.write_text(text)
         return path
 
-    def chat(self, executor: str = "calls", timeout: float = 20.0) -> Path:
+    def chat(self, timeout: float = 20.0) -> Path:
         """A recipe that asks a server, and gives up soon."""
-        return self.recipe(f"chat-{executor}-{timeout:g}", CHAT.format(executor=executor, timeout=timeout))
+        return self.recipe(f"chat-{timeout:g}", CHAT.format(timeout=timeout))
 
     def workspace(self, folder: Path) -> Path:
         """This checkout's relations and editions, with thresholds of their own."""

@@ -31,9 +31,9 @@ def predict(places: Places, folder: Path, recipe: Path, *more: object) -> Sequen
     return ["predict", "--system", recipe, "--split", "test", *where, *more]
 
 
-def asked(places: Places, folder: Path, server: Loopback, executor: str = "calls", store: str = "") -> Sequence[object]:
+def asked(places: Places, folder: Path, server: Loopback, store: str = "") -> Sequence[object]:
     more = ["--base-url", server.url, "--store", store or folder / "store.sqlite", "--concurrency", IN_FLIGHT]
-    return predict(places, folder, places.chat(executor), *more)
+    return predict(places, folder, places.chat(), *more)
 
 
 @pytest.fixture
@@ -109,14 +109,6 @@ def test_build_killed(resumes: Callable[..., None], places: Places, tmp_path: Pa
         return ["build", "--subjects", tmp_path / "subjects.csv", *grown, *how]
 
     resumes(command)
-
-
-@pytest.mark.whole
-def test_batch_killed(resumes: Callable[..., None], places: Places) -> None:
-    def jobs(server: Loopback) -> int:
-        return len(server.requests)
-
-    resumes(lambda folder, server: asked(places, folder, server, "batch"), jobs, 1, 0.05)
 
 
 @pytest.mark.whole

@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 from urllib.parse import urljoin, urlsplit
@@ -46,7 +46,6 @@ LANE = 8
 """Idle connections per pool. A pool checks all of them for each request, so large pools are slow."""
 
 Result = TypeVar("Result")
-Request = Callable[[openai.AsyncOpenAI], Awaitable[Result]]
 Decode = Callable[[bytes], tuple[str, list[Result]]]
 
 SOON = 10.0
@@ -142,27 +141,19 @@ class ModelClient(ABC):
     async def send(self, path: str, body: Mapping[str, Any] | None = None, within: float | None = None) -> bytes:
         """Return the body of a response, without our key. A request without a body is a GET.
 
-        Raise errors as `through` does.
-        """
-
-        def ask(sdk: openai.AsyncOpenAI) -> Awaitable[httpx2.Response]:
-            if body is None:
-                return sdk.get(path, cast_to=httpx2.Response)
-            return sdk.post(path, cast_to=httpx2.Response, content=msgspec.json.encode(body), options=JSON)
-
-        return self.server.without_key((await self.through(ask, within)).content)
-
-    async def through(self, request: Request[Result], within: float | None = None) -> Result:
-        """Return the result of a request through the SDK.
-
         within: maximum seconds in all; by default those of one attempt. It also ends answers that arrive slowly. Raise
         CallError for no result, ServerError if all further requests would fail too.
         """
         try:
             async with asyncio.timeout(within or self.limits.timeout):
-                answer = await request(next(self._turn))
+                sdk = next(self._turn)
+                if body is None:
+                    answer = await sdk.get(path, cast_to=httpx2.Response)
+                else:
+                    content = msgspec.json.encode(body)
+                    answer = await sdk.post(path, cast_to=httpx2.Response, content=content, options=JSON)
                 self.server.seen.reached = True
-                return answer
+                return self.server.without_key(answer.content)
         except (TimeoutError, openai.APITimeoutError):
             limit = f"{within:g} s" if within else f"{self.limits.timeout:g} s ({TIMEOUT} sets it)"
             raise LateError(f"no whole answer within {limit}") from None

@@ -26,6 +26,9 @@ TIMEOUT = "--timeout SECONDS or limits.timeout"
 LONG = 20.0
 """Seconds after which a call waits long, if a sixth of the time for one attempt is not less. Each report doubles it."""
 
+PATIENCE = 20
+"""Failed queries in a row after which a run stops asking."""
+
 ROUNDS = 2
 """Number of late attempts for each call in flight, without any answer of the server, after which a run ends."""
 
@@ -46,15 +49,11 @@ class Limits(RequestLimits):
     """Limits of one server, as in a recipe. They do not influence answers, so they are no part of the store's keys.
 
     concurrency: requests in flight.
-    timeout: seconds for one attempt.
-    patience: failed queries in a row after which a run stops asking.
-    poll: seconds between two checks of a batch job. For the others, see `RequestLimits`.
+    timeout: seconds for one attempt. For the others, see `RequestLimits`.
     """
 
     concurrency: int = 8
     timeout: float = 120.0
-    patience: int = 20
-    poll: float = 30.0
 
     def __post_init__(self) -> None:
         """Raise ValueError for a wrong value."""

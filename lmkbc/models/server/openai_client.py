@@ -1,15 +1,12 @@
-"""The client of servers with OpenAI's API: chat, completion, models, jobs, and what llama.cpp and vLLM add."""
+"""The client of servers with OpenAI's API: chat, completion, models, and what llama.cpp and vLLM add."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import msgspec
-import openai
 
-from lmkbc.errors import LmkbcError
 from lmkbc.http import Pace
 from lmkbc.models.base import Reply
 from lmkbc.models.identity import same_model
@@ -19,8 +16,6 @@ from lmkbc.models.server.limits import Window
 from lmkbc.models.server.refusal import ServerError
 
 LLAMA_CPP = "llamacpp"
-WINDOW: Final = "24h"
-"""Time in which a job has to be completed."""
 
 
 class _Meta(msgspec.Struct):
@@ -64,15 +59,6 @@ class _Listing(msgspec.Struct):
     """Models that a server lists, whatever it says of them."""
 
     data: list[msgspec.Raw]
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A job of many requests at a server. files: ids of its output, once it has ended. why: reason of a failure."""
-
-    status: str
-    files: Sequence[str] = ()
-    why: str | None = None
 
 
 class ChatClient(ModelClient):
@@ -130,35 +116,3 @@ class ChatClient(ModelClient):
         if "/v" in root.partition("://")[2] or await self.metadata("v1/models", _Listing) is None:
             return None
         return ServerError(f"{root} is not the whole address of its API: give {root}/v1 with --base-url")
-
-    async def send_job(self, lines: bytes, path: str) -> str:
-        """Send a file of requests as a job of the Batch API, and return its id."""
-
-        async def send(sdk: openai.AsyncOpenAI) -> str:
-            endpoint: Any = path
-            try:
-                sent = await sdk.files.create(file=("calls.jsonl", lines), purpose="batch")
-                job = await sdk.batches.create(input_file_id=sent.id, endpoint=endpoint, completion_window=WINDOW)
-            except openai.NotFoundError:
-                raise LmkbcError(f"{sdk.base_url} offers no Batch API: use executor 'calls'") from None
-            return job.id
-
-        return await self.through(send, self.limits.total_wait)
-
-    async def job(self, identifier: str) -> Job | None:
-        """Return the state of a job; None if the server does not know it."""
-
-        async def look(sdk: openai.AsyncOpenAI) -> Job | None:
-            try:
-                job = await sdk.batches.retrieve(identifier)
-            except openai.NotFoundError:
-                return None
-            message = job.errors.data[0].message if job.errors and job.errors.data else None
-            return Job(job.status, [*filter(None, (job.output_file_id, job.error_file_id))], message)
-
-        return await Pace(self.limits).retrying(lambda: self.through(look))
-
-    async def job_output(self, file: str) -> bytes:
-        """Return a file that a job has written."""
-        output = await Pace(self.limits).retrying(lambda: self.through(lambda sdk: sdk.files.content(file)))
-        return self.server.without_key(output.content)

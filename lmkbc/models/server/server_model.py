@@ -27,7 +27,6 @@ from lmkbc.models.base import (
 from lmkbc.models.budget import Budget
 from lmkbc.models.plain_questions import FIRST_WORD, plain_request
 from lmkbc.models.server.address import Server
-from lmkbc.models.server.batch import run as run_batch
 from lmkbc.models.server.client import ModelClient
 from lmkbc.models.server.likelihood import OptionScorer, option_size
 from lmkbc.models.server.limits import GUESSED_ANSWER, LENGTH, Limits, Window, length_of, most_tokens
@@ -47,7 +46,6 @@ class ServerModel:
     client: class of the client that sends requests.
     completion: whether plain prompts are completed as text; else they are one message each.
     extra: further fields of plain prompts, such as one that disables reasoning.
-    batch: whether to send the first requests of dialogues as a job of the Batch API.
     notes: get the usage, and remarks about missing answers.
     """
 
@@ -61,12 +59,11 @@ class ServerModel:
         client: type[ModelClient] = ChatClient,
         completion: bool = False,
         extra: Mapping[str, Any] | None = None,
-        batch: bool = False,
         offline: bool = False,
         notes: Notes | None = None,
     ) -> None:
         self.name, self.place, self.notes = server.name, str(store.place), notes or Notes()
-        self._server, self.store, self._offline, self._batch = server, store, offline, batch
+        self._server, self.store, self._offline = server, store, offline
         self._completion, self._extra = completion, dict(extra or {})
         limits = limits or Limits()
         open_client = partial(client, server, limits)
@@ -92,8 +89,6 @@ class ServerModel:
                     f"{self.name}: {over} of {count} prompts leave no room for an answer in the server's context "
                     f"of {session.window.tokens} tokens: those whose shots say fit = true are shown fewer examples"
                 )
-            if self._batch:
-                await run_batch(session, self.store, [call for one in first for call in self.calls(one, one.prompt)])
 
         async def answer(key: Key) -> tuple[Key, Result]:
             nonlocal lost

@@ -20,7 +20,7 @@ from lmkbc.models.base import Call, Reply
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.body import TokenReport
 from lmkbc.models.server.client import ModelClient
-from lmkbc.models.server.limits import Limits, OverBudgetError, Paid, Window, length_of
+from lmkbc.models.server.limits import PATIENCE, Limits, OverBudgetError, Paid, Window, length_of
 from lmkbc.models.server.offers import MOST_DRAWS, Offers, blamed, guesses, without, without_prefill
 from lmkbc.models.server.refusal import AbsentError, RejectedError, TooLongError
 from lmkbc.notes import Notes
@@ -314,5 +314,5 @@ class Session:
         if isinstance(error, RejectedError):  # a refusal of this prompt alone; others may succeed
             return
         self._failed_in_a_row += 1
-        if self._failed_in_a_row >= self.limits.patience:
+        if self._failed_in_a_row >= PATIENCE:
             self.stopped = self.stopped or f"{self._failed_in_a_row} queries in a row failed"

@@ -26,7 +26,7 @@ from lmkbc.notes import Notes
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-HASTY = Limits(concurrency=3, first_wait=0.001, attempts=2, patience=3, timeout=20.0)
+HASTY = Limits(concurrency=3, first_wait=0.001, attempts=2, timeout=20.0)
 OPTIONS = ["Spain", "Spain and Peru", "Sp", "Perú", "none", "none"]
 Make = Callable[..., ServerModel]
 

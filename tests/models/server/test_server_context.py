@@ -110,9 +110,7 @@ def test_prompts_that_are_too_long_are_told_first_and_keep_no_others_from_being_
 ) -> None:
     caplog.set_level(logging.WARNING, "lmkbc")
     with Narrow(kind, room) as server:
-        generator = chat(
-            server, limits=Limits(concurrency=1, patience=3)
-        )  # more refusals in a row than failures may be
+        generator = chat(server, limits=Limits(concurrency=1))
         found = run(generator, LONG + SHORT)
     assert {one.query.subject for one in found.values() if one.failed} == {query.subject for query in LONG}
     assert len(server.requests) == 48  # none is asked for again

@@ -82,8 +82,7 @@ NOTHING: dict[str, Callable[[Body, Body], None]] = {
 }
 
 
-@pytest.mark.parametrize("executor", ["calls", "batch"])
-def test_nothing_is_no_answer_and_asked_again(chat: Make, tmp_path: Path, executor: str) -> None:
+def test_nothing_is_no_answer_and_asked_again(chat: Make, tmp_path: Path) -> None:
     edits = {f"land {place}.": edit for place, edit in enumerate(NOTHING.values())}
     asked = [Query(name, BORDERS) for name in edits]
 
@@ -91,15 +90,14 @@ def test_nothing_is_no_answer_and_asked_again(chat: Make, tmp_path: Path, execut
         next(edit for name, edit in edits.items() if name in prompt_of(body).splitlines()[-1])(body, answer)
 
     with Loopback(change=edit) as server:
-        generator = chat(server, executor=executor)
+        generator = chat(server)
         found = {one.query.subject: one for one in generator.generate(asked)}
     wrong = [name for name, subject in zip(NOTHING, edits, strict=True) if not found[subject].failed]
     assert (wrong, [one for one in found.values() if one.candidates]) == ([], [])
     assert Store(tmp_path / "store.sqlite").stats() == []
-    told = "lack answers" if executor == "batch" else "say nothing"
-    assert any(told in remark for remark in generator.notes.remarks)
+    assert any("say nothing" in remark for remark in generator.notes.remarks)
     with Loopback(spain, port=server.port) as healthy:
-        again = list(chat(healthy, executor=executor).generate(asked))
+        again = list(chat(healthy).generate(asked))
     assert [c.text for one in again for c in one.candidates] == ["Spain"] * len(asked)
 
 

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import NAMES, Loopback, Request, Sent, prompt_of, response
+from loopback import NAMES, Loopback, prompt_of
 from opened import HASTY
 
-from lmkbc.errors import LmkbcError
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.server.refusal import ServerError
-from lmkbc.types import CandidateSet, Query, State
+from lmkbc.types import CandidateSet, Query
 
 CANARY = "sk-canary-7f3a91c2"
 BORDERS, CHILDREN = "CountryBordersCountry", "PersonHasNumberOfChildren"
@@ -102,59 +101,3 @@ def test_a_repair_that_was_not_heard_is_asked_for_again_by_the_next_run(chat: Ma
         assert one(chat(server, prompt=REPAIR, limits=replace(HASTY, attempts=3))).failed
         assert [c.text for c in one(chat(server, prompt=REPAIR)).candidates] == ["Spain"]
     assert server.served == 5
-
-
-class Jobs(Loopback):
-    """A server whose batch jobs are odd. looks: what the next looks at a job bring: a status, else as usual."""
-
-    def __init__(self, *looks: int, ended: Body | None = None, **how: Any) -> None:
-        super().__init__(**how)
-        self._looks, self._ended = iter(looks), ended
-
-    def batch(self, request: Request) -> Sent:
-        if request.method == "GET" and "/batches/" in request.path and (status := next(self._looks, 0)):
-            return response({"error": {"message": "odd"}}, status)
-        return super().batch(request)
-
-    def job(self, source: str, status: str) -> Body:
-        return super().job(source, status) | (self._ended or {} if status == "completed" else {})
-
-
-def test_a_server_that_is_busy_while_a_job_is_waited_for_is_asked_again(chat: Make) -> None:
-    with Jobs(503, 429) as server:
-        assert not one(chat(server, executor="batch")).failed
-
-
-def test_a_job_that_the_server_forgot_is_sent_anew_by_the_next_run(chat: Make) -> None:
-    with Jobs(404) as server:
-        with pytest.raises(LmkbcError, match="no longer knows the batch job 'batch-file-0': run again"):
-            one(chat(server, executor="batch"))
-        assert not one(chat(server, executor="batch")).failed
-    assert {"file-0", "file-2"} <= server.files.keys()
-
-
-def test_a_job_that_failed_says_why(chat: Make) -> None:
-    errors = {"data": [{"message": f"line 1 is bad, {CANARY}"}], "object": "list"}
-    with Jobs(ended={"status": "failed", "output_file_id": None, "errors": errors}) as server:
-        generator = chat(server, executor="batch")
-        assert one(generator).draws == (State.MISSING,)
-    assert "(the batch left them out: it failed (line 1 is bad, [key]))" in generator.notes.remarks[-1]
-
-
-def test_a_server_without_a_batch_api_is_told_apart(chat: Make) -> None:
-    class Plain(Loopback):
-        def batch(self, request: Request) -> Sent:
-            return response({"error": {"message": f"no {request.path}"}}, 404)
-
-    with Plain() as server, pytest.raises(LmkbcError, match="offers no Batch API: use executor 'calls'"):
-        one(chat(server, executor="batch"))
-
-
-def test_each_job_holds_requests_of_one_kind(chat: Make) -> None:
-    own = {CHILDREN: {"prompt": {"form": "completion", "style": "triple"}}}
-    pair = [Query("land", BORDERS), Query("Ada", CHILDREN)]
-    with Loopback(lambda _: '["7"]') as server:
-        found = list(chat(server, executor="batch", relations=own).generate(pair))
-    assert not any(one.failed for one in found)
-    urls = [{json.loads(line)["url"] for line in server.files[f"file-{job}"].splitlines()} for job in (0, 2)]
-    assert urls == [{"/v1/chat/completions"}, {"/v1/completions"}]

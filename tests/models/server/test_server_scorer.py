@@ -27,7 +27,7 @@ from lmkbc.run.run import Run
 from lmkbc.types import Query
 
 WORDS = ("True", "False")
-HASTY = Limits(first_wait=0.001, attempts=2, patience=3, timeout=2.0)
+HASTY = Limits(first_wait=0.001, attempts=2, timeout=2.0)
 Make = Callable[..., ServerModel]
 
 
