@@ -39,13 +39,6 @@ DEAD: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], str, str]] = [
         "a model that writes",
     ),
     (
-        RANKING,
-        {"ranking": {"calibration": "neutral", "subjects": 3}},
-        {"ranking": {"calibration": "background"}},
-        "ranking.subjects",
-        "calibration 'background'",
-    ),
-    (
         CHAT,
         {"context": {"words": 90}},
         {"context": {"provider": "titles", "path": "x.jsonl"}, "closed_book": False},
@@ -72,13 +65,6 @@ DEAD: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], str, str]] = [
         {"sampling": {"temperature": 0.2}},
         "prompt.retries",
         "a temperature above 0",
-    ),
-    (
-        CHAT,
-        {"sampling": {"samples": 3, "agreement": 0.5}},
-        {"sampling": {"at_first": 2}},
-        "sampling.agreement",
-        "at_first",
     ),
     (
         CHAT,

@@ -334,7 +334,6 @@ class PromptStyle:
     retries: how often a draw that names no object is asked again, as a draw of its own.
     expand: further rounds in which each draw is asked for other objects.
     knowledge: facts about the relation to show; in every record for style "record", once for other styles.
-    cue: end of a text, before the answer.
     recall: whether the model first writes what it knows.
     block, answer: templates of the question and the answer in examples and query, which replace the style's. The slot
     {answer} is for the objects, {recalled} for known facts, and {reasoning} for steps to the answer. The steps are the
@@ -369,7 +368,6 @@ class PromptStyle:
     retries: Annotated[int, AGAIN] = 0
     expand: Expand | None = None
     knowledge: tuple[Knowledge, ...] = ()
-    cue: str = ""
     recall: bool = False
     block: str = ""
     answer: str = ""
@@ -442,7 +440,7 @@ class PromptStyle:
     def frame(self) -> _Frame:
         """Return the templates of question and answer."""
         built_in = (TURNS if self.form == "chat" else TEXTS)[self.style]
-        answer, cue = built_in.answer, self.cue or built_in.cue
+        answer, cue = built_in.answer, built_in.cue
         if self.recall:
             answer = RECALL + answer
             if self.form != "chat":

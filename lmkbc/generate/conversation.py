@@ -106,6 +106,9 @@ def answer_tokens(sampling: Sampling) -> int:
     return sampling.max_tokens or GUESSED_ANSWER
 
 
+AGREED = 0.8
+"""Share of the first draws that have to agree, so that no others are asked for."""
+
 DENIED = Reply("[]")
 """Reply of a draw without objects: its gate says no, or no item is left."""
 
@@ -332,8 +335,7 @@ class Conversation:
             )
             for one, size, _ in named
         ]
-        least = self._asking.plan(query).sampling.agreement * len(parts[0])
-        return max([*shares, len(found.nothing)]) >= least - 1e-9
+        return max([*shares, len(found.nothing)]) >= AGREED * len(parts[0]) - 1e-9
 
     def plan(self, query: Query, context: str) -> Iterator[PlannedRequest]:
         """Yield the requests that may be sent about a query, in order, with slots for what only answers say."""

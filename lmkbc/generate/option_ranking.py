@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -22,17 +22,16 @@ from lmkbc.models.base import LanguageModel, Prompt
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 from lmkbc.select.ranking import Floats, Mask
-from lmkbc.settings import ReadBy
 from lmkbc.types import CandidateSet, Example, Query, State, grouped
 
 PORTION = 32
 """Queries that are answered and stored at a time."""
 
+REFERENCES = 8
+"""Train subjects over which the background is the mean."""
+
 References = dict[str, Floats]
 """Subject -> log-probabilities of a relation's objects for it, (columns,), -inf if unknown."""
-
-
-BACKGROUND = ReadBy("calibration 'background'", lambda ranking, *_: ranking.calibration == "background")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,18 +41,16 @@ class CandidateRanking:
     objects: number of the relation's labelled objects, the most frequent first.
     rows: least number of labelled rows of an object, since an object of a single subject is seldom right for another.
     calibration: what is subtracted from log-probabilities (PMI): "nothing", or those of other subjects. For
-    "background" it is the mean over `subjects` train subjects. For "neutral" the subject names only the type.
+    "background" it is the mean over some train subjects. For "neutral" the subject names only the type.
     """
 
     objects: int = 60
     rows: int = 2
     calibration: Literal["nothing", "background", "neutral"] = "background"
-    subjects: Annotated[int, BACKGROUND] = 8
-    seed: Annotated[int, BACKGROUND] = 0
 
     def __post_init__(self) -> None:
         """Raise ValueError for a wrong value."""
-        counts = {"objects": self.objects, "rows": self.rows, "subjects": self.subjects}
+        counts = {"objects": self.objects, "rows": self.rows}
         refuse(*((count < 1, f"{name} is {count}: give at least 1") for name, count in counts.items()))
 
 
@@ -141,8 +138,8 @@ class RankingGenerator:
                 return [self._neutral(relation)]
             case "background":
                 rows = self._rows[relation]
-                drawn = random.Random(repr((self._how.seed, relation)))
-                return [row.query for row in drawn.sample(rows, min(self._how.subjects, len(rows)))]
+                drawn = random.Random(repr((0, relation)))
+                return [row.query for row in drawn.sample(rows, min(REFERENCES, len(rows)))]
 
     def _reference_scores(
         self,

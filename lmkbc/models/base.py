@@ -104,9 +104,6 @@ LATER = ReadBy(
         for style, _, sampling in spec.variants
     ),
 )
-AGREEING = ReadBy(
-    "a sampling with at_first", lambda _, spec, *__: any(one.at_first is not None for *_, one in spec.variants)
-)
 WRITTEN = ReadBy("a model that writes, not a ranking,", lambda *tables: tables[-2].asks_model)
 
 
@@ -118,7 +115,7 @@ class Sampling:
     max_tokens: per answer.
     samples: answers per query.
     at_first: number of draws that are asked for first. The others follow if the share of these that name the same
-    object, numbers within 5 % of each other, or nothing, is below `agreement`.
+    object, numbers within 5 % of each other, or nothing, is below 0.8.
     seed: of the first draw; later draws count up; None for no seed.
     stop: None for the stops of the prompt's style.
     logprobs: whether to request log-probabilities and score candidates by them.
@@ -131,7 +128,6 @@ class Sampling:
     max_tokens: int | None = None
     samples: Annotated[int, WRITTEN] = 1
     at_first: Annotated[int | None, WRITTEN] = None
-    agreement: Annotated[float, AGREEING] = 0.8
     seed: int | None = None
     stop: tuple[str, ...] | None = None
     logprobs: Annotated[bool, WRITTEN] = False
@@ -141,8 +137,8 @@ class Sampling:
         """Raise ValueError for a wrong value."""
         if not 1 <= self.samples <= MOST_SAMPLES:
             raise ValueError(f"samples is {self.samples}: give 1 to {MOST_SAMPLES:,}")
-        if self.at_first is not None and not (1 <= self.at_first < self.samples and 0 < self.agreement <= 1):
-            raise ValueError(f"at_first is {self.at_first}: give fewer draws than samples, and agreement as a share")
+        if self.at_first is not None and not 1 <= self.at_first < self.samples:
+            raise ValueError(f"at_first is {self.at_first}: give fewer draws than samples")
         if min(self.temperature or 0, self.first_temperature or 0) < 0 or (
             self.max_tokens is not None and self.max_tokens < 1
         ):

@@ -88,6 +88,8 @@ class Fallback(Rule):
 Combine = Literal["veto", "product", "mean"]
 LEAST = 0.5
 """Lowest verification score that passes a veto."""
+CONFIRMING = 0.25
+"""Lowest score of an object that a source corroborates."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,7 +262,7 @@ class Corroborated(Rule):
     """Take the list of one source, and correct it if another source corroborates little of it (CS2, LM-KBC 2026).
 
     `inner` selects the list from the proposals of `source`. The query's confidence is the share of the list that the
-    source `corroborating` proposes with a score of at least `min_score`. Below `prune_below`, objects that
+    source `corroborating` proposes with a score of at least `CONFIRMING`. Below `prune_below`, objects that
     `corroborating` never proposes are dropped. Below `add_below`, candidates of any source with a verification score of
     at least `min_verification` are added. CS2 used it for lists of award winners. It checked them year by year, and by
     the award of each winner.
@@ -273,7 +275,6 @@ class Corroborated(Rule):
     inner: Rule
     source: str
     corroborating: str
-    min_score: float = 0.25
     prune_below: float = 0.5
     add_below: float = 0.7
     min_verification: float = 1 / 3
@@ -292,7 +293,7 @@ class Corroborated(Rule):
         if self.corroborating not in present:
             return kept
         scores = {candidate.text: candidate.score for candidate in of_source(candidates, self.corroborating).candidates}
-        corroborated = sum(scores.get(candidate.text, 0.0) >= self.min_score for candidate in kept.objects)
+        corroborated = sum(scores.get(candidate.text, 0.0) >= CONFIRMING for candidate in kept.objects)
         confidence = corroborated / max(len(kept.objects), 1)
         objects = kept.objects
         if confidence < self.prune_below:

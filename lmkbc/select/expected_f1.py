@@ -15,6 +15,8 @@ from lmkbc.select.calibration import Calibration, logistic, of_nothing, weighed
 from lmkbc.select.ranking import Floats, Ints, Mask, Ranking
 from lmkbc.select.rule import MaskRule, PrefixRule, kept_of
 
+LIMIT = 20
+"""Number of candidates whose expected F1 is computed exactly."""
 LIKELY = 0.5
 """A list is long if more objects than this are expected beyond the limit."""
 
@@ -57,13 +59,12 @@ class ExpectedF1(PrefixRule):
     """Keep the set with the highest expected F1; scores are read as independent probabilities (see `Calibrated`).
 
     The score of NIL, if proposed, replaces the probability that all candidates are wrong. missing: objects expected
-    outside the candidates. limit: number of candidates that are computed exactly (cost grows with its cube). If further
+    outside the candidates. Only the first `LIMIT` candidates are computed exactly (cost grows with its cube). If further
     candidates are likely too, F1 of the expected counts replaces expected F1; both are close in long lists.
     """
 
     name: ClassVar[str] = "expected-f1"
     missing: float = 0.0
-    limit: int = 20
 
     def wanted(self, ranking: Ranking) -> Ints:
         """Return the best number of candidates to keep, (n,); the smaller on a tie."""
@@ -74,16 +75,16 @@ class ExpectedF1(PrefixRule):
 
         p: probabilities in descending order. nothing: score of NIL, 0 if not proposed.
         """
-        values, rest = self.values(p, nothing), p[:, self.limit :]
+        values, rest = self.values(p, nothing), p[:, LIMIT:]
         best: Ints = np.argmax(values > values.max(axis=1, keepdims=True) - 1e-12, axis=1)
         for row in np.flatnonzero(rest.sum(axis=1) > LIKELY):
             best[row] = self._of_many(p[row], values[row, 0])
         return best
 
     def values(self, p: Floats, nothing: Floats) -> Floats:
-        """Return the expected F1 of the first k candidates, k = 0 to `limit`: as `best`, but (n, m), (n,) -> (n, k)."""
-        values = expected_f1(p[:, : self.limit], self.missing)
-        values[:, 0] *= np.prod(1 - p[:, self.limit :], axis=1)
+        """Return the expected F1 of the first k candidates, k = 0 to `LIMIT`: as `best`, but (n, m), (n,) -> (n, k)."""
+        values = expected_f1(p[:, :LIMIT], self.missing)
+        values[:, 0] *= np.prod(1 - p[:, LIMIT:], axis=1)
         values[:, 0] = np.where(nothing > 0, nothing, values[:, 0])
         return values
 

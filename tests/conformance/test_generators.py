@@ -117,7 +117,7 @@ def opened(
         with Loopback(change=refused) as server:
             yield lambda: (run(server.url), {"model": "m", "limits": limits, **short})
         return
-    closed = short | {"ranking": {"objects": 8, "subjects": 2}}
+    closed = short | {"ranking": {"objects": 8}}
     if request.param in SERVED_LISTS:
         with Telling(SERVED_LISTS[request.param], speaks) as server:
             few = {"ranking": {"objects": 2, "rows": 1, "calibration": "neutral"}}  # tokens are bytes, each a request

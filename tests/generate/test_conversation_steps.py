@@ -212,7 +212,7 @@ def test_of_an_enumeration_of_nothing_is_told_that_there_is_none_and_each_of_not
     asked, found = ask(lambda text, _: "None" if text.startswith("Lands") else '["Chad"]', once, {})
     assert asked[-1] == "Of none:"
     assert found.draws == (A,)
-    asked, found = ask(lambda *_: "None", {**each, "cue": "x"}, {"max_tokens": 9})
+    asked, found = ask(lambda *_: "None", each, {"max_tokens": 9})
     assert asked == ["Lands like Utopia?"]
     assert found.draws == (N,)
 
