@@ -2,10 +2,6 @@
 
 A file is decoded block by block by msgspec. Only if that fails, it is read again line by line to find the error. A JSON
 array is read too, and so are objects that stretch over several lines or have commas between them (see `stream`).
-
-In some published rows, the parallel lists of names and ids differ in length: names with commas were split at them
-("Earl Wilbur Sutherland", "Jr."), and some names were lost. A name and an id are paired only if all best alignments of
-the two lists agree.
 """
 
 from __future__ import annotations
@@ -13,10 +9,8 @@ from __future__ import annotations
 import gc
 import json
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import accumulate
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -25,7 +19,8 @@ import msgspec
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files import reader
-from lmkbc.types import Example, GoldObject, Query
+from lmkbc.files.rows import QueryRow, examples_of
+from lmkbc.types import Example, Query
 
 Row = TypeVar("Row")
 
@@ -43,16 +38,6 @@ UNDECODABLE = msgspec.MsgspecError, UnicodeDecodeError, RecursionError
 def without_halves(raw: bytes) -> bytes:
     """Return JSON with lone surrogates, which no reader takes, as U+FFFD."""
     return _HALF.sub(lambda found: found["whole"] or rb"\ufffd", raw)
-
-
-class QueryRow(msgspec.Struct, gc=False):
-    """Line of a split, as published."""
-
-    SubjectEntity: str
-    Relation: str
-    SubjectEntityID: str | None = None
-    ObjectEntities: list[str | list[str]] | None = None
-    ObjectEntitiesID: list[str] | None = None
 
 
 _ROW = msgspec.json.Decoder(QueryRow)
@@ -284,157 +269,3 @@ def read_examples(path: Path, edition: Edition) -> list[Example]:
     """Return the queries of a labelled split with their objects, in file order."""
     with no_collection():
         return examples_of([row for row, _ in _rows(path, edition, labelled=True)])
-
-
-def examples_of(rows: Sequence[QueryRow]) -> list[Example]:
-    """Return rows as examples with their objects, in order."""
-    known = _known(rows)
-    objects = [_objects(row, known) for row in rows]
-    torn = [place for place, row in enumerate(rows) if not _parallel(row)]
-    while [
-        item for place in torn for item in objects[place] if item.name and item.id and known.add(item.name, item.id)
-    ]:
-        for place in torn:  # pairs from one row may resolve another row
-            objects[place] = _objects(rows[place], known)
-    queries = (Query(row.SubjectEntity, row.Relation, row.SubjectEntityID) for row in rows)
-    return [Example(query, golds) for query, golds in zip(queries, objects, strict=True)]
-
-
-def _known(rows: Iterable[QueryRow]) -> KnownPairs:
-    """Return the confirmed pairs of name and id: from rows with a name for each id, and from subjects."""
-    known = KnownPairs()
-    for row in rows:
-        if row.SubjectEntityID:
-            known.add(row.SubjectEntity, row.SubjectEntityID)
-        if _parallel(row):
-            for name, identifier in zip(row.ObjectEntities or (), row.ObjectEntitiesID or (), strict=True):
-                if isinstance(name, str):
-                    known.add(name, identifier)
-    return known
-
-
-def _parallel(row: QueryRow) -> bool:
-    return row.ObjectEntitiesID is not None and len(row.ObjectEntitiesID) == len(row.ObjectEntities or ())
-
-
-def _objects(row: QueryRow, known: KnownPairs) -> tuple[GoldObject, ...]:
-    names = [tuple(item) if isinstance(item, list) else (item,) for item in row.ObjectEntities or ()]
-    ids = row.ObjectEntitiesID
-    if ids is not None and len(ids) != len(names):
-        return objects_of([spelling for spellings in names for spelling in spellings[:1]], ids, known)
-    pairs = zip(names, ids if ids is not None else [None] * len(names), strict=True)
-    return tuple(named(spellings, identifier) for spellings, identifier in pairs if any(spellings) or identifier)
-
-
-_QID = re.compile(r"Q\d+")
-_TAIL = re.compile(
-    r"(?:jr|sr|i{2,3}|iv|esq|inc|ltd|ll[cp]|d\.c|ph\.?d|m\.?d)\.?|(?:and|or) .*|\d+(?:st|nd|rd|th) .*", re.I
-)
-"""Usual form of a part after a comma. No whole name has this form."""
-
-
-MOST_WAYS = 2_000_000
-"""Most alignments to try, a few seconds' work. Published rows need far fewer (642 ids with 15 commas: 164,000)."""
-
-
-_IdPieces = tuple[int, int]
-"""The pieces of an id: the first, and the end (excluded); there may be none."""
-Paths = list[dict[int, int]]
-"""For each number of ids: number of pieces that they use -> best score."""
-
-
-class KnownPairs:
-    """Names and ids that are confirmed by rows with equally many of both."""
-
-    def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
-        self._names: defaultdict[str, set[str]] = defaultdict(set)
-        for name, identifier in pairs:
-            self.add(name, identifier)
-
-    def add(self, name: str, identifier: str) -> bool:
-        """Store a pair, and return whether it is new."""
-        news = name not in self._names[identifier]
-        self._names[identifier].add(name)
-        return news
-
-    def names(self, identifier: str) -> tuple[Set[str], int]:
-        """Return the names that rows pair with an id, itself included, and how well any other fits: 0 or less."""
-        names: Set[str] = self._names.get(identifier, frozenset())
-        return names | {identifier}, -4 if names else 0
-
-
-class _Row:
-    """The name pieces of one row, with scores of how runs of them fit its ids."""
-
-    def __init__(self, pieces: Sequence[str], ids: Sequence[str], known: KnownPairs) -> None:
-        self.pieces, self.ids, self._known = pieces, ids, known
-        self._tails = [_TAIL.fullmatch(piece) is not None for piece in pieces]
-        self._before = [0, *accumulate(self._tails)]
-
-    def steps(self, place: int) -> Iterator[tuple[_IdPieces, int]]:
-        """Yield the possible pieces of the id at a place, with their score.
-
-        Enough pieces are left for the other ids.
-        """
-        n, after, before = len(self.pieces), len(self.ids) - place - 1, self._before
-        names, other = self._known.names(self.ids[place])
-        few, most = (1, n - len(self.ids) + 1) if n > len(self.ids) else (0, 1)
-        for start in range(few * place, min(most * place, n) + 1):
-            for end in range(max(start + few, n - most * after), min(start + most, n - few * after) + 1):
-                if end == start:
-                    yield (start, end), 0
-                else:
-                    fit = 8 if ", ".join(self.pieces[start:end]) in names else other
-                    yield (start, end), fit + 2 * (before[end] - before[start + 1] - self._tails[start])
-
-
-def objects_of(pieces: Sequence[str], ids: Sequence[str], known: KnownPairs) -> tuple[GoldObject, ...]:
-    """Return the objects of a row of n pieces of names and m ids, n != m, in the row's order.
-
-    A name and an id that cannot be paired become an object each.
-    """
-    objects, end = list[GoldObject](), 0
-    for step, identifier in zip(_certain(_Row(pieces, ids, known)), ids, strict=True):
-        if step is not None and step[0] < step[1]:
-            objects += [GoldObject((piece,)) for piece in pieces[end : step[0]]]
-            taken = tuple(pieces[slice(*step)])
-            objects.append(named((", ".join(taken),), identifier, taken if len(taken) > 1 else ()))
-            end = step[1]
-        else:
-            objects.append(GoldObject((), identifier))
-    objects += [GoldObject((piece,)) for piece in pieces[end:]]
-    return tuple(item for item in objects if item.id or any(item.names))
-
-
-def named(names: tuple[str, ...], identifier: str | None, parts: tuple[str, ...] = ()) -> GoldObject:
-    """Return an object. Some published rows have an id in place of an unknown name; such a name is left out."""
-    if identifier is not None and _QID.fullmatch(identifier):
-        names = tuple(name for name in names if name != identifier)
-    return GoldObject(names, identifier, parts if names else ())
-
-
-def _certain(row: _Row) -> list[_IdPieces | None]:
-    """Return for each id its pieces in all best alignments; None if these differ, or if there are too many to try."""
-    if len(row.ids) * (abs(len(row.pieces) - len(row.ids)) + 1) ** 2 > MOST_WAYS and len(row.ids) > 1:
-        return [None] * len(row.ids)
-    steps = [dict(row.steps(place)) for place in range(len(row.ids))]
-    ahead = _best(steps, 0)
-    back = _best([{(end, start): fit for (start, end), fit in ways.items()} for ways in steps[::-1]], len(row.pieces))
-    certain: list[_IdPieces | None] = []
-    for ways, before, after in zip(steps, ahead, back[-2::-1], strict=False):
-        scores = {(start, end): before[start] + fit + after[end] for (start, end), fit in ways.items()}
-        best = max(scores.values())
-        agreed = [step for step, score in scores.items() if score == best]
-        certain.append(agreed[0] if len(agreed) == 1 else None)
-    return certain
-
-
-def _best(steps: Sequence[dict[_IdPieces, int]], first: int) -> Paths:
-    paths: Paths = [{first: 0}]
-    for ways in steps:
-        reached: dict[int, int] = {}
-        for (start, end), fit in ways.items():
-            score = paths[-1][start] + fit
-            reached[end] = max(score, reached.get(end, score))
-        paths.append(reached)
-    return paths

@@ -59,8 +59,8 @@ class ExpectedF1(PrefixRule):
     """Keep the set with the highest expected F1; scores are read as independent probabilities (see `Calibrated`).
 
     The score of NIL, if proposed, replaces the probability that all candidates are wrong. missing: objects expected
-    outside the candidates. Only the first `LIMIT` candidates are computed exactly (cost grows with its cube). If further
-    candidates are likely too, F1 of the expected counts replaces expected F1; both are close in long lists.
+    outside the candidates. The first `LIMIT` candidates are computed exactly (cost grows with its cube). If others are
+    likely too, F1 of the expected counts replaces expected F1; both are close in long lists.
     """
 
     name: ClassVar[str] = "expected-f1"

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from space import SPACE
 
 from lmkbc.errors import InputError
-from lmkbc.files.jsonl import KnownPairs, numbered, objects_of, read_examples
+from lmkbc.files.jsonl import numbered, read_examples
+from lmkbc.files.rows import objects_of
 from lmkbc.generate.baselines import ClassPrior
 from lmkbc.types import Example, GoldObject, Query
 from lmkbc.workspace import Workspace
 
 QID = re.compile(r"Q\d+")
-KNOWN = KnownPairs([("Boston University", "Q49110"), ("Harvard University", "Q13371")])
+KNOWN = {"Q49110": {"Boston University"}, "Q13371": {"Harvard University"}}
 
 
 def shown(*row: tuple[str, str | None]) -> list[tuple[str, str | None]]:
@@ -76,7 +77,7 @@ def test_a_row_of_unequal_lists(names: list[str], ids: list[str], expected: list
 @given(st.lists(st.text(max_size=3), max_size=8), st.lists(st.integers(1, 30).map("Q{}".format), max_size=8), st.data())
 def test_no_name_and_no_id_is_lost_or_made_up(pieces: list[str], ids: list[str], data: st.DataObject) -> None:
     names = st.sampled_from([*pieces, "x"])
-    known = KnownPairs(data.draw(st.lists(st.tuples(names, st.sampled_from([*ids, "Q1"])), max_size=4)))
+    known = data.draw(st.dictionaries(st.sampled_from([*ids, "Q1"]), st.sets(names), max_size=4))
     found = objects_of(pieces, ids, known)
     assert [gold.id for gold in found if gold.id] == ids
     parts = [part for gold in found for part in gold.parts or gold.names]

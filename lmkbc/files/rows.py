@@ -1,0 +1,126 @@
+"""Rows of splits as published, and the objects that they hold.
+
+In some published rows, the parallel lists of names and ids differ in length: names with commas were split at them
+("Earl Wilbur Sutherland", "Jr."), and some names were lost. A name and an id are paired only if all best alignments of
+the two lists agree.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence, Set
+from itertools import accumulate
+
+import msgspec
+
+from lmkbc.types import Example, GoldObject, Query
+
+_QID = re.compile(r"Q\d+")
+_TAIL = re.compile(
+    r"(?:jr|sr|i{2,3}|iv|esq|inc|ltd|ll[cp]|d\.c|ph\.?d|m\.?d)\.?|(?:and|or) .*|\d+(?:st|nd|rd|th) .*", re.I
+)
+"""Usual form of a part after a comma. No whole name has this form."""
+MOST_WAYS = 2_000_000
+"""Most alignments to try, a few seconds' work. Published rows need far fewer (642 ids with 15 commas: 164,000)."""
+
+
+class QueryRow(msgspec.Struct, gc=False):
+    """Line of a split, as published."""
+
+    SubjectEntity: str
+    Relation: str
+    SubjectEntityID: str | None = None
+    ObjectEntities: list[str | list[str]] | None = None
+    ObjectEntitiesID: list[str] | None = None
+
+
+def examples_of(rows: Sequence[QueryRow]) -> list[Example]:
+    """Return rows as examples with their objects, in order."""
+    known: defaultdict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        for name, identifier in _pairs(row):
+            known[identifier].add(name)
+    torn, count = [row for row in rows if len(row.ObjectEntities or ()) != len(row.ObjectEntitiesID or ())], 0
+    while count != (count := sum(map(len, known.values()))):  # pairs from one row may resolve another row
+        for gold in [gold for row in torn for gold in _objects(row, known) if gold.name and gold.id]:
+            known[gold.id or ""].add(gold.name)
+    queries = (Query(row.SubjectEntity, row.Relation, row.SubjectEntityID) for row in rows)
+    return [Example(query, _objects(row, known)) for query, row in zip(queries, rows, strict=True)]
+
+
+def _pairs(row: QueryRow) -> Iterator[tuple[str, str]]:
+    """Yield the names that a row pairs with an id: of its subject, and of its objects if there is a name for each."""
+    if row.SubjectEntityID:
+        yield row.SubjectEntity, row.SubjectEntityID
+    names, ids = row.ObjectEntities or [], row.ObjectEntitiesID or []
+    for name, identifier in zip(names, ids, strict=False) if len(names) == len(ids) else ():
+        if isinstance(name, str):
+            yield name, identifier
+
+
+def _objects(row: QueryRow, known: Mapping[str, Set[str]]) -> tuple[GoldObject, ...]:
+    names = [tuple(item) if isinstance(item, list) else (item,) for item in row.ObjectEntities or ()]
+    ids = row.ObjectEntitiesID
+    if ids is not None and len(ids) != len(names):
+        return objects_of([spelling for spellings in names for spelling in spellings[:1]], ids, known)
+    pairs = zip(names, ids if ids is not None else [None] * len(names), strict=True)
+    return tuple(_named(spellings, identifier) for spellings, identifier in pairs if any(spellings) or identifier)
+
+
+def objects_of(pieces: Sequence[str], ids: Sequence[str], known: Mapping[str, Set[str]]) -> tuple[GoldObject, ...]:
+    """Return the objects of a row of n pieces of names and m ids, n != m, in the row's order.
+
+    known: id -> names that other rows pair with it. A name and an id that cannot be paired become an object each.
+    """
+    objects, end = list[GoldObject](), 0
+    for (start, stop), identifier in zip(_certain(pieces, ids, known), ids, strict=True):
+        taken = tuple(pieces[start:stop])
+        if taken:
+            objects += [GoldObject((piece,)) for piece in pieces[end:start]]
+            end = stop
+        objects.append(_named((", ".join(taken),) if taken else (), identifier, taken if len(taken) > 1 else ()))
+    objects += [GoldObject((piece,)) for piece in pieces[end:]]
+    return tuple(item for item in objects if item.id or any(item.names))
+
+
+def _named(names: tuple[str, ...], identifier: str | None, parts: tuple[str, ...] = ()) -> GoldObject:
+    """Return an object. Some published rows have an id in place of an unknown name; such a name is left out."""
+    if identifier is not None and _QID.fullmatch(identifier):
+        names = tuple(name for name in names if name != identifier)
+    return GoldObject(names, identifier, parts if names else ())
+
+
+def _certain(pieces: Sequence[str], ids: Sequence[str], known: Mapping[str, Set[str]]) -> list[tuple[int, int]]:
+    """Return for each id its pieces in all best alignments, the first and the end (excluded).
+
+    These are (0, 0) for an id without pieces, if the best alignments differ, and if there are too many to try.
+    """
+    n, m, tails = len(pieces), len(ids), [_TAIL.fullmatch(piece) is not None for piece in pieces]
+    few, most, before = int(n > m), max(n - m + 1, 1), [0, *accumulate(tails)]
+    certain = [(0, 0)] * m
+    if m * (abs(n - m) + 1) ** 2 > MOST_WAYS and m > 1:
+        return certain
+
+    def fits(place: int) -> Iterator[tuple[int, int, int]]:
+        """Yield the possible pieces of an id with their score, so that enough pieces are left for the other ids."""
+        left, names = m - place - 1, {ids[place], *known.get(ids[place], ())}
+        for start in range(few * place, min(most * place, n) + 1):
+            for end in range(max(start + few, n - most * left), min(start + most, n - few * left) + 1):
+                tail = 2 * (before[end] - before[start + 1] - tails[start]) if start < end else 0
+                named = 8 if ", ".join(pieces[start:end]) in names else -4 if known.get(ids[place]) else 0
+                yield start, end, tail + (named if start < end else 0)
+
+    ways, best = [list(fits(place)) for place in range(m)], [{0: 0}]
+    for possible in ways:
+        reached: dict[int, int] = {}
+        for start, end, fit in possible:
+            reached[end] = max(best[-1][start] + fit, reached.get(end, best[-1][start] + fit))
+        best.append(reached)
+    ends = {n}
+    for place in reversed(range(m)):
+        scored = [(best[place][start] + fit, start, end) for start, end, fit in ways[place] if end in ends]
+        chosen = [(start, end) for score, start, end in scored if score == best[place + 1][end]]
+        ends = {start for start, _ in chosen}
+        certain[place] = chosen[0] if len(chosen) == 1 else (0, 0)
+    return certain
