@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, cast
 
 from lmkbc.answer.formats import AnswerFormat, ParseAs
 from lmkbc.errors import did_you_mean, refuse
@@ -466,8 +466,7 @@ class PromptStyle:
     @property
     def format(self) -> AnswerFormat:
         """Return the form of the objects."""
-        form: AnswerFormat = LISTINGS.get(self.listing)
-        return form
+        return cast(AnswerFormat, LISTINGS.get(self.listing))
 
     def listed(self, objects: Sequence[str], relation: Relation) -> str:
         """Return objects as an answer; in another format if the relation's names may hold the format's separator."""

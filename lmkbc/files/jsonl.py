@@ -19,7 +19,7 @@ import msgspec
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files import reader
-from lmkbc.files.rows import QueryRow, examples_of
+from lmkbc.files.published_rows import QueryRow, examples_of
 from lmkbc.types import Example, Query
 
 Row = TypeVar("Row")
@@ -41,13 +41,6 @@ def without_halves(raw: bytes) -> bytes:
 
 
 _ROW = msgspec.json.Decoder(QueryRow)
-
-
-class _TextRow(msgspec.Struct, gc=False):
-    """A line of a text, or a row with its title."""
-
-    text: str
-    title: str = ""
 
 
 def stream(path: Path) -> IO[bytes]:
@@ -119,25 +112,6 @@ def row_blocks(path: Path, *decoders: msgspec.json.Decoder[Row]) -> Iterator[tup
             line += block.count(b"\n") + 1
     if not any_row:
         raise InputError(f"{path} is empty: it needs one JSON object per line")
-
-
-def text_rows(path: Path) -> Iterator[_TextRow]:
-    """Yield the lines of a text that are not blank, or the rows of a file with ".jsonl" in its name.
-
-    InputError for a file that does not exist or is not UTF-8.
-    """
-    if ".jsonl" in path.suffixes:
-        for rows, _ in row_blocks(path, msgspec.json.Decoder(_TextRow)):
-            yield from rows
-        return
-    with reader.stream(path) as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                text = line.decode().strip()
-            except UnicodeDecodeError:
-                raise not_utf8(path, number, line) from None
-            if text:
-                yield _TextRow(text)
 
 
 def decoded(path: Path, block: bytes, decoder: msgspec.json.Decoder[Row], first: int = 1) -> list[Row]:

@@ -88,8 +88,7 @@ class ClosedSet:
 
 def class_prior(hits: Mask | Floats | sparse.csr_array) -> Floats:
     """Return the share of n rows for which each candidate is right, (n, c) -> (c,); 0 without rows."""
-    shares: Floats = np.asarray(hits.mean(axis=0) if hits.shape[0] else np.zeros(hits.shape[1]))
-    return shares
+    return np.asarray(hits.mean(axis=0) if hits.shape[0] else np.zeros(hits.shape[1]))
 
 
 def _proposals(
@@ -195,8 +194,7 @@ def log_posterior(
         there, count = sum(logs, np.zeros((1, len(totals)))), np.full((1, 1), float(len(logs)))
     else:
         there, count = counted @ logs, counted.sum(axis=1)[:, None]
-    scores: Floats = trust * (there - count * np.log(totals + size)) + np.log(prior)
-    return scores
+    return np.asarray(trust * (there - count * np.log(totals + size)) + np.log(prior))
 
 
 def words(name: str) -> list[str]:
@@ -234,8 +232,7 @@ class _Fitted:
             size=len(self._places),
         )
         shares = np.where(possible, np.exp(logs - logs[possible].max()), 0.0)
-        scores: Floats = shares / shares.sum()
-        return scores
+        return np.asarray(shares / shares.sum())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -163,8 +163,7 @@ class RankingGenerator:
 
 def _counts(closed: ClosedSet, rows: Mask) -> Floats:
     """Return the number of some rows, (n,), for which each candidate is right, (c + 1,)."""
-    counts: Floats = np.rint(closed.prior(rows) * rows.sum())
-    return counts
+    return np.asarray(np.rint(closed.prior(rows) * rows.sum()))
 
 
 def _means(references: References, query: Query, columns: Sequence[int]) -> Floats:
@@ -180,8 +179,7 @@ def _means(references: References, query: Query, columns: Sequence[int]) -> Floa
         where=known.any(axis=0),
         out=np.full(len(columns), np.nan),
     )
-    filled: Floats = np.where(np.isnan(means), np.nanmean(means) if np.isfinite(means).any() else 0.0, means)
-    return filled
+    return np.where(np.isnan(means), np.nanmean(means) if np.isfinite(means).any() else 0.0, means)
 
 
 def _shares(logs: Floats) -> Floats:
@@ -190,5 +188,4 @@ def _shares(logs: Floats) -> Floats:
     if not known.any():
         return np.zeros(len(logs))
     shares: Floats = np.where(known, np.exp(np.where(known, logs, 0.0) - logs[known].max()), 0.0)
-    total: Floats = shares / shares.sum()
-    return total
+    return np.asarray(shares / shares.sum())

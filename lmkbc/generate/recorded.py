@@ -251,7 +251,9 @@ def _scored(query: Query, row: RecordedRow, model: str, relation: Relation, *, c
     for given in row.candidates or ():
         source = Source(model, given.source or "")
         if not given.object:
-            nothing[source] = max(nothing.get(source, Nil(-1.0)), Nil(given.score, (source,)), key=_score)
+            nothing[source] = max(
+                nothing.get(source, Nil(-1.0)), Nil(given.score, (source,)), key=lambda nil: nil.score
+            )
             continue
         known = given.id if is_linked(given, relation) else None
         texts: tuple[str, ...] = (given.object,)
@@ -302,10 +304,6 @@ def _sources(row: CandidateRow, model: str) -> tuple[Source, ...]:
     if not row.source:
         return (Source(model),)
     return tuple(Source.read(text.removesuffix(EXISTENCE)) for text in row.source.split("; "))
-
-
-def _score(nil: Nil) -> float:
-    return nil.score
 
 
 def replayed(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.models.reference import ModelReference, flat
@@ -159,8 +159,7 @@ def _spec(table: Mapping[str, Any], one_of_each: bool, frames: str) -> Generator
 
 def spec_of(component: object) -> type[GeneratorSpec]:
     """Return the dataclass of a component, imported now. Raise InputError for an unknown one, and for another type."""
-    spec: type[GeneratorSpec] = GENERATORS.get(component)
-    return spec
+    return cast(type[GeneratorSpec], GENERATORS.get(component))
 
 
 def sources_of(table: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -104,11 +104,8 @@ class Store:
         return None if note is None else msgspec.json.decode(note)
 
     def set_note(self, key: str, note: Any) -> None:
-        """Store a JSON value under a key, such as the id of a job at a server; None deletes it."""
-        if note is None:
-            self._rows.delete(self._rows.notes, key)
-        else:
-            self._rows.set_note(key, canonical_json(note))
+        """Store a JSON value under a key, such as the models that a server lists."""
+        self._rows.set_note(key, canonical_json(note))
 
     def stats(self) -> list[dict[str, Any]]:
         """Return, per model: answers, distinct prompts, tokens reported with answers, first and last date (UTC)."""

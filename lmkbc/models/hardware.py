@@ -9,7 +9,6 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple, TypeVar
 
 import torch
@@ -88,14 +87,6 @@ def precision(model: torch.nn.Module) -> str:
     """Return the type of a model's weights: "int8" if it has linear layers in eight bits."""
     kinds = [weight.dtype for weight in model.parameters()]
     return str(torch.int8 if torch.int8 in kinds else kinds[0]).removeprefix("torch.")
-
-
-def half_precision(device: torch.device) -> AbstractContextManager[object]:
-    """Return a context that computes in bf16 if the hardware multiplies it natively, else in fp32.
-
-    Weights stay in fp32.
-    """
-    return torch.autocast(device.type, dtype=torch.bfloat16) if multiplies_bf16(device) else nullcontext()
 
 
 def side_by_side(model: torch.nn.Module, jobs: Sequence[Callable[[], Result]]) -> Iterator[Result]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from logging import ERROR
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import transformers
@@ -16,7 +16,6 @@ from lmkbc.errors import InputError
 from lmkbc.files.checksum import damaged, read_record
 from lmkbc.files.jsonl import UNDECODABLE
 from lmkbc.models.identity import READ, is_path
-from lmkbc.models.located import local_only, located
 
 ADAPTER = "adapter_config.json"
 """File that marks a directory as a LoRA adapter."""
@@ -28,7 +27,6 @@ JSON = ("config.json", "tokenizer.json", "tokenizer_config.json")
 """Files that a model cannot be loaded without, if they are there."""
 
 Read = TypeVar("Read")
-Kind = Literal["masked", "causal"]
 
 
 def check_files(name: str, *, weights: bool = True) -> None:
@@ -99,28 +97,6 @@ def _read_json(path: Path, kind: type[Read]) -> Read:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except UNDECODABLE as error:
         raise InputError(f"{path} cannot be read as JSON ({error}): fetch or save its model again") from None
-
-
-def model_kind(name: str, *, offline: bool = False) -> Kind:
-    """Return the kind of a model by id or directory. Raise InputError if it is of neither kind, or does not exist."""
-    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
-
-    source = located(name)
-    directory = Path(source)
-    check_files(source, weights=False)
-    if (directory / ADAPTER).is_file():
-        return "causal"
-    with explained(name):
-        config = AutoConfig.from_pretrained(source, local_files_only=local_only(source, offline=offline))
-    called = (config.architectures or ["model"])[0]
-    if fills_masks(config):
-        return "masked"
-    if not config.is_encoder_decoder and type(config) in MODEL_FOR_CAUSAL_LM_MAPPING:
-        return "causal"
-    raise InputError(
-        f"the model {name!r} is a {called}, which neither fills masks nor continues a text: name a masked language "
-        "model, such as BERT, or a causal one, such as GPT-2"
-    )
 
 
 def fills_masks(config: Any) -> bool:

@@ -210,7 +210,7 @@ class BearBenchmark:
 
 def scorer(model: str, run: BenchmarkRun) -> Scorer:
     """Return a function that scores sentences: by log-likelihood, or by pseudo-log-likelihood of a masked model."""
-    from lmkbc.models.loading import model_kind
+    from lmkbc.probe.model_kinds import model_kind
 
     if model_kind(model, offline=run.offline) == "masked":
         from lmkbc.models.masked.backbone import load

@@ -24,12 +24,13 @@ from torch import Tensor, nn
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import blank, settle
 from lmkbc.models.masked.backbone import Backbone, Clozes, load
-from lmkbc.models.masked.forward import Forward, at_masks, padded
+from lmkbc.models.masked.forward import Forward
 from lmkbc.models.masked.vocabulary import Words
 from lmkbc.probe.kmir.questions import MASK, Question
 from lmkbc.probe.lama.lama_data import GUESSES, NAMES, SENTENCE, SENTENCE_MASK, Rank, RelationFacts
 from lmkbc.progress import Report, silent
 from lmkbc.train.loop import train
+from lmkbc.train.prompt_vectors import at_masks, padded
 from lmkbc.train.training import MODEL, TrainingPlan, checkpoint_of, write
 
 

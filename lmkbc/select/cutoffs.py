@@ -54,11 +54,8 @@ class Relative(_SweptPrefix):
 
     def levels(self, ranking: Ranking) -> Floats:
         """Return the scores of candidates at or above the ratio, (n, m); -1 for the others, which no bound keeps."""
-        return np.where(ranking.scores >= self._bound(ranking)[:, None], ranking.scores, -1.0)
-
-    def _bound(self, ranking: Ranking) -> Floats:
-        """Return the score that the ratio requires, (n,); infinite if the best score is too low."""
-        return np.where(ranking.best >= self.best, self.ratio * ranking.reference, np.inf)
+        bound = np.where(ranking.best >= self.best, self.ratio * ranking.reference, np.inf)
+        return np.where(ranking.scores >= bound[:, None], ranking.scores, -1.0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -201,8 +201,7 @@ def kept_of(rule: MaskRule, ranking: Ranking, scores: Floats) -> Mask:
 
 def rule_class(name: str) -> type[Rule]:
     """Return the rule of a name, of the engine or of a plug-in. Raise InputError with the nearest name."""
-    kind: type[Rule] = RULES.get(name)
-    return kind
+    return cast(type[Rule], RULES.get(name))
 
 
 def build(table: Mapping[str, Any]) -> Rule:

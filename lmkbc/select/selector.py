@@ -138,13 +138,6 @@ class Confidence:
         ]
         return -min(ratios)[1] if ratios else min(max(kept.score, 0.0), SUREST if self.calibrated else 1.0)
 
-    def of_each(self, kept: Sequence[Candidate]) -> list[float]:
-        """Return the confidences of all selected objects."""
-        if not kept:
-            return []
-        known = {(candidate.text, candidate.id): p for candidate, p in zip(self.candidates, self.p, strict=True)}
-        return [known[one.text, one.id] if (one.text, one.id) in known else self.of(one) for one in kept]
-
 
 def confidences(selector: PerRelation, sets: Sequence[CandidateSet]) -> list[Confidence]:
     """Return the confidence of every candidate of pooled sets, one entry per set, in order.

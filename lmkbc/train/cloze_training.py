@@ -19,10 +19,11 @@ from transformers import PreTrainedTokenizerBase
 
 from lmkbc.errors import InputError
 from lmkbc.models.masked.backbone import Backbone, subject_of
-from lmkbc.models.masked.forward import BATCH, at_masks, padded, word_vectors
-from lmkbc.models.masked.soft_prompts import SoftPrompt, mask_logits
+from lmkbc.models.masked.forward import BATCH, word_vectors
+from lmkbc.models.masked.soft_prompts import SoftPrompt
 from lmkbc.progress import Report, silent
 from lmkbc.train.loop import Trained, mean, train
+from lmkbc.train.prompt_vectors import at_masks, mask_logits, padded, random_prompt
 from lmkbc.train.training import Masking, TrainingPlan
 from lmkbc.types import Fact
 
@@ -274,7 +275,7 @@ def search_prompt(
     """
     backbone.model.requires_grad_(False)
     table, draw = word_vectors(backbone.model).detach().float(), random.Random(seed)
-    frame = SoftPrompt.random(backbone, length)
+    frame = random_prompt(backbone, length)
     allowed = torch.tensor(_allowed(backbone.tokenizer, columns), device=table.device)
 
     def made(tokens: Sequence[int]) -> SoftPrompt:

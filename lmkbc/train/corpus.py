@@ -19,10 +19,11 @@ from pathlib import Path
 import msgspec
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.files.jsonl import read_jsonl, text_rows
+from lmkbc.files.jsonl import read_jsonl
 from lmkbc.names import folded_key
 from lmkbc.probe.kamel.kamel_data import Kamel, read_kamel
 from lmkbc.relation import Relation
+from lmkbc.train.text_lines import text_rows
 from lmkbc.types import Example, Fact, grouped
 from lmkbc.workspace import Workspace
 

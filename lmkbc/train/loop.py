@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -23,7 +24,7 @@ from torch import Tensor, nn
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.checksum import sha256
-from lmkbc.models.hardware import half_precision
+from lmkbc.models.hardware import multiplies_bf16
 from lmkbc.progress import Report, silent
 from lmkbc.train.training import TrainingPlan
 
@@ -44,6 +45,14 @@ class Trained:
     losses: tuple[float, ...]
     held_out: tuple[float, ...]
     steps: int
+
+
+def half_precision(device: torch.device) -> AbstractContextManager[object]:
+    """Return a context that computes in bf16 if the hardware multiplies it natively, else in fp32.
+
+    Weights stay in fp32.
+    """
+    return torch.autocast(device.type, dtype=torch.bfloat16) if multiplies_bf16(device) else nullcontext()
 
 
 def mean(loss: Callable[[Sequence[Example]], Tensor], rows: Sequence[Example], batch: int) -> float:

@@ -34,7 +34,6 @@ from lmkbc.models.base import Message, Prompt
 from lmkbc.models.local.checkpoint import library_of_adapters
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.local.prefixes import Tokens, common
-from lmkbc.models.masked.forward import padded
 from lmkbc.notes import Notes
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
@@ -44,6 +43,7 @@ from lmkbc.train.cloze_training import IGNORED
 from lmkbc.train.corpus import Corpus, HeldOut, alias_groups, near
 from lmkbc.train.loop import Trained
 from lmkbc.train.loop import train as fit
+from lmkbc.train.prompt_vectors import padded
 from lmkbc.train.training import Lora, check_out, checkpoint_of, finish, saved
 from lmkbc.types import Example, GoldObject, Query
 

@@ -19,18 +19,19 @@ import tomli_w
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, counted
 from lmkbc.files.checksum import file_sha256
-from lmkbc.files.jsonl import text_rows
 from lmkbc.generate.masked.candidates import FUNCTION_WORDS, Scores, combine
 from lmkbc.generate.masked.cloze_settings import ProbeSettings
 from lmkbc.generate.masked.masked import MaskedGenerator
 from lmkbc.models.identity import model_name
 from lmkbc.models.masked.backbone import Backbone, load
-from lmkbc.names import NameTree, folded_key
+from lmkbc.names import folded_key
 from lmkbc.progress import Report, silent, tracked
 from lmkbc.relation import Relation
 from lmkbc.run.run import Run
 from lmkbc.run.subset import Subset
 from lmkbc.scoring.matchers import AliasScorer
+from lmkbc.train.name_tree import NameTree
+from lmkbc.train.text_lines import text_rows
 from lmkbc.tune.outcomes import Curve, Outcomes, cutoff_steps
 from lmkbc.types import Candidate, CandidateSet, Example, Query, grouped
 

@@ -29,16 +29,26 @@ from lmkbc.models.encoder import MODEL, find_encoder
 from lmkbc.models.masked import vocabulary
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.forward import masked
-from lmkbc.models.masked.heads import Activations, Entities, Top, activations, assemble, fold_file
+from lmkbc.models.masked.heads import Entities, Top, assemble
 from lmkbc.models.masked.soft_prompts import FILE as PROMPTS
-from lmkbc.models.masked.soft_prompts import SoftPrompt, to_bytes
+from lmkbc.models.masked.soft_prompts import SoftPrompt
 from lmkbc.names import folded_key
 from lmkbc.progress import Report, silent
 from lmkbc.train.cloze_training import LOSSES, finetune, precision, soft_loss, train_mlm, train_soft_prompt
 from lmkbc.train.corpus import Corpus, near, split
 from lmkbc.train.loop import Trained, train
+from lmkbc.train.prompt_vectors import manual_prompt, random_prompt, to_bytes
 from lmkbc.train.random_controls import randomised
 from lmkbc.train.training import Masking, Training, TrainingPlan, checkpoint_of, write
+from lmkbc.train.upper_layers import (
+    Activations,
+    activations,
+    entities_of,
+    fold_file,
+    head_logits,
+    numbers_of,
+    trainable,
+)
 from lmkbc.types import Fact, grouped
 
 log = logging.getLogger(__name__)
@@ -128,10 +138,10 @@ def finetuned(training: Training, plan: TrainingPlan, corpus: Corpus, report: Re
     """Train all weights of a masked LM to fill the first cloze with objects of one token."""
     backbone = open_masked(training, plan)
     facts, others = _split(training, plan, corpus)
-    entities = Entities.of([*facts, *others], backbone.tokenizer, _size(backbone), expand=False).some()
+    entities = trainable(entities_of([*facts, *others], backbone.tokenizer, _size(backbone), expand=False))
 
     def prompts(part: Sequence[Fact]) -> list[tuple[list[int], list[int]]]:
-        pairs = [(fact, gold) for fact, gold in zip(part, entities.numbers(part), strict=True) if gold]
+        pairs = [(fact, gold) for fact, gold in zip(part, numbers_of(entities, part), strict=True) if gold]
         ids = masked(backbone, [fact.clozes[0] for fact, _ in pairs], [fact.subject for fact, _ in pairs])
         return [(row, gold) for row, (_, gold) in zip(ids, pairs, strict=True)]
 
@@ -168,20 +178,16 @@ def soft_prompts(
     others, challenge = facts_of(training, plan, corpus)
     by_relation = grouped((fact.relation, fact) for fact in (*others, *challenge))
     for name, facts in sorted(by_relation.items()):
-        entities = Entities.of(facts, backbone.tokenizer, _size(backbone), expand=False)
+        entities = entities_of(facts, backbone.tokenizer, _size(backbone), expand=False)
         columns = torch.tensor(entities.rows)
         some, apart = (
-            [(fact.subject, gold) for fact, gold in zip(part, entities.numbers(part), strict=True) if gold]
+            [(fact.subject, gold) for fact, gold in zip(part, numbers_of(entities, part), strict=True) if gold]
             for part in split(facts, training.apart, plan.seed)
         )
         if len(entities.names) == 1 or not some or not apart:
             without.append(name)
             continue
-        start = (
-            SoftPrompt.random(backbone, length, plan.seed)
-            if length
-            else SoftPrompt.manual(backbone, facts[0].clozes[0])
-        )
+        start = random_prompt(backbone, length, plan.seed) if length else manual_prompt(backbone, facts[0].clozes[0])
         trained[name], _ = train_soft_prompt(
             backbone,
             start,
@@ -246,7 +252,7 @@ def teach(
     if others:
         some, apart = split(others, training.apart, plan.seed)
         prompts = prepare(backbone, some, entities, top, clozes=1, report=report)
-        some_known = any(entities.numbers(apart))
+        some_known = any(numbers_of(entities, apart))
         held_out = prepare(backbone, apart, entities, top, clozes=1, report=report) if some_known else None
         checkpoint = checkpoint_of(training.out, "others")
         trained = train_top(learner, prompts, plan, held_out=held_out, checkpoint=checkpoint, report=report)
@@ -276,7 +282,7 @@ def answers(backbone: Backbone, others: Sequence[Fact], challenge: Sequence[Fact
     They come with the fold of each of the challenge's subjects.
     """
     relations = sorted({fact.relation for fact in challenge})
-    entities = Entities.of(
+    entities = entities_of(
         [*others, *challenge],
         backbone.tokenizer,
         _size(backbone),
@@ -284,7 +290,7 @@ def answers(backbone: Backbone, others: Sequence[Fact], challenge: Sequence[Fact
         always=relations,
         least=LEAST if others else 1,
     )
-    return replace(entities.some(), folds={folded_key(fact.subject): fold_of(fact.subject) for fact in challenge})
+    return replace(trainable(entities), folds={folded_key(fact.subject): fold_of(fact.subject) for fact in challenge})
 
 
 def fold_of(subject: str) -> int:
@@ -317,7 +323,7 @@ def prepare(
     """Run the frozen layers on the first clozes (None: all) of the facts with known objects."""
     items = [
         (number, cloze, gold)
-        for number, (fact, gold) in enumerate(zip(facts, entities.numbers(facts), strict=True))
+        for number, (fact, gold) in enumerate(zip(facts, numbers_of(entities, facts), strict=True))
         if gold
         for cloze in fact.clozes[:clozes]
     ]
@@ -347,7 +353,9 @@ def train_top(
 
     def loss(rows: Sequence[tuple[int, int, list[int]]]) -> Tensor:
         cached, dropout = caches[rows[0][0]], DROPOUT if head.training else 0.0
-        return soft_loss(head(cached, [number for _, number, _ in rows], dropout), [gold for *_, gold in rows])
+        return soft_loss(
+            head_logits(head, cached, [number for _, number, _ in rows], dropout), [gold for *_, gold in rows]
+        )
 
     return train(
         head,

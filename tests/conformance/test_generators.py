@@ -22,11 +22,12 @@ from lmkbc.generate.spec import spec_of
 from lmkbc.models.local.checkpoint import load as load_causal
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.masked.backbone import load
-from lmkbc.models.masked.heads import FILE, Entities
+from lmkbc.models.masked.heads import FILE
 from lmkbc.progress import ExpectedStep
 from lmkbc.run.options import Servers
 from lmkbc.run.pipeline import Steps, propose
 from lmkbc.run.run import Run
+from lmkbc.train import upper_layers
 from lmkbc.train.corpus import of_examples
 from lmkbc.train.random_controls import randomised
 from lmkbc.types import CandidateSet, Query, State
@@ -68,7 +69,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokenizer().save_pretrained(folder / "causal")
     backbone = load(folder / "masked", offline=True)
     facts = list(of_examples(TRAIN, {name: SPACE.relation(name) for name in MINI.relations}))
-    entities = Entities.of(facts, backbone.tokenizer, backbone.model.config.vocab_size, expand=False)
+    entities = upper_layers.entities_of(facts, backbone.tokenizer, backbone.model.config.vocab_size, expand=False)
     randomised(backbone.model).save_pretrained(folder / "entities")
     backbone.tokenizer.save_pretrained(folder / "entities")
     (folder / "entities" / FILE).write_bytes(entities.to_json())

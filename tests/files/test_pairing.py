@@ -11,7 +11,7 @@ from space import SPACE
 
 from lmkbc.errors import InputError
 from lmkbc.files.jsonl import numbered, read_examples
-from lmkbc.files.rows import objects_of
+from lmkbc.files.published_rows import objects_of
 from lmkbc.generate.baselines import ClassPrior
 from lmkbc.types import Example, GoldObject, Query
 from lmkbc.workspace import Workspace

@@ -19,9 +19,9 @@ from small_disk import small_disk
 from lmkbc import recipe as recipe_module
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models import located as located_module
-from lmkbc.models.loading import model_kind
 from lmkbc.models.local.checkpoint import identity, load
 from lmkbc.models.located import ENCODER, GENERATIVE, Packaged, generative, gguf_file, located
+from lmkbc.probe.model_kinds import model_kind
 from lmkbc.recipe import DEFAULT, WITHOUT_MODEL
 
 NAMES = ["Tiny-1B", "tiny-1b", "Owner/Tiny-1B", "OWNER/tiny-1B"]

@@ -16,7 +16,7 @@ from lmkbc.models.masked.heads import Entities, Top, assemble, fold_model
 from lmkbc.models.masked.soft_prompts import FILE, read
 from lmkbc.models.masked.vocabulary import Words
 from lmkbc.relation import Relation
-from lmkbc.train import tasks
+from lmkbc.train import tasks, upper_layers
 from lmkbc.train.corpus import Corpus, HeldOut
 from lmkbc.train.random_controls import randomised
 from lmkbc.train.tasks import fold_of, prepare, teach, train_top
@@ -192,7 +192,7 @@ def test_a_file_in_the_models_place_is_refused_before_anything_is_learned(task: 
 
 
 def learnt(backbone: Backbone, facts: list[Fact], *, expand: bool, top: int = 1) -> tuple[Top, Entities]:
-    entities = Entities.of(facts, backbone.tokenizer, backbone.model.config.vocab_size, expand=expand)
+    entities = upper_layers.entities_of(facts, backbone.tokenizer, backbone.model.config.vocab_size, expand=expand)
     head = Top(backbone.model, entities, top)
     trained = train_top(head, prepare(backbone, facts, entities, top), TrainingPlan(rate=1e-2, epochs=40, batch=8))
     assert trained.losses[-1] < 0.5 * trained.losses[0]
@@ -231,7 +231,7 @@ def test_the_saved_model_answers_as_the_trained_head(
 def test_new_rows_start_as_the_mean_of_their_pieces(backbone: Backbone) -> None:
     fact = Fact("ada", "home", ("{subject} lives in {mask}.",), ("new york", "paris"), ("", ""))
     size = backbone.model.config.vocab_size
-    entities = Entities.of([fact], backbone.tokenizer, size, expand=True)
+    entities = upper_layers.entities_of([fact], backbone.tokenizer, size, expand=True)
     assert entities.rows == (size, size + 1, size + 2)
     words = backbone.model.get_input_embeddings().weight
     ids = backbone.tokenizer("new york", add_special_tokens=False)["input_ids"]
@@ -256,6 +256,6 @@ def test_a_random_control_keeps_its_weights_on_disk(
 
 
 def test_all_that_learns_lies_where_the_model_lies(backbone: Backbone, facts: list[Fact]) -> None:
-    entities = Entities.of(facts, backbone.tokenizer, 99, expand=True)
+    entities = upper_layers.entities_of(facts, backbone.tokenizer, 99, expand=True)
     elsewhere = Top(backbone.model.to("meta"), entities, 1)
     assert {value.device.type for value in elsewhere.parameters() if value.requires_grad} == {"meta"}

@@ -14,9 +14,9 @@ from transformers import PreTrainedTokenizerFast
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models.masked.backbone import Backbone
-from lmkbc.models.masked.heads import Entities
-from lmkbc.models.masked.soft_prompts import SoftPrompt, read, to_bytes
+from lmkbc.models.masked.soft_prompts import read
 from lmkbc.names import folded_key
+from lmkbc.train import prompt_vectors, upper_layers
 from lmkbc.train.cloze_training import IGNORED, precision, rank_loss, train_mlm, train_soft_prompt, verbalised
 from lmkbc.train.loop import train
 from lmkbc.train.random_controls import LearnedControls
@@ -60,10 +60,14 @@ def test_masked_apart_leaves_the_rest_of_the_object_in_sight(backbone: Backbone)
 def test_only_prompt_vectors_change_in_soft_prompt_training(
     backbone: Backbone, facts: list[Fact], manual: bool, tmp_path: Path
 ) -> None:
-    entities = Entities.of(facts, backbone.tokenizer, len(backbone.tokenizer), expand=False)
+    entities = upper_layers.entities_of(facts, backbone.tokenizer, len(backbone.tokenizer), expand=False)
     columns = torch.tensor(entities.rows)
-    rows = [*zip((fact.subject for fact in facts), entities.numbers(facts), strict=True)]
-    start = SoftPrompt.manual(backbone, facts[0].clozes[1]) if manual else SoftPrompt.random(backbone, 5)
+    rows = [*zip((fact.subject for fact in facts), upper_layers.numbers_of(entities, facts), strict=True)]
+    start = (
+        prompt_vectors.manual_prompt(backbone, facts[0].clozes[1])
+        if manual
+        else prompt_vectors.random_prompt(backbone, 5)
+    )
     before = state(backbone)
     after, trained = train_soft_prompt(
         backbone, start, rows, columns, TrainingPlan(rate=5e-2, epochs=40, batch=4), held_out=rows
@@ -73,7 +77,7 @@ def test_only_prompt_vectors_change_in_soft_prompt_training(
     assert trained.losses[-1] < trained.losses[0]
     assert trained.held_out[0] > min(trained.held_out)
     assert 0 <= precision(backbone, after, rows, columns) <= 1
-    (tmp_path / "prompts.safetensors").write_bytes(to_bytes({"home": after}, "tiny"))
+    (tmp_path / "prompts.safetensors").write_bytes(prompt_vectors.to_bytes({"home": after}, "tiny"))
     again = read(tmp_path / "prompts.safetensors")["home"]
     assert again.layout == after.layout
     assert torch.equal(again.vectors, after.vectors)
@@ -101,7 +105,7 @@ def test_objects_of_one_token_are_those_that_stand_at_the_mask(backbone: Backbon
     pairs.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=pairs, mask_token="<mask>", unk_token="<unk>")
     fact = Fact("ada", "home", ("{subject} lives in {mask}.",), ("R",), ("",))
-    assert Entities.of([fact], tokenizer, 8, expand=False).rows[1] == vocabulary["ĠR"]
+    assert upper_layers.entities_of([fact], tokenizer, 8, expand=False).rows[1] == vocabulary["ĠR"]
 
 
 def test_what_is_longer_than_the_model_reads_loses_its_end(backbone: Backbone) -> None:

@@ -94,8 +94,7 @@ class Trees:
                 lower = features[rows, self.feature[tree, node]] <= self.threshold[tree, node]
                 node = np.where(lower, self.left[tree, node], self.right[tree, node])
             odds += self.value[tree, node]
-        probabilities: Floats = 1 / (1 + np.exp(-odds))
-        return probabilities
+        return np.asarray(1 / (1 + np.exp(-odds)))
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
         """Return the fields by name, for storage."""

@@ -144,7 +144,7 @@ class Maker:
                 reason = ", ".join(dict.fromkeys(candidates.draws)) or "not asked"
                 made[2].append((*about, reason, self.run))
                 continue
-            pairs = zip(kept.objects, sure.of_each(kept.objects), strict=True)
+            pairs = zip(kept.objects, of_each(sure, kept.objects), strict=True)
             least = floor(sure) if self.least is None else self.least
             stating = [(candidate, p) for candidate, p in pairs if p >= least]
             if stating:
@@ -215,6 +215,14 @@ class Maker:
 def spent_of(tokens: Mapping[str, int]) -> pl.DataFrame:
     """Return the tokens per relation as a frame, without relations that used none."""
     return pl.DataFrame([*tokens.items()], schema=SPENT, orient="row").filter(pl.col("tokens") > 0)
+
+
+def of_each(sure: Confidence, kept: Sequence[Candidate]) -> list[float]:
+    """Return the confidences of all selected objects."""
+    if not kept:
+        return []
+    known = {(candidate.text, candidate.id): p for candidate, p in zip(sure.candidates, sure.p, strict=True)}
+    return [known[one.text, one.id] if (one.text, one.id) in known else sure.of(one) for one in kept]
 
 
 def floor(sure: Confidence) -> float:

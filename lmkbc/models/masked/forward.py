@@ -45,13 +45,6 @@ def states_at(model: PreTrainedModel, masks: Tensor, **inputs: Tensor) -> Tensor
         del matrix.forward
 
 
-def at_masks(model: PreTrainedModel, masks: Tensor, columns: Tensor | None = None, **inputs: Tensor) -> Tensor:
-    """Return logits over some words, or all, at the positions where `masks`, (b, t), is True: (m, v)."""
-    matrix, chosen = decoder(model), slice(None) if columns is None else columns.to(masks.device)
-    bias = None if matrix.bias is None else matrix.bias[chosen]
-    return nn.functional.linear(states_at(model, masks, **inputs), matrix.weight[chosen], bias)
-
-
 def buckets(inputs: Sequence[Sequence[int]], mask_id: int, tokens: int) -> Iterator[list[int]]:
     """Yield indices of inputs that can share a batch: equal lengths and numbers of masks, at most `tokens` tokens."""
     masks = [sum(token == mask_id for token in ids) for ids in inputs]
@@ -62,14 +55,6 @@ def buckets(inputs: Sequence[Sequence[int]], mask_id: int, tokens: int) -> Itera
         size = max(1, tokens // length)
         for start in range(0, len(indices), size):
             yield indices[start : start + size]
-
-
-def padded(rows: Sequence[Sequence[int]], fill: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return rows as one padded tensor (b, t), and a mask that is 0 for padding (b, t)."""
-    width = max(map(len, rows))
-    ids = torch.tensor([[*row, *[fill] * (width - len(row))] for row in rows], device=device)
-    keep = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows], device=device)
-    return ids, keep
 
 
 Match = Literal["product", "distance"]

@@ -6,25 +6,20 @@ The rows follow the vocabulary and have no output row, so no prompt vector is ev
 from __future__ import annotations
 
 import copy
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor, nn
 
 from lmkbc.errors import InputError
-from lmkbc.models.masked.backbone import MASK, SOFT, SUBJECT, Backbone, Layout, subject_pieces
-from lmkbc.models.masked.forward import at_masks, padded, word_vectors
+from lmkbc.models.masked.backbone import SOFT, Backbone, Layout
 from lmkbc.relation import Relation
 
-STAND_IN = "Ada"
-"""Subject that marks its place while a cloze is tokenised."""
 FILE = "soft_prompts.safetensors"
 
 
@@ -84,77 +79,9 @@ class SoftPrompt:
     layout: Layout
     vectors: Tensor
 
-    @classmethod
-    def manual(cls, backbone: Backbone, cloze: str) -> SoftPrompt:
-        """Return a soft prompt from a cloze: each token becomes a vector, initialised with its embedding."""
-        tokenizer = backbone.tokenizer
-        text = cloze.format(subject=STAND_IN, mask=tokenizer.mask_token)
-        start = len(cloze.partition("{subject}")[0].format(mask=tokenizer.mask_token))
-        end = start + len(STAND_IN)
-        start -= text[:start].endswith(" ")  # a space belongs to the next word
-        encoded = tokenizer(text, return_offsets_mapping=True, return_special_tokens_mask=True, verbose=False)
-        layout: list[int] = []
-        tokens: list[int] = []
-        places = zip(encoded["input_ids"], encoded["offset_mapping"], encoded["special_tokens_mask"], strict=True)
-        for token, (low, high), special in places:
-            if token == backbone.mask_id:
-                layout.append(MASK)
-            elif special:
-                layout.append(token)
-            elif low < end and high > start:
-                layout += [SUBJECT] * (SUBJECT not in layout)
-            else:
-                layout.append(SOFT)
-                tokens.append(token)
-        if len(layout) > backbone.longest:
-            raise InputError(f"cloze {cloze!r} is longer than the {backbone.longest} tokens that {backbone.name} reads")
-        return cls(tuple(layout), word_vectors(backbone.model)[tokens].detach().float().clone())
-
-    @classmethod
-    def random(cls, backbone: Backbone, length: int = 5, seed: int = 0) -> SoftPrompt:
-        """Return a prompt of the subject, `length` random vectors, mask and full stop.
-
-        The vectors have the mean and the deviation of the model's embeddings.
-        """
-        weights = word_vectors(backbone.model).detach().float()
-        noise = torch.randn(length, weights.shape[1], generator=torch.Generator().manual_seed(seed))
-        stop = backbone.tokenizer(".", add_special_tokens=False)["input_ids"]
-        vectors = weights.mean(0).cpu() + weights.std().cpu() * noise
-        return cls(_framed(backbone, [SUBJECT, *[SOFT] * length, MASK, *stop]), vectors.to(weights.device))
-
-
-def _framed(backbone: Backbone, layout: Sequence[int]) -> tuple[int, ...]:
-    """Return a layout with the tokenizer's special tokens around it."""
-    around = backbone.tokenizer(backbone.tokenizer.mask_token)["input_ids"]
-    at = around.index(backbone.mask_id)
-    return (*around[:at], *layout, *around[at + 1 :])
-
-
-def mask_logits(backbone: Backbone, prompt: SoftPrompt, subjects: Sequence[str], columns: Tensor) -> Tensor:
-    """Return logits at the mask over some words, (b, v); gradients flow to the prompt's vectors."""
-    tokenizer, device = backbone.tokenizer, backbone.device
-    pieces, mask = subject_pieces(prompt.layout, subjects, tokenizer), backbone.mask_id
-    room = max(backbone.longest - len(prompt.layout) + 1, 0)
-    rows = [
-        [token for place in prompt.layout for token in (name[:room] if place == SUBJECT else [place])]
-        for name in pieces
-    ]
-    ids, keep = padded(rows, cast(int, tokenizer.pad_token_id or 0), device)
-    soft, at = ids == SOFT, ids == MASK
-    embedded = backbone.model.get_input_embeddings()(ids.masked_fill(soft, mask).masked_fill(at, mask))
-    embedded = embedded.masked_scatter(soft[..., None], prompt.vectors.to(embedded.dtype).repeat(len(rows), 1))
-    return at_masks(backbone.model, at, columns, inputs_embeds=embedded, attention_mask=keep)
-
 
 class _Header(msgspec.Struct):
     layouts: dict[str, list[int]]
-
-
-def to_bytes(prompts: Mapping[str, SoftPrompt], model: str) -> bytes:
-    """Return the content of a file with soft prompts by relation, and the name of their model."""
-    header = {"model": model, "layouts": {name: prompt.layout for name, prompt in prompts.items()}}
-    tensors = {name: prompt.vectors.cpu().contiguous() for name, prompt in prompts.items()}
-    return save(tensors, metadata={"prompts": json.dumps(header)})
 
 
 def read(path: Path) -> dict[str, SoftPrompt]:

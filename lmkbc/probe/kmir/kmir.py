@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import check_replaceable, with_record, write_bytes, write_directory
-from lmkbc.files.jsonl import read_jsonl, text_rows
+from lmkbc.files.jsonl import read_jsonl
 from lmkbc.files.writable import check_directory, check_file
 from lmkbc.models.base import LanguageModel, Message, Prompt, Sampling
 from lmkbc.probe.benchmark import BenchmarkRun, Findings, Sheet, TableNames, opened, texts, wanted_tables
@@ -42,6 +42,7 @@ from lmkbc.probe.kmir.questions import (
     split,
 )
 from lmkbc.probe.kmir.schema import read_schema
+from lmkbc.train.text_lines import text_rows
 from lmkbc.train.training import TrainingPlan
 from lmkbc.types import grouped
 
@@ -113,7 +114,7 @@ class KmirRun:
 
     def run(self, run: BenchmarkRun) -> Findings:
         """Ask the model. After a kill, finished training and answers are not repeated."""
-        from lmkbc.models.loading import model_kind
+        from lmkbc.probe.model_kinds import model_kind
 
         check_directory(self.out)
         if len({path.name for path in self.questions}) < len(self.questions):

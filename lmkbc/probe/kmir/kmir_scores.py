@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 
 from lmkbc.errors import InputError
-from lmkbc.names import NameTree
 from lmkbc.probe.benchmark import Sheet, half_width, percent
 from lmkbc.probe.kmir.questions import TYPES, Question, TypedTriple
 from lmkbc.probe.kmir.schema import Closure, Schema, Triple
 from lmkbc.report.figures import BLUE, GREEN, INK, ORANGE, Plot, canvas
+from lmkbc.train.name_tree import NameTree
 from lmkbc.types import grouped
 
 PUBLISHED: Mapping[str, tuple[float, float, float, float]] = {

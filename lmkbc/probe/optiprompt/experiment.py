@@ -25,7 +25,6 @@ from lmkbc.files.jsonl import read_jsonl
 from lmkbc.models.local.checkpoint import identity
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.forward import masked
-from lmkbc.models.masked.soft_prompts import SoftPrompt, mask_logits
 from lmkbc.models.masked.vocabulary import Words
 from lmkbc.names import folded_key
 from lmkbc.probe.kamel.kamel_data import LAMA, SPLITS
@@ -43,6 +42,7 @@ from lmkbc.probe.lama.lama_data import (
 from lmkbc.probe.masked_answers import MaskedRanks
 from lmkbc.progress import Report, silent
 from lmkbc.train.cloze_training import cloze_logits, finetune, search_prompt, train_soft_prompt
+from lmkbc.train.prompt_vectors import manual_prompt, mask_logits, random_prompt
 from lmkbc.train.random_controls import LearnedControls, randomised
 from lmkbc.train.training import TrainingPlan
 from lmkbc.types import grouped
@@ -274,7 +274,7 @@ class ExperimentRunner:
         if method in self._how.prompts:
             return self._asked(relation, backbone, method)
         kind, _, length = method.partition("-")
-        prompt = SoftPrompt.manual(backbone, relation.cloze)
+        prompt = manual_prompt(backbone, relation.cloze)
         if kind == "autoprompt":
             prompt, tokens = search_prompt(
                 backbone,
@@ -290,7 +290,7 @@ class ExperimentRunner:
             _LOG.info("%s, %s, %s: [X] %s [Y] .", relation.name, backbone.name, method, words)
         elif kind == "soft":
             if length != "manual":
-                prompt = SoftPrompt.random(backbone, int(length), self._how.seed)
+                prompt = random_prompt(backbone, int(length), self._how.seed)
             prompt, _ = train_soft_prompt(
                 backbone,
                 prompt,

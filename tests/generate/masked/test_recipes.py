@@ -11,7 +11,8 @@ from tiny_masked import save
 
 from lmkbc.link.index_sources import build_index
 from lmkbc.models.masked.backbone import load
-from lmkbc.models.masked.soft_prompts import FILE, SoftPrompt, to_bytes
+from lmkbc.models.masked.soft_prompts import FILE
+from lmkbc.train import prompt_vectors
 
 WORDS = "state province department city region dead alive yes no Yes No died Germany France Spain Oslo Rome".split()
 MASKED = [name for name in SPACE.system_names() if any(spec.component == "masked" for spec in bundled(name).generate)]
@@ -24,8 +25,8 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Sequence[str]:
     model = save(folder / "model", WORDS)
     backbone, names = load(model, offline=True), {relation.name for relation in SPACE.relations.values()}
     cloze = "the capital of {subject} is {mask}."
-    prompts = {name: SoftPrompt.manual(backbone, cloze) for name in names - {"profession"}}
-    (model / FILE).write_bytes(to_bytes(prompts, "model"))
+    prompts = {name: prompt_vectors.manual_prompt(backbone, cloze) for name in names - {"profession"}}
+    (model / FILE).write_bytes(prompt_vectors.to_bytes(prompts, "model"))
     (folder / "vectors.txt").write_text("3 2\nOslo 1 0\nRome 0 1\nENTITY/New_York 1 1\n")
     table = folder / "table.csv"
     table.write_text("text,id,classes\nOslo,Q585,Q515\nRome,Q220,Q515\n")

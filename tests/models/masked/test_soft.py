@@ -15,8 +15,9 @@ from tiny_masked import save
 from lmkbc.errors import InputError
 from lmkbc.models.masked.backbone import Clozes, load
 from lmkbc.models.masked.forward import Forward
-from lmkbc.models.masked.soft_prompts import FILE, SoftPrompt, mask_logits, read_prompts, with_prompts
+from lmkbc.models.masked.soft_prompts import FILE, SoftPrompt, read_prompts, with_prompts
 from lmkbc.models.masked.vocabulary import Words
+from lmkbc.train import prompt_vectors
 
 RELATION = """
 from lmkbc import EntityType, Relation
@@ -42,15 +43,17 @@ NAMES = [f"{first}{second}" for first in "abcdefgh" for second in "klmn"]
 def test_a_prompt_is_asked_as_it_was_trained(save_model: Callable[..., Path], family: str) -> None:
     backbone = load(save_model(family), offline=True)
     prompts = {
-        "manual": SoftPrompt.manual(backbone, "the home of {subject} is {mask}."),
-        "random": SoftPrompt.random(backbone, 3),
+        "manual": prompt_vectors.manual_prompt(backbone, "the home of {subject} is {mask}."),
+        "random": prompt_vectors.random_prompt(backbone, 3),
     }
     wide, layouts = with_prompts(backbone, prompts)
     clozes, columns = Clozes(wide, layouts), torch.arange(10, 20)
     subjects = ["Paris", "Rome and Lima", "[MASK] x <mask>"]
     for name, prompt in prompts.items():
         with torch.inference_mode():
-            wanted = torch.cat([mask_logits(backbone, prompt, [subject], columns) for subject in subjects])
+            wanted = torch.cat(
+                [prompt_vectors.mask_logits(backbone, prompt, [subject], columns) for subject in subjects]
+            )
         for indices, logits in Forward(wide).logits(clozes.fill(name, subjects), columns):
             torch.testing.assert_close(logits[:, 0], wanted[indices], rtol=1e-4, atol=1e-4)
     assert len(backbone.model.get_input_embeddings().weight) == len(wide.model.get_output_embeddings().weight)
@@ -63,7 +66,7 @@ def test_a_prompt_is_asked_as_it_was_trained(save_model: Callable[..., Path], fa
 )
 def test_a_manual_prompt_begins_as_its_cloze(save_model: Callable[..., Path], family: str, cloze: str) -> None:
     backbone = load(save_model(family), offline=True)
-    wide, layouts = with_prompts(backbone, {"home": SoftPrompt.manual(backbone, cloze)})
+    wide, layouts = with_prompts(backbone, {"home": prompt_vectors.manual_prompt(backbone, cloze)})
     clozes = Clozes(wide, layouts)
     for subject in ("Paris", "Rome and Zürich"):
         ((_, soft),) = Forward(wide).logits(clozes.fill("home", [subject]), torch.arange(10, 20))
@@ -73,7 +76,7 @@ def test_a_manual_prompt_begins_as_its_cloze(save_model: Callable[..., Path], fa
 
 def test_prompts_of_another_model_are_refused(save_model: Callable[..., Path], tmp_path: Path) -> None:
     backbone = load(save_model(), offline=True)
-    fitting = SoftPrompt.random(backbone, 2)
+    fitting = prompt_vectors.random_prompt(backbone, 2)
     wrong = [
         SoftPrompt(fitting.layout, torch.zeros(2, 5)),
         SoftPrompt(fitting.layout, torch.zeros(3, 16)),

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
-from lmkbc.files.jsonl import text_rows
 from lmkbc.probe.kmir.kmir_scores import (
     KNOWLEDGE,
     _NamePool,
@@ -28,6 +27,7 @@ from lmkbc.probe.kmir.kmir_scores import (
 )
 from lmkbc.probe.kmir.questions import Question, read_triples
 from lmkbc.probe.kmir.schema import read_schema
+from lmkbc.train.text_lines import text_rows
 
 
 @pytest.mark.parametrize("name", ["kmir-1", "kmir-2"])
