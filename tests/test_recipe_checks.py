@@ -40,6 +40,11 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
 @pytest.mark.parametrize(
     ("parts", "said"),
     [
+        (
+            generating({"executor": "batch"}),
+            "generator 'chat' has no setting 'executor': known are: any_model, backend",
+        ),
+        (generating({"limits": {"poll": 3.0}}), "generator 'chat' has no setting 'limits.poll': known are: attempts"),
         (generating({"closed_book": "no"}), "generator 'chat': setting 'closed_book' is 'no': give true or false"),
         (generating({"prices": ["a", "b"]}), "generator 'chat': setting 'prices[0]' is 'a': give a number"),
         (generating({"prices": [1.0]}), "setting 'prices' is [1.0]: give a list of 2 numbers"),
