@@ -65,6 +65,8 @@ class _Folds(dict[int, str]):
 _FOLDED, _SIGNED = _Folds(), _Folds(signed=True)
 _WORD = re.compile(r"(?:(?<!\S)\.)?[^\s+#*.]+(?:(?<=\d)\.(?=\d)[^\s+#*.]+)*[+#*]*|\t")
 """Word of a signed name: a point before it, points of decimals, and the signs after it. Or a tab, which parts words."""
+_APART = re.compile(r"(?<=[^\s+#*]) (?=[+#*]+\s*\Z)")
+"""Blank before the signs at the end of a name, as in "Canal +"."""
 _INITIALS = re.compile(r"(?<!\S)([^\W\d_]) +(?=[^\W\d_](?!\S))")
 """Single letter before another one."""
 
@@ -92,12 +94,13 @@ def name_key(text: str) -> str:
     """Return the key of a name: two spellings with the same key may mean the same entity. Empty for a blank text only.
 
     It is a folded name that keeps the signs which distinguish names: "+", "#" and "*" after a word, "." before it, and
-    the point of a decimal, as in "C++", "A*", ".NET" and "2.5". Other points say nothing, and single letters are
-    joined, so that "U.S.A." is "USA", and "J. R. R. Tolkien" is "JRR Tolkien".
+    the point of a decimal, as in "C++", "A*", ".NET" and "2.5". At the end of a name, a blank may stand before them:
+    "Canal +" is "Canal+". Other points say nothing, and single letters are joined, so that "U.S.A." is "USA", and
+    "J. R. R. Tolkien" is "JRR Tolkien".
     """
     words = _folded(text, _SIGNED)
     if not _SIGNS.isdisjoint(words):
-        words = " ".join(_WORD.findall(words))
+        words = " ".join(_WORD.findall(_APART.sub("", words)))
     if min(map(len, words.split()), default=0) == 1:
         words = _INITIALS.sub(r"\1", words)
     return " ".join(words.split()) or spelling(text)

@@ -33,6 +33,26 @@ def test_key_folds_case_accents_and_punctuation_but_never_to_nothing() -> None:
 
 
 @pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("Canal +", "Canal", False),
+        ("Disney +", "Disney", False),
+        ("C #", "C", False),
+        ("Sagittarius A *", "Sagittarius A", False),
+        ("Canal +", "Canal+", True),
+        ("C ++", "c++", True),
+        ("Canal\u00a0+ ", "canal+", True),
+        ("(Canal +)", "Canal+", True),
+        ("A + B", "A B", True),
+        ("Canal  +", "Canal", True),
+        ("+", "*", False),
+    ],
+)
+def test_signs_at_the_end_distinguish_names_behind_a_blank_too(one: str, other: str, same: bool) -> None:
+    assert (name_key(one) == name_key(other)) is same
+
+
+@pytest.mark.parametrize(
     ("asked", "known", "plausible"),
     [
         ("saxaphone", "saxophone", True),
