@@ -31,9 +31,8 @@ SEPARATORS = ",;\t"
 _NUMBER = r"^[+-]?([0-9][0-9,]*\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _FORMULA = "'*[=+\\-@\t\r\n\uff0b\uff0d\uff1d\uff20]"
 """Beginning of a formula of a spreadsheet, with apostrophes of our own or of the text."""
-_CONTROL = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
-_RISKY = f"^{_FORMULA}|{_CONTROL}"
-_APOSTROPHE = re.compile(f"'(?={_FORMULA}|.*{_CONTROL})", re.DOTALL)
+_CONTROL = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
+_APOSTROPHE = re.compile(f"'(?={_FORMULA})")
 
 
 class TableRow(NamedTuple):
@@ -173,14 +172,14 @@ class InputTable:
 def comma_separated(frame: pl.DataFrame, *, header: bool = True) -> str:
     """Return a data frame as CSV in which no text is a formula of a spreadsheet.
 
-    An apostrophe stands before a text that begins as a formula and is no number, or that has control characters. Our
-    reader of CSV takes it off. Source: OWASP, "CSV injection".
+    An apostrophe stands before a text that begins as a formula and is no number. Our reader of CSV takes it off.
+    Control characters are replaced, except tabs and ends of lines. Source: OWASP, "CSV injection".
     """
     import polars as pl
     import polars.selectors as cs
 
-    text = cs.string()
-    inert = ~text.str.contains(_RISKY) | text.str.contains(_NUMBER)
+    text = cs.string().str.replace_all(_CONTROL, "\N{REPLACEMENT CHARACTER}")
+    inert = ~text.str.contains(f"^{_FORMULA}") | text.str.contains(_NUMBER)
     return frame.with_columns(pl.when(inert).then(text).otherwise(pl.lit("'") + text)).write_csv(include_header=header)
 
 
