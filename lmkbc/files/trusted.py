@@ -44,6 +44,8 @@ class UntrustedError(LmkbcError):
             f"{folder} holds code that this would run, and that you have not trusted as it is now: "
             f"{named}; read it, then give --trust (in Python, trust=True), or run "
             f"'lmkbc trust {folder}'"
+            + f", or 'lmkbc trust --own {folder}' if you wrote it, as after a move"
+            * (not any(risks.values()))
         )
 
 

@@ -87,7 +87,8 @@ def test_no_command_runs_code_of_a_stranger_in_a_pipe(
     assert not ran(stranger)
     assert f"error: {stranger} holds code that this would run" in error, error
     assert error.endswith(
-        f": relations/thing.py; read it, then give --trust (in Python, trust=True), or run 'lmkbc trust {stranger}'\n"
+        f": relations/thing.py; read it, then give --trust (in Python, trust=True), or run 'lmkbc trust {stranger}', "
+        f"or 'lmkbc trust --own {stranger}' if you wrote it, as after a move\n"
     )
 
 
