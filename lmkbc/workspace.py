@@ -139,9 +139,14 @@ class Workspace:
         made = self._read_editions(self.root / "eval")
         if made or not self.own_relations:
             return made
-        ids = self.settings.answers == "ids"
+        ids, name = self.settings.answers == "ids", self.settings.name or self.root.resolve().name
+        if name in self._read_editions(_bundled_folder("eval")):
+            raise InputError(
+                f"{self.root / FILE}: name is {name!r}{'' if self.settings.name else ', by its folder'}, which is the "
+                "name of another edition: give your relations a name of their own there"
+            )
         edition = Edition(
-            name=self.settings.name or self.root.resolve().name,
+            name=name,
             challenge="",
             folder=OWN_DATA,
             relations=tuple(self.own_relations),

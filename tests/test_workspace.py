@@ -229,3 +229,23 @@ def test_a_split_is_known_by_its_queries(data_dir: Path) -> None:
             assert space.split_of(pairs, space.edition(first)) == (edition, split)
         assert space.split_of(pairs) == (edition, split)
     assert space.split_of({("nobody", "RiverBasinsCountry")}, edition) is None
+
+
+@pytest.mark.parametrize(
+    ("folder", "written", "told"),
+    [
+        ("own", 'name = "2025"', "own/lmkbc.toml: name is '2025', which is the name of another edition: give your"),
+        ("own", 'name = "mini"', "name is 'mini', which"),
+        ("2025", "", "2025/lmkbc.toml: name is '2025', by its folder, which is the name of another edition"),
+        ("2025", 'name = "own"', ""),
+    ],
+)
+def test_a_workspace_is_not_named_as_another_edition(tmp_path: Path, folder: str, written: str, told: str) -> None:
+    relation(tmp_path / folder / "relations")
+    (tmp_path / folder / "lmkbc.toml").write_text(written)
+    space = Workspace(tmp_path / folder, trust=True)
+    if told:
+        with pytest.raises(InputError, match=re.escape(told)):
+            space.editions  # noqa: B018
+    else:
+        assert "2025" in space.editions
