@@ -138,7 +138,10 @@ class Client:
         except TimeoutError:
             raise CallError(f"no whole reply in {self._deadline:g} s") from None
         except httpx2.RequestError as error:
-            raise CallError(f"{type(error).__name__}: {error}{by_proxy(self._url)}") from None
+            raise CallError(
+                f"{type(error).__name__}: {error}{by_proxy(self._url)}",
+                transient=not isinstance(error, httpx2.DecodingError),
+            ) from None
         except ShapeError as error:
             raise CallError(f"a broken reply: {str(error)[:200]}") from None
 

@@ -164,7 +164,9 @@ class ModelClient(ABC):
             if isinstance(error.__cause__, httpx2.ConnectError | httpx2.ProxyError) and not self.server.seen.reached:
                 raise ServerError(self._unreachable(error.__cause__)) from None
             if isinstance(error.__cause__, httpx2.DecodingError):
-                raise CallError(f"{self.server.base_url} sent what cannot be read: {error.__cause__}") from None
+                raise CallError(
+                    f"{self.server.base_url} sent what cannot be read: {error.__cause__}", transient=False
+                ) from None
             reason = type(error.__cause__).__name__ if error.__cause__ else "no connection"
             raise CallError(f"{self.server.base_url} broke off or cannot be reached ({reason})") from None
 
@@ -255,10 +257,9 @@ def as_served(
 
 async def _listed(open_client: Callable[[], ModelClient]) -> tuple[str, ...]:
     """Return the models that a server lists. Raise LmkbcError if it lists none."""
-    client, reason = open_client(), ""
-    names: Sequence[str] = ()
+    client, reason, names = open_client(), "", list[str]()
     try:
-        names = await client.models()
+        names = list(await client.models())
     except AbsentError:
         pass
     except (CallError, *UNDECODABLE) as error:

@@ -24,7 +24,7 @@ TIMEOUT = "--timeout SECONDS or limits.timeout"
 """Option and setting that give a request more time, for messages."""
 
 LONG = 20.0
-"""Seconds after which a call waits long, if a sixth of the time for one attempt is not less. Each report doubles it."""
+"""Seconds after which a call waits long; half of the time for one attempt, if that is no longer. Reports double it."""
 
 PATIENCE = 20
 """Failed queries in a row after which a run stops asking."""
@@ -168,7 +168,7 @@ class InFlight:
     def __init__(self, server: Server, limits: Limits) -> None:
         self._server, self._limits = server, limits
         self._sent: dict[object, float] = {}  # time of each request, the oldest first
-        self._long = min(LONG, limits.timeout / 6)
+        self._long = LONG if limits.timeout > LONG else limits.timeout / 2
         self._late = self._most = 0
         self._timer: asyncio.TimerHandle | None = None
 

@@ -11,8 +11,8 @@ from lmkbc.http import Pace
 from lmkbc.models.base import Reply
 from lmkbc.models.identity import same_model
 from lmkbc.models.server.body import TokenReport, decode_tokens
-from lmkbc.models.server.client import SOON, ModelClient
-from lmkbc.models.server.limits import Window
+from lmkbc.models.server.client import ModelClient
+from lmkbc.models.server.limits import InFlight, Window
 from lmkbc.models.server.refusal import ServerError
 
 LLAMA_CPP = "llamacpp"
@@ -70,8 +70,8 @@ class ChatClient(ModelClient):
 
     async def models(self) -> Sequence[str]:
         """Return the names of the models that the server lists, after retries."""
-        within = min(SOON, self.limits.timeout)
-        raw = await Pace(self.limits).retrying(lambda: self.send("/models", within=within))
+        waiting = InFlight(self.server, self.limits)
+        raw = await Pace(self.limits).retrying(lambda: waiting.over(self.send("/models")))
         return [model.id for model in msgspec.json.decode(raw, type=_Models).data if model.id]
 
     async def describe(self) -> Window:
@@ -85,8 +85,7 @@ class ChatClient(ModelClient):
         if length is None and served.owned_by == LLAMA_CPP:
             props = await self.metadata("../props", _Props) or _Props()
             length = props.default_generation_settings.n_ctx if props.default_generation_settings else None
-        tokens = length if length is not None and length > 0 else None
-        return Window(tokens, whole=served.max_model_len is not None)
+        return Window(length if length and length > 0 else None, whole=served.max_model_len is not None)
 
     async def slots(self) -> int | None:
         """Return the number of llama.cpp's caches."""
@@ -102,8 +101,11 @@ class ChatClient(ModelClient):
 
     async def rendered(self, messages: Sequence[Mapping[str, str]]) -> str | None:
         """Return a chat, rendered by the template of llama.cpp's model."""
-        asks = {"messages": messages, "chat_template_kwargs": {"enable_thinking": False}}
-        templated = await self.metadata("../apply-template", _Templated, asks)
+        templated = await self.metadata(
+            "../apply-template",
+            _Templated,
+            {"messages": messages, "chat_template_kwargs": {"enable_thinking": False}},
+        )
         return None if templated is None else templated.prompt
 
     async def token_reports(self, body: Mapping[str, Any]) -> Sequence[TokenReport]:

@@ -22,7 +22,7 @@ from lmkbc.models.server.body import TokenReport
 from lmkbc.models.server.client import ModelClient
 from lmkbc.models.server.limits import PATIENCE, Limits, OverBudgetError, Paid, Window, length_of
 from lmkbc.models.server.offers import MOST_DRAWS, Offers, blamed, guesses, without, without_prefill
-from lmkbc.models.server.refusal import AbsentError, RejectedError, TooLongError
+from lmkbc.models.server.refusal import RejectedError, ServerError, TooLongError
 from lmkbc.notes import Notes
 
 CHOICES = (16, 8, 4, 2)
@@ -225,7 +225,7 @@ class Session:
         """
         try:
             listed = tuple(await self.client.models())
-        except (AbsentError, CallError, *UNDECODABLE):  # the requests show what is wrong
+        except (ServerError, CallError, *UNDECODABLE):  # the requests show what is wrong
             listed = ()
         self.window = await self.client.describe()
         (reply, *_) = await self._request(call, 1)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -117,6 +118,14 @@ def test_what_is_served_has_to_be_clear(listed: Any, said: str, tmp_path: Path, 
             lmkbc.predict("val", out=tmp_path / "run", **given)
     assert not server.requests
     assert not (tmp_path / "run").exists()
+
+
+def test_a_list_of_models_that_never_comes_is_named_with_the_setting(tmp_path: Path, given: dict[str, Any]) -> None:
+    with Loopback(port=int(given["base_url"].split(":")[2][:-3])) as server:
+        server.tells["models"] = lambda _: time.sleep(1)
+        with pytest.raises(LmkbcError, match=r"/v1 answered none of 2 calls .* by --timeout SECONDS"):
+            lmkbc.predict("val", out=tmp_path / "run", timeout=0.2, **given)
+    assert not server.requests
 
 
 @pytest.mark.parametrize(

@@ -59,10 +59,20 @@ def test_a_run_whose_first_calls_are_all_late_ends_early_and_goes_on_later(
 
 def test_a_slow_server_is_waited_for_and_named_meanwhile(command: Command, tmp_path: Path) -> None:
     words = run_of(tmp_path).split()
-    with Loopback(lambda _: '["Peru"]', delay=0.3) as server:
+    with Loopback(lambda _: '["Peru"]', delay=0.8) as server:
         _, said = command.done(*words, "--base-url", server.url, "--timeout", 1.2)
     assert "2 calls without an answer" in said
     assert "trying" not in said
+
+
+def test_a_server_that_is_merely_slow_is_not_named_by_a_share_of_the_timeout(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lmkbc.models.server.limits.LONG", 5.0)
+    words = run_of(tmp_path).split()
+    with Loopback(lambda _: '["Peru"]', delay=1) as server:
+        _, said = command.done(*words, "--base-url", server.url, "--timeout", 5.5, "--concurrency", 8)
+    assert "without an answer" not in said
 
 
 def faults(some: Callable[[int], Fault | None]) -> Fault:
