@@ -113,6 +113,27 @@ def test_entities_have_the_names_and_votes_of_all_their_mentions(base: Base, mon
     assert facts.filter(pl.col("literal").is_not_null())["object_entity"].null_count() == 5
 
 
+def test_a_base_keeps_the_surest_object_of_a_functional_relation(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
+    def two(query: Query) -> CandidateSet:
+        return answered(query, ("Paris", "Q90", 0.6), ("Rome", "Q220", 0.8))
+
+    base.build(monkeypatch, two, [DEATH, ASKED[0]])
+    facts = pl.read_parquet(base.out / "facts" / "**" / "*.parquet").filter(subject="Chad")
+    assert sorted(facts.select("property", "object").rows()) == [("P20", "Rome"), ("P47", "Paris"), ("P47", "Rome")]
+
+
+def test_a_run_without_tuned_rules_keeps_all_objects_of_a_functional_relation(command: Command) -> None:
+    query = next(query for query in SPACE.queries(SPACE.edition("mini"), "val") if query.relation == DEATH)
+    row = {"SubjectEntity": query.subject, "Relation": DEATH, "completions": ['["Paris", "Rome"]']}
+    Path("said.jsonl").write_text(json.dumps(row))
+    Path("search.json").write_text('{"Paris": "Q90", "Rome": "Q220"}')
+    words = "--edition mini --split val --relation place-of-death --untuned --failed-as-empty --offline --no-report"
+    command.done("predict", "--from", "said.jsonl", "--search-table", "search.json", *words.split(), "--out", "run")
+    rows = map(json.loads, Path("run/predictions.jsonl").read_text().splitlines())
+    (objects,) = [row["ObjectEntitiesID"] for row in rows if row["SubjectEntity"] == query.subject]
+    assert objects == ["Q90", "Q220"]
+
+
 class Aliases:
     """An index that has aliases of two things, one of which the base does not name."""
 
