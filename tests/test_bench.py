@@ -54,3 +54,14 @@ def test_the_command_lists_every_benchmark_and_runs_it() -> None:
     assert [name for name, _ in listed] == NAMES
     assert "no benchmark 'nothing'" in said("nothing").stderr
     assert said("figures", "--help").stdout.startswith("usage: python -m eval.bench figures ")
+
+
+def test_a_run_that_cannot_be_counted_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("LMKBC_DATA", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    run = "--edition 2023 --split val --system prior"
+    importlib.import_module("eval.bench.house").main(["--small", "--runs", run])
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if run in line]
+    assert "loads: not counted, since the run failed: the val split of edition 2023 is not in " in line

@@ -88,12 +88,13 @@ def trace(options: Sequence[str]) -> CallPath:
     return path
 
 
-def loaded(options: str) -> int:
-    """Return the number of the engine's modules that `predict` has loaded at its end."""
+def loaded(options: str) -> str:
+    """Return the number of the engine's modules that `predict` has loaded at its end, or why it is not counted."""
     with tempfile.TemporaryDirectory() as folder:
         words = ["predict", *options.split(), "--out", str(Path(folder) / "run")]
-        done = subprocess.run([sys.executable, "-c", LOADED, *words], capture_output=True, text=True, check=True)
-    return int(done.stdout.split()[-1])
+        done = subprocess.run([sys.executable, "-c", LOADED, *words], capture_output=True, text=True, check=False)
+    said = (done.stderr if done.returncode else done.stdout).splitlines() or [""]
+    return f"not counted, since the run failed: {said[-1].partition(': ')[2]}" if done.returncode else said[-1]
 
 
 def main(argv: Sequence[str]) -> None:
