@@ -340,10 +340,10 @@ class _Texts:
     def count(self, states: Sequence[State], replies: Sequence[Reply | None]) -> None:
         """Count the draws of a query."""
         for state, reply in zip(map(_or_empty, states, replies), replies, strict=False):
-            self.all += reply is not None
-            if reply is not None and not state.is_answer:
+            self.all += 1
+            if not state.is_answer:
                 self.unread[state] += 1
-                if state is not State.EMPTY and len(self._examples) < EXAMPLES:
+                if reply is not None and state is not State.EMPTY and len(self._examples) < EXAMPLES:
                     self._examples[ascii(reply.text[:LONGEST])] = None
 
     def __str__(self) -> str:
@@ -351,9 +351,10 @@ class _Texts:
         empty = self.unread[State.EMPTY]
         others = (f"; {count:,} {state}" for state, count in sorted(self.unread.items()) if state != State.EMPTY)
         hint = f", {empty:,} are empty strings: --empty none counts these as 'there is none'" if empty else ""
-        shows = f", such as {', '.join(self._examples)}; 'lmkbc report RUN --from FILE' shows all"
-        counts = f"{self.unread.total():,} of {self.all:,} texts cannot be read{hint}{''.join(others)}"
-        return counts + shows * bool(self._examples)
+        return (
+            f"{self.unread.total():,} of {self.all:,} texts cannot be read{hint}{''.join(others)}"
+            + f", such as {', '.join(self._examples)}; 'lmkbc report RUN --from FILE' shows all" * bool(self._examples)
+        )
 
 
 class _Rows:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from command import Command
+from rows import jsonl
 from space import MINI, SPACE
 
 from lmkbc.types import State
@@ -53,6 +54,17 @@ def test_empty_texts_may_count_as_an_answer_which_is_another_run(said: Command) 
     assert json.loads(Path("none/manifest.json").read_text())["empty"] == "none"
     rows = [json.loads(line) for line in Path("none/predictions.jsonl").read_text().splitlines()]
     assert [row["SubjectEntity"] for row in rows] == [query.subject for query in SUBJECTS[:3]]
+
+
+def test_a_call_that_failed_is_counted_with_the_texts_that_are_not_read(said: Command) -> None:
+    rows = [
+        {"SubjectEntity": query.subject, "Relation": query.relation, "completions": some}
+        for query, some in zip(SUBJECTS, ([None], [None, '["Chile"]'], ["", None, None], ['["Peru"]']), strict=True)
+    ]
+    jsonl(Path("said.jsonl"), rows)
+    told = said.fails(status=1)
+    assert "said.jsonl: 5 of 7 texts cannot be read, 1 are empty strings" in told
+    assert "; 4 missing\n" in told
 
 
 @pytest.mark.parametrize("of", ["answers", "replies"])
