@@ -86,8 +86,10 @@ def _print(tuned: Tuned, title: str) -> None:
             relation.untuned_f1,
             relation.cv_f1,
             relation.insample_f1,
-            tuned.confidences.relations[name].recall,
-            described(relation.rule.to_table()) + (f", at most {relation.most}" if relation.most else ""),
+            getattr(tuned.confidences.relations.get(name), "recall", None),
+            described(relation.rule.to_table()) + (f", at most {relation.most}" if relation.most else "")
+            if name in tuned.confidences.relations
+            else relation.reason,
         ]
         for name, relation in sorted(tuned.relations.items())
     ]

@@ -157,6 +157,7 @@ def write(path: Path, tuned: Tuned, provenance: Provenance) -> None:
                 "select": relation.rule.to_table(),
             }
             for name, relation in sorted(tuned.relations.items())
+            if name in tuned.confidences.relations  # an answer of it was read
         },
         "confidence": {
             name: _confidence_table(confidence, tuned.relations[name].rule)

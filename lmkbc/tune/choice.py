@@ -74,6 +74,7 @@ class Compared:
 
 OWN = "by the recipe's own rule, since no tuned one is clearly better"
 EMPTY = "nothing is kept: most gold is empty, and no candidate is right"
+UNREAD = "not tuned: no answer was read"
 """Reasons for a rule that is not tuned."""
 
 
@@ -116,7 +117,9 @@ def choose(
 def _surest(tasks: Mapping[str, Task], rows: Mapping[str, Mask], tuned: Mapping[str, Chosen]) -> dict[str, Chosen]:
     """Return the tuned rule of each relation if it leads before the recipe's own rule (see `leads`), else the latter.
 
-    If most gold is empty, and no candidate is right, no rule was tested: return the one that keeps nothing.
+    If most gold is empty, and no candidate is right, no rule was tested: return the one that keeps nothing. Most gold
+    of one to three rows is more than half of it, else a lower bound of the share counts. If no candidate of so few rows
+    is right, no other rule is tuned.
     """
     own = {
         name: _best([Chosen(one.own, one.own_f1[rows[name]], one.most, OWN) for one in task.variants])
@@ -124,10 +127,16 @@ def _surest(tasks: Mapping[str, Task], rows: Mapping[str, Mask], tuned: Mapping[
         if task.own_f1.size
     }
     made, gains = dict(tuned), [tuned[name].held_out - one.held_out for name, one in own.items()]
-    made |= {name: own[name] for name, ahead in zip(own, leads(gains) if own else [], strict=True) if not ahead}
-    for name, task in tasks.items():
-        empty = task.outcomes.empty[rows[name]]
-        if at_least(empty.sum(), empty.size) > 0.5 and not task.outcomes.gains[rows[name]].any():
+    untested = {name for name, task in tasks.items() if not task.outcomes.gains[rows[name]].any()}
+    few = {name for name in untested if 1 <= rows[name].sum() <= 3}
+    made |= {
+        name: own[name]
+        for name, ahead in zip(own, leads(gains) if own else [], strict=True)
+        if not ahead or name in few
+    }
+    for name in untested:
+        task, empty = tasks[name], tasks[name].outcomes.empty[rows[name]]
+        if (empty.mean() if name in few else at_least(empty.sum(), empty.size)) > 0.5:
             made[name] = Chosen(NOTHING, task.outcomes.prefix_f1[rows[name], 0], reason=EMPTY)
     return made
 

@@ -21,7 +21,7 @@ from lmkbc.scoring.table import WRONG, Table
 from lmkbc.select.composed import with_verification
 from lmkbc.select.ranking import Mask
 from lmkbc.select.rule import Rule
-from lmkbc.tune.choice import WAYS, Chosen, by_subject, choose, fold_of
+from lmkbc.tune.choice import UNREAD, WAYS, Chosen, by_subject, choose, fold_of
 from lmkbc.tune.confidence import Confidences, assess
 from lmkbc.tune.families import Task, check_rules
 from lmkbc.tune.outcomes import Outcomes
@@ -130,7 +130,14 @@ def _tune(data: TuningSet, report: Report) -> Tuned:
                 most=chosen.most,
                 reason=chosen.reason,
             )
-            for name, chosen in final.items()
+            for name, chosen in (
+                *final.items(),
+                *(
+                    (name, Chosen(data.selector.rule(name), np.zeros(0), reason=UNREAD))
+                    for name in lost
+                    if name not in tasks
+                ),
+            )
         },
         cv_macro_f1=cv.overall.f1,
         insample_macro_f1=insample.overall.f1,

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from space import SPACE
+from command import Command
+from rows import jsonl
+from space import MINI, SPACE
 
 from lmkbc.select import tuned_rules
 from lmkbc.select.calibration import confidence_text
@@ -48,7 +50,11 @@ def read_again(made: Tuned, tmp_path: Path) -> tuned_rules.Thresholds:
         ([("", {})] * 68 + [("A", {})] * 32, True),  # no candidate at all
         ([("", {})] * 7 + [("A", {})] * 3, False),  # ten rows do not show that most gold is empty
         ([("", {})] * 3 + [("A", {})] * 7, False),
-        ([("", {})], False),  # one row
+        ([("", {})], True),  # one row
+        ([("", {"B": 0.6})] * 2, True),
+        ([("", {"B": 0.6})] * 2 + [("A", {})], True),
+        ([("", {"B": 0.6}), ("A", {})], False),
+        ([("", {"B": 0.6})] * 2 + [("A", {"A": 0.6})], False),  # a candidate is right
         ([("A", {"A": 0.6})], False),
         ([("A", {"A": 0.4})], False),  # one row, on which a tuned rule would be right
         ([("", {"B": 0.2})] * 6, True),  # all gold empty
@@ -95,6 +101,26 @@ def test_few_rows_make_no_sure_confidence(number: int, tmp_path: Path) -> None:
     sure = [p for one in confidences(read.selector, sets) for p in one.p]
     assert 0.1 < min(sure) <= max(sure) < 0.9
     assert read.few == {BORDERS: number}
+
+
+def test_a_relation_of_which_no_answer_was_read_is_a_row_that_says_so(command: Command) -> None:
+    said = {BORDERS: ['["Peru"]'], "PersonHasNumberOfChildren": [None]}
+    queries = [query for query in SPACE.queries(MINI, "val") if query.relation in said]
+    jsonl(
+        Path("a.jsonl"),
+        [
+            {"SubjectEntity": one.subject, "Relation": one.relation, "completions": said[one.relation]}
+            for one in queries
+        ],
+    )
+    jsonl(Path("search.json"), ['{"Peru": "Q419"}'])
+    words = "--edition mini --split val --relation country-borders --relation children --trials 0 --offline"
+    shown, told = command.done(
+        "tune", "--from", "a.jsonl", "--search-table", "search.json", "--no-write", *words.split()
+    )
+    rows = [line.split() for line in shown.splitlines() if line.startswith("PersonHasNumberOfChildren")]
+    assert rows == ["PersonHasNumberOfChildren 20 0.000 0.000 0.000 - not tuned: no answer was read".split()]
+    assert "not tuned: no answer was read: PersonHasNumberOfChildren" in told
 
 
 def test_many_rows_are_not_marked(tmp_path: Path) -> None:
