@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from lmkbc.errors import InputError, did_you_mean, refuse
+from lmkbc.kinds.kind import kind_of
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation
-from lmkbc.scoring.matchers import KindScorer, ValueScorer, meaning, number
+from lmkbc.scoring.matchers import KindScorer, ValueScorer, number
 from lmkbc.scoring.table import Metric
 from lmkbc.types import Candidate, Example, GoldObject
 
@@ -171,9 +172,9 @@ def misfit(edition: Edition, relation: Relation, value: str) -> bool:
     """Return whether an edition of QIDs cannot accept a value: it is neither a QID nor a literal of the relation."""
     if edition.target != "id" or as_qid(value) == value or relation.is_verbatim():
         return False
-    if relation.kind == "date":
-        return meaning(value, relation) is None
-    read = number(value) if relation.kind == "number" else None
+    if relation.has_values() and not relation.has_numbers():
+        return kind_of(relation).meaning(value, relation) is None
+    read = number(value) if relation.has_numbers() else None
     return read is None or not math.isfinite(read)
 
 
@@ -188,14 +189,14 @@ def fault(edition: Edition, name: str, relation: Relation, value: str) -> str:
 
     name: the edition's name of the relation. value: stripped.
     """
-    if relation.kind == "date" or (isinstance(edition.metric.scorer, KindScorer) and relation.kind == "number"):
-        example = "'1985', '1985-10' or '1985-10-12'" if relation.kind == "date" else "digits, as in '74.36'"
-        is_readable = meaning(value, relation) is not None
-        return "" if is_readable else f"is no {relation.kind}: write {example}, or [] if there is none"
-    read = number(value) if relation.kind == "number" else None
+    kind = kind_of(relation)
+    if kind.has_values and (isinstance(edition.metric.scorer, KindScorer) or not kind.is_numeric):
+        is_readable = kind.meaning(value, relation) is not None
+        return "" if is_readable else f"is no {kind.name}: write {kind.example}, or [] if there is none"
+    read = number(value) if kind.is_numeric else None
     is_sound = read is not None and math.isfinite(read) and _GROUPED.fullmatch(value) is not None
     if edition.target == "id":
-        if relation.kind != "number":
+        if not kind.is_numeric:
             qid = as_qid(value)
             what = f"write {qid!r}" if qid else "link it, or write [] if there is none"
             return (

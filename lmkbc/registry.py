@@ -98,6 +98,26 @@ def _distribution(point: EntryPoint) -> str:
     return f"{point.dist.name} {point.dist.version}" if point.dist else point.module
 
 
+KINDS = Registry(
+    what="kind of objects",
+    group="lmkbc.kinds",
+    base="lmkbc.kinds.kind:Kind",
+    own={
+        "entity": "lmkbc.kinds.entity:ENTITY",
+        "string": "lmkbc.kinds.string:STRING",
+        "url": "lmkbc.kinds.url:URL",
+        "identifier": "lmkbc.kinds.identifier:IDENTIFIER",
+        "number": "lmkbc.kinds.number:NUMBER",
+        "date": "lmkbc.kinds.date:DATE",
+        "text": "lmkbc.kinds.text:TEXT",
+        "strings": "lmkbc.kinds.strings:STRINGS",
+        "coordinates": "lmkbc.kinds.coordinates:COORDINATES",
+    },
+    objects=True,
+    names_of=lambda kind: (kind.name,),
+)
+"""`kind` of a relation -> what is known of such objects."""
+
 RELATIONS = Registry(
     what="relation",
     group="lmkbc.relations",

@@ -6,16 +6,22 @@ import logging
 import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Literal, TypeVar, get_args
+from functools import cache, cached_property
+from typing import Any, TypeVar
 
 from lmkbc.errors import InputError, refuse
-from lmkbc.registry import RELATIONS
+from lmkbc.registry import KINDS, RELATIONS
 from lmkbc.settings import check_fields
 
 Entry = TypeVar("Entry")
 OTHERS = "*"
 """Key, in a table by relation, for all relations that it does not name."""
+
+
+@cache
+def kind_named(name: str) -> Any:
+    """Return the kind of objects of a name, which `lmkbc.kinds.kind` describes. InputError for an unknown name."""
+    return KINDS.get(name)
 
 
 def require(name: str, template: str, slots: set[str]) -> None:
@@ -164,17 +170,12 @@ class Precondition:
         )
 
 
-Kind = Literal["entity", "string", "url", "identifier", "number", "date"]
-"""Kind of objects. Strings, URLs and identifiers are read as a model wrote them, neither parted nor cleaned."""
-VALUES: tuple[Kind, ...] = ("number", "date")
-"""Kinds whose objects are read from a text, and compared by what they mean."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
     """Relation: its names, its questions, and the form of its answers.
 
     names: spellings of the editions.
+    kind: name of the kind of its objects, in `lmkbc.registry.KINDS`.
     cardinality: edition -> (fewest, most) objects in its train split.
     clozes: use {subject} and {mask} once each.
     question: uses {subject}.
@@ -185,6 +186,7 @@ class Relation:
     tolerance, absolute_tolerance: greatest difference at which a number counts as right, as a share of gold and in the
     unit. The greater one holds. Scorers of official scripts have their own.
     unit_id: Wikidata item of the unit, in which numbers are exported; None if the number counts things.
+    language: code of the language of its texts, as in "fr"; "" if it is not known.
     symmetric: (s, r, o) implies (o, r, s).
     inverse_of: name of the relation t for which (s, r, o) implies (o, t, s).
     functional: a subject has at most one object, as for numbers (Wikidata's single-value constraint).
@@ -199,7 +201,7 @@ class Relation:
     property: str
     subject_type: EntityType
     object_type: EntityType
-    kind: Kind
+    kind: str
     may_be_empty: bool
     definition: str
     clozes: tuple[str, ...]
@@ -210,6 +212,7 @@ class Relation:
     unit_id: str | None = None
     tolerance: float = 0.05
     absolute_tolerance: float = 0.0
+    language: str = ""
     symmetric: bool = False
     inverse_of: str = ""
     functional: bool = False
@@ -223,16 +226,17 @@ class Relation:
     def __post_init__(self) -> None:
         """Raise ValueError, with the name of the field, if a field is inconsistent."""
         texts = ("name", "property", "definition", "triple")
+        if self.kind not in KINDS:
+            raise ValueError(f"kind is {self.kind!r}: use {', '.join(map(repr, [*KINDS, *KINDS.plugged()]))}")
         refuse(
             *((not getattr(self, text).strip(), f"{text} is empty") for text in texts),
             (not self.names, "names is empty: give at least one edition's spelling"),
-            (self.kind not in get_args(Kind), f"kind is {self.kind!r}: use {', '.join(map(repr, get_args(Kind)))}"),
             (
                 not (self.tolerance >= 0 and self.absolute_tolerance >= 0),
                 "tolerance and absolute_tolerance must be at least 0",
             ),
             (
-                self.unit is not None and self.kind != "number",
+                self.unit is not None and not kind_named(self.kind).has_unit,
                 f"unit is {self.unit!r} but kind is {self.kind!r}: only numbers have units",
             ),
             (
@@ -240,11 +244,11 @@ class Relation:
                 f"unit_id is {self.unit_id!r} but unit is not given: name the unit too",
             ),
             (
-                bool(self.inverse_of) and (self.symmetric or self.kind != "entity"),
+                bool(self.inverse_of) and (self.symmetric or not self.has_entities()),
                 f"inverse_of is {self.inverse_of!r}, but the relation is symmetric, or its objects are no subjects",
             ),
             (
-                self.distinct_values and (self.symmetric or self.kind != "entity"),
+                self.distinct_values and (self.symmetric or not self.has_entities()),
                 "distinct_values is given, but the relation is symmetric, or its objects are no entities",
             ),
             (not self.clozes, "clozes is empty: give at least one template with {subject} and {mask}"),
@@ -277,15 +281,23 @@ class Relation:
 
     def has_one_object(self) -> bool:
         """Return whether a subject has at most one object."""
-        return self.functional or self.kind == "number"
+        return self.functional or bool(kind_named(self.kind).one_object)
+
+    def has_entities(self) -> bool:
+        """Return whether its objects are entities, which have names and can be subjects."""
+        return bool(kind_named(self.kind).is_entity)
 
     def has_values(self) -> bool:
-        """Return whether its objects are numbers or dates."""
-        return self.kind in VALUES
+        """Return whether its objects are read from a text, and compared by what they mean, as numbers and dates are."""
+        return bool(kind_named(self.kind).has_values)
+
+    def has_numbers(self) -> bool:
+        """Return whether its objects are numbers."""
+        return bool(kind_named(self.kind).is_numeric)
 
     def is_verbatim(self) -> bool:
-        """Return whether its objects are texts that are neither parted nor cleaned."""
-        return self.kind != "entity" and not self.has_values()
+        """Return whether its objects are texts that are not cleaned."""
+        return not (self.has_entities() or self.has_values())
 
     def nullable(self, edition: str) -> bool:
         """Return whether a subject may have no object: from the edition's train split if known, else as declared."""

@@ -11,10 +11,13 @@ from checkout import CONTRIBUTING, printed
 from opened import generators, recipe_of
 
 from lmkbc import registry
+from lmkbc.answer.parse import parse
+from lmkbc.kinds.kind import kind_of
 from lmkbc.run.run import Run
 from lmkbc.select.rule import build
 from lmkbc.types import Candidate, CandidateSet, Query
 from lmkbc.workspace import Workspace
+from tests.small import small_relation
 
 QUERY = Query("Ada", "CountryBordersCountry")
 
@@ -35,7 +38,7 @@ def saved(heading: str, folder: Path, name: str) -> ModuleType:
 @pytest.fixture(autouse=True)
 def _forget() -> Iterator[None]:
     yield
-    for name in ("printed_half", "printed_echo"):
+    for name in ("printed_half", "printed_colour", "printed_echo"):
         sys.modules.pop(name, None)
 
 
@@ -45,6 +48,14 @@ def test_the_printed_rule_selects(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     found = CandidateSet(QUERY, tuple(Candidate(name, score) for name, score in (("a", 0.9), ("b", 0.5), ("c", 0.1))))
     rule = build({"rule": "half", "share": 0.6})
     assert [one.text for one in rule.select(found).objects] == ["a", "b"]
+
+
+def test_the_printed_kind_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved("Adding a kind of objects", tmp_path, "printed_colour")
+    monkeypatch.setitem(registry.KINDS.own, "colour", "printed_colour:COLOUR")
+    relation = small_relation(kind="colour")
+    assert parse("It is #ff8800, or **#00FF00**.", relation, "Ada").objects == ("#ff8800", "#00FF00")
+    assert kind_of(relation).meaning("#ff8800", relation) == kind_of(relation).meaning(" #FF8800", relation)
 
 
 def test_the_printed_generator_is_a_recipe_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

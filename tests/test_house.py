@@ -18,10 +18,11 @@ from eval.bench._shape import imports, measured, modules, tree_of
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = """
-    errors progress settings registry names http web_client answer.units answer.dates
+    errors progress settings registry names http web_client
     types
     notes
     relation
+    kinds.kind
     scoring.matchers scoring.table scoring
     edition
     files
@@ -29,7 +30,7 @@ LAYERS = """
     run.subset
     scoring.official
     models
-    answer
+    answer kinds
     ask
     answer.reply
     run.statements

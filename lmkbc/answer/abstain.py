@@ -136,7 +136,7 @@ def is_abstention(text: str, relation: Relation) -> bool:
     if text in _EMPTY_MARKS:
         return True
     key = folded_key(text)
-    if relation.kind == "entity" and key in ("zero", "0"):
+    if relation.has_entities() and key in ("zero", "0"):
         return True
     if key in _NOTHING_WORDS or key == "na":
         marked = any(letter.isalpha() and not letter.isascii() for letter in text)  # folding turns "Ñañ" into "nan"

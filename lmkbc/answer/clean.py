@@ -16,8 +16,7 @@ from functools import lru_cache
 from typing import Literal
 
 from lmkbc.answer.abstain import is_placeholder
-from lmkbc.answer.dates import find_dates, read_date
-from lmkbc.answer.numbers import read_numbers
+from lmkbc.kinds.kind import kind_of
 from lmkbc.names import LONGEST, TRAILER, name_key, shown, without_legal_form, without_trailer
 from lmkbc.relation import Relation, Shape
 from lmkbc.types import Dropped
@@ -136,14 +135,6 @@ def shaped(text: str, relation: Relation, subject: str, how: Clean) -> tuple[tup
     return ((how and vocabulary(relation.shape).canonical(text)) or text,), ()
 
 
-def read_values(text: str, relation: Relation) -> list[str]:
-    """Return the numbers or dates that a text gives for a relation, as plain digits or as dates are written."""
-    if relation.kind == "number":
-        return read_numbers(text, relation)
-    whole = read_date(text)
-    return list(dict.fromkeys(map(str, [whole] if whole else find_dates(text))))
-
-
 def trim(text: str) -> str:
     """Return a name without white space, bullets, quotes, emphasis, brackets and punctuation around it."""
     text, before = " ".join(text.split()), None
@@ -234,12 +225,12 @@ def _forms(name: str) -> tuple[str, list[str]]:
 
 
 def _values(text: str, relation: Relation) -> tuple[list[str], str]:
-    """Return the numbers or dates in a text that the shape allows, and the rule that the last other one violates."""
+    """Return the values in a text that the shape allows, and the rule that the last other one violates."""
     kept: list[str] = []
-    rule = ""
-    for value in read_values(text, relation):
-        date = read_date(value) if relation.kind == "date" else None
-        if violated := _violated_rule(Decimal(date.astronomical if date else value), relation.shape):
+    rule, kind = "", kind_of(relation)
+    for value in kind.read(text, relation):
+        size = kind.size(value)
+        if violated := "" if size is None else _violated_rule(Decimal(size), relation.shape):
             rule = violated
         else:
             kept.append(value)

@@ -14,7 +14,7 @@ import msgspec
 from lmkbc.answer.abstain import has_term, object_terms, phrase_terms, relation_words, stems
 from lmkbc.answer.literal import Bracketed, Word, read_literals
 from lmkbc.answer.markup import TextTable, read_tags, unstyled, untagged, without_signs
-from lmkbc.answer.units import unit_at
+from lmkbc.kinds.kind import kind_of
 from lmkbc.models.thoughts import answer_of, bounded
 from lmkbc.names import folded_key, name_key, shown
 from lmkbc.relation import Relation
@@ -135,15 +135,6 @@ _NOT = ("no", "false", "✗", "✘", "❌", "✖")
 """Cells of a table that say that a row's object is none."""
 
 
-_VALUE_KEYS = {
-    "number": frozenset("number count amount total quantity".split()),
-    "date": frozenset("date year time".split()),
-    "url": frozenset(("url", "link", "website")),
-    "identifier": frozenset(("id", "code", "identifier")),
-}
-"""Further keys of objects by kind. A number beside names counts them."""
-
-
 _OTHER_KEYS = frozenset(
     "subject subjectentity relation predicate property reasoning reason explanation thought thoughts confidence score "
     "probability note notes comment type id year date qid description source unit status wikidata wikidataid url "
@@ -196,12 +187,13 @@ def elements(group: Bracketed, relation: Relation, subject: str, units: bool = F
         items = _named_by_keys(items, relation) or _answer_fields(items, relation, subject)
     elif items and isinstance(items[0], Word):
         items = _behind_subject(group, relation, subject)
-    if relation.kind == "number" and units and (measured := _measured(items)):
-        items = [measured]
+    kind, fields = kind_of(relation), [item for item in items if isinstance(item, Word)]
+    if units and (joined := kind.joined([(field.key or "", field.text) for field in fields])):
+        items = [fields[joined[0]]._replace(text=joined[1])]
     for item in items:
         if isinstance(item, Bracketed):
             yield from elements(item, relation, subject, units)
-        elif relation.kind == "number" and units and unit:
+        elif kind.has_unit and units and unit:
             yield item._replace(text=f"{item.text} {unit}")
         elif item.quoted and item.text[:1] in ("[", "{"):  # a literal in a string
             for inner in read_literals(item.text):
@@ -210,27 +202,8 @@ def elements(group: Bracketed, relation: Relation, subject: str, units: bool = F
             yield item
 
 
-def _measured(items: Sequence[Word | Bracketed]) -> Word | None:
-    """Return the numbers whose keys have units, as {"km2": 7, "sq_mi": 2.7}, as one text: "7 km2 (2.7 sq mi)"."""
-    found = [
-        (item, unit)
-        for item in items
-        if isinstance(item, Word) and _has_digit(item) and (unit := _unit_in(item.key or ""))
-    ]
-    if not found:
-        return None
-    (first, unit), *rest = sorted(found, key=lambda one: "total" not in (one[0].key or ""))
-    return first._replace(text=" ".join([f"{first.text} {unit}", *(f"({item.text} {of})" for item, of in rest)]))
-
-
 def _has_digit(word: Word) -> bool:
     return any(map(str.isdigit, word.text))
-
-
-def _unit_in(key: str) -> str:
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", key).replace("_", " ").split()
-    tails = (" ".join(words[start:]) for start in range(len(words)))
-    return next((tail for tail in tails if (unit := unit_at(tail, 0)) and unit.end == len(tail)), "")
 
 
 def _is_denied(items: Sequence[Word | Bracketed], relation: Relation) -> bool:
@@ -283,7 +256,7 @@ def _named_by_keys(items: Sequence[Word | Bracketed], relation: Relation) -> lis
     items = [item for item in items if item.key is not None or not isinstance(item, Word) or item.whole]
     keys = [item.key or "" for item in items]
     simple = [item.bracket == "{" if isinstance(item, Bracketed) else not item.text[:1].isupper() for item in items]
-    if relation.kind != "entity" or not all(simple) or not all(key[:1].isupper() for key in keys):
+    if not (relation.has_entities() and all(simple)) or not all(key[:1].isupper() for key in keys):
         return []
     if any(folded_key(key).replace(" ", "") in _ANSWER_KEYS | _OTHER_KEYS for key in keys):
         return []
@@ -310,7 +283,7 @@ def _answer_fields(items: list[Word | Bracketed], relation: Relation, subject: s
         counts = [(key, item) for key, item in keyed if isinstance(item, Word) and _has_digit(item)]
         keyed = [one for one in counts if one[0] not in _OTHER_KEYS] or keyed
     names = _ANSWER_KEYS | {folded_key(name).replace(" ", "") for name in relation.spellings()}
-    names |= _VALUE_KEYS.get(relation.kind, frozenset())
+    names |= kind_of(relation).fields
     named = [pair for pair in keyed if isinstance(pair[1], Word) and name_key(pair[1].text) == name_key(subject)]
     if subject and len(named) < len(keyed):  # as in {"name": "Peru", "neighbours": ["Chile"]}
         keyed = [pair for pair in keyed if pair not in named]

@@ -15,13 +15,12 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import lru_cache, partial
 from typing import Literal, NamedTuple
 
-from lmkbc.answer.clean import Clean, read_values
-from lmkbc.answer.numbers import plain
+from lmkbc.answer.clean import Clean
 from lmkbc.answer.parse import Parsed, parse, verbatim
+from lmkbc.kinds.kind import kind_of
 from lmkbc.relation import Relation
 from lmkbc.types import State
 
@@ -138,7 +137,6 @@ NOTHING = frozenset(("none", "null", "n/a", "na", "unknown", "empty", "no answer
 """Words for no object on such a line, besides the word that the prompt gives."""
 
 _SUFFIX = re.compile(r"(?:jr|sr|ii|iii|iv|inc|ltd|llc|plc|co|corp)\.?", re.IGNORECASE)
-_NUMBER = re.compile(r"-?\d[\d,]{0,40}(?:\.\d{1,40})?")
 
 
 def answer_line(text: str, mark: str) -> _Line | None:
@@ -162,13 +160,8 @@ def named(line: str, marks: str, relation: Relation, null: str) -> Parsed:
     nothing = NOTHING | {null.casefold()}
     if line.strip(" .").casefold() in nothing:
         return Parsed(State.ABSTAINED)
-    if relation.kind == "number":
-        number = _NUMBER.search(line)
-        if number is None:
-            return Parsed(State.UNPARSED)
-        return Parsed(State.ANSWERED, (plain(Decimal(number[0].replace(",", ""))),))
-    if relation.kind != "entity":
-        values = tuple(read_values(line, relation)) if relation.kind == "date" else (line.strip(),)
+    if not relation.has_entities():
+        values = tuple(kind_of(relation).in_line(line, relation))
         return Parsed(State.ANSWERED if values else State.UNPARSED, values)
     names: list[str] = []
     for part in re.split(f"[{re.escape(marks)}]", line):

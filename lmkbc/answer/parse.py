@@ -24,7 +24,7 @@ from lmkbc.answer.abstain import (
     terms,
 )
 from lmkbc.answer.clauses import AFRESH, ASIDE, CLAUSE, DENIED, IN_TIME, LONGEST_CLAUSE, stated
-from lmkbc.answer.clean import read_values, trim, vocabulary
+from lmkbc.answer.clean import trim, vocabulary
 from lmkbc.answer.elements import SHORT, column, elements, is_head, mended, narrowed
 from lmkbc.answer.lists import (
     BOLD,
@@ -46,6 +46,7 @@ from lmkbc.answer.markup import read_fields, read_table
 from lmkbc.answer.prose import emphasised, mentioned, predicated, said_frames
 from lmkbc.answer.texts import texts, unwrapped
 from lmkbc.answer.values import best_values
+from lmkbc.kinds.kind import kind_of
 from lmkbc.names import LONGEST, folded_key, name_key, shown, without_trailer
 from lmkbc.relation import Relation
 from lmkbc.types import State
@@ -54,7 +55,6 @@ _IDENTIFIER = re.compile(r"[a-z]+(?:_[a-z]+)+")
 """A name in a program; no object is written so."""
 
 
-_URL = re.compile(r"""https?://(?:[^\s<>"'()\[\]]|\([^\s()]*\))+(?<![.,;:*`])""")
 _NUMBERING = re.compile(r"(?:\(?\d{1,3}[.)]\s*)+")
 
 
@@ -126,11 +126,12 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
     whole object.
     """
     answer, marked = narrowed(text)
-    if relation.kind == "url" and answer is not None and (found := _URL.findall(answer) or _URL.findall(text)):
+    marks = kind_of(relation).marked
+    if answer is not None and (found := marks(answer) or marks(text)):
         return Parsed(State.ANSWERED, tuple(dict.fromkeys(found)))
     if not answer:
         return Parsed(State.TRUNCATED if answer is None or marked else State.UNPARSED)
-    if len(answer) < SHORT and _NUMBERING.fullmatch(answer) and relation.kind == "entity":
+    if len(answer) < SHORT and _NUMBERING.fullmatch(answer) and relation.has_entities():
         return Parsed(State.UNPARSED)
     if null and answer.rstrip(".").casefold() == null.rstrip(".").casefold():
         return Parsed(State.ABSTAINED)
@@ -162,7 +163,7 @@ def _from_literals(text: str, relation: Relation, subject: str) -> Parsed | None
             )
         groups = [Bracketed("[", [*words], closed=True)]
     else:
-        commas = "," in relation.shape.separators and relation.kind != "date"
+        commas = "," in relation.shape.separators and not kind_of(relation).holds_marks
         literals = [one for one in read_literals(whole, commas=commas) if not _is_nickname(one, text)]
         groups = literals or read_fields(text)
         words = [word for group in groups for word in elements(group, relation, subject, units=True)]
@@ -199,13 +200,13 @@ def _several(word: Word, relation: Relation) -> list[Word]:
 def _judge(words: Iterable[Word], relation: Relation, subject: str) -> tuple[tuple[str, ...], bool]:
     """Return the objects among some words, each once, and whether a word says that there is none."""
     objects: dict[str, None] = {}
-    denied = False
+    denied, read = False, kind_of(relation).read
     for word in dict.fromkeys(words):
         if not word.whole or len(word.text) > 4 * LONGEST or _IDENTIFIER.fullmatch(word.text):
             continue
         text = _tidy(word, relation)
         if relation.has_values() and any(char.isdigit() for char in text):
-            objects |= dict.fromkeys(read_values(text, relation))
+            objects |= dict.fromkeys(read(text, relation))
         elif vocabulary(relation.shape).canonical(text):
             objects[text] = None
         elif listed := mentioned(text, relation) if _COUNTED.search(text) else []:
@@ -213,7 +214,7 @@ def _judge(words: Iterable[Word], relation: Relation, subject: str) -> tuple[tup
         elif is_abstention(text, relation) or (word.quoted and not shown(word.text)):
             denied = True
         elif relation.has_values():
-            objects |= dict.fromkeys(read_values(text, relation))
+            objects |= dict.fromkeys(read(text, relation))
         elif _is_named(text, word.quoted) and not is_prose(without_trailer(text), subject, word.quoted):
             objects[text] = None
     return tuple(objects), denied
@@ -225,7 +226,7 @@ def _is_named(text: str, quoted: bool) -> bool:
 
 
 def _tidy(word: Word, relation: Relation) -> str:
-    text = word.text if relation.kind == "date" else trim(word.text)
+    text = word.text if kind_of(relation).holds_marks else trim(word.text)
     if not word.quoted:
         text = trim(text[hedge.end() :] if (hedge := _HEDGE.match(text)) else text)
         text = text.removesuffix(" and").removesuffix(" or")
@@ -252,9 +253,15 @@ def _from_texts(answer: str, relation: Relation, subject: str, null: str) -> Par
     """Return the texts of an answer as they are written, without the emphasis or the quotes around them."""
     if is_abstention(answer, relation):
         return Parsed(State.ABSTAINED)
-    if is_refusal(answer) or relation.kind == "url":
+    kind = kind_of(relation)
+    if is_refusal(answer) or kind.is_marked:
         return Parsed(_why_nothing(answer, relation))
-    written = _as_written(answer, relation, subject, null, lambda plain: texts(plain, relation))
+
+    def plain(text: str) -> list[str]:
+        found = texts(text, relation)
+        return [word.text for text in found for word in parted(text, relation)] if kind.is_parted else found
+
+    written = _as_written(answer, relation, subject, null, plain)
     return replace(written, objects=tuple(dict.fromkeys(map(unwrapped, written.objects))))
 
 
@@ -404,7 +411,7 @@ def verbatim(text: str, relation: Relation, subject: str, null: str = "", lines:
 
     def plain(text: str) -> list[str]:
         kept = text if lines else text.split("\n", 1)[0]
-        is_parted = relation.kind in ("entity", "number")
+        is_parted = kind_of(relation).is_parted
         return [word.text for word in parted(kept, relation)] if is_parted else kept.split("\n")
 
     return _as_written(answer, relation, subject, null, plain)

@@ -6,6 +6,7 @@ import re
 
 from lmkbc.answer.abstain import has_term, stems
 from lmkbc.answer.lists import BULLET, is_label
+from lmkbc.kinds.kind import kind_of
 from lmkbc.names import folded_key, shown
 from lmkbc.relation import Relation
 
@@ -42,10 +43,8 @@ def _unframed(text: str, relation: Relation) -> str:
     elif 0 <= (at := text.find(f"{relation.triple} ")) < LONGEST_FRAME:
         text = _of_sentence(text[at + len(relation.triple) :])
     plain = unwrapped(text)
-    if relation.kind != "identifier":
-        return plain
     is_sentence = plain == text and text[-1:] == "." and text.count(" ") > 1 and not any(map(str.isdigit, text))
-    return "" if is_sentence else plain.rstrip(".,;`")
+    return kind_of(relation).bare(plain, is_sentence=is_sentence)
 
 
 def _of_sentence(rest: str) -> str:

@@ -7,8 +7,9 @@ from operator import itemgetter
 
 from lmkbc.answer.abstain import has_term, is_abstention, is_refusal, phrase_terms, stems
 from lmkbc.answer.clauses import LONGEST_CLAUSE
-from lmkbc.answer.clean import read_values, trim
+from lmkbc.answer.clean import trim
 from lmkbc.answer.lists import BULLET
+from lmkbc.kinds.kind import kind_of
 from lmkbc.names import LONGEST, folded_key, without_trailer
 from lmkbc.relation import Relation
 
@@ -53,6 +54,7 @@ def best_values(text: str, relation: Relation, subject: str) -> tuple[str, ...] 
     """
     found: list[tuple[tuple[bool, bool, bool], tuple[str, ...]]] = []
     unit, short = stems(relation.unit or ""), len(text) <= LONGEST_CLAUSE  # reasoning says "wait" again and again
+    read = kind_of(relation).read
     plain = text if subject.isdigit() or not subject else text.replace(subject, "")  # which may be "One Piece"
     for sentence in (_NUMBER_SENTENCE.split(plain, MOST) if short else plain.split("\n", MOST))[:MOST]:
         start = sentence[: 4 * LONGEST]
@@ -62,9 +64,9 @@ def best_values(text: str, relation: Relation, subject: str) -> tuple[str, ...] 
         if not found and not estimated and not digit and is_abstention(without_trailer(trim(start)), relation):
             none = _NONE_OF.search(text[: 4 * LONGEST]) if relation.shape.integer else None
             return ("0",) if none and has_term(folded_key(none[1] or f"{none[2]}ren"), unit) else ()
-        bullet = BULLET.match(sentence) if relation.kind == "number" else None  # "c. 1985" is no point of a list
+        bullet = BULLET.match(sentence) if relation.has_numbers() else None  # "c. 1985" is no point of a list
         better = _BETTER.split(_OTHER_PART.sub("", sentence[bullet.end() :] if bullet else sentence))[-1]
-        if values := tuple(read_values(_NUMBER_REMARK.split(better)[0], relation) or read_values(better, relation)):
+        if values := tuple(read(_NUMBER_REMARK.split(better)[0], relation) or read(better, relation)):
             if not found and (_ALONE.fullmatch(sentence) or len(sentence.split()) == 1):
                 return values
             key = folded_key(sentence[:LONGEST])

@@ -32,6 +32,7 @@ from lmkbc.kb.audit.precision import (
 from lmkbc.kb.audit.sample import LABELS, MOST, LabelsFile, draw, facts_of, page, rows_of
 from lmkbc.kb.build.facts import frames
 from lmkbc.kb.build.knowledge import About, Knowledge
+from lmkbc.kinds.kind import kind_of
 from lmkbc.link.search import wikidata
 from lmkbc.link.wikidata import API_URL
 from lmkbc.progress import Report, silent
@@ -225,7 +226,7 @@ def _known(base: Knowledge, files: Sequence[Any], space: Workspace, asked: Mappi
         if split is None:
             return known_facts.read([*map(Path, files)], properties, subjects, linked)
         client = wikidata(**{**asked, "api_url": asked["api_url"] or API_URL})
-        entities = {name for name, about in properties.items() if about.kind == "entity"}
+        entities = {name for name, about in properties.items() if kind_of(about).is_entity}
         unlinked = [(subject, name) for subject, name, item in keys if not item and name in entities]
         return known_facts.of_wikidata(client, properties, subjects, unlinked, linked, report)
     edition = space.edition(str(base.inputs.get("edition")))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
@@ -17,7 +17,7 @@ from lmkbc.files.places import placed
 from lmkbc.files.trusted import FILE, number, remember, risk
 from lmkbc.files.writable import check_directory
 from lmkbc.progress import Report, silent
-from lmkbc.relation import Kind
+from lmkbc.registry import KINDS
 from lmkbc.run.options import ApiUrl, Contact, Trust, WorkspaceDir
 from lmkbc.run.subset import names_of
 from lmkbc.workspace import OWN_DATA, Workspace
@@ -72,8 +72,7 @@ def init(
     relation: Annotated[
         str | Sequence[str] | None,
         Meta(
-            description="A relation of your own and the kind of its objects: entity, number, date, string, identifier "
-            "or url. Repeatable.",
+            description=f"A relation of your own and the kind of its objects: {', '.join(KINDS)}. Repeatable.",
             extra={"flags": ("--relation", "-r"), "metavar": "NAME:KIND"},
         ),
     ] = None,
@@ -114,13 +113,13 @@ def trust(
     return {path: risk(path) for files in code.values() for path in files}
 
 
-def _kind(given: str) -> tuple[str, Kind]:
+def _kind(given: str) -> tuple[str, str]:
     """Return the name and kind of NAME:KIND. InputError for another form or kind."""
     name, _, kind = given.partition(":")
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]*([-_][A-Za-z0-9]+)*", name):
         raise OptionError("relation", f"is {given!r}: give NAME:KIND, as in first-appeared:date or hasAuthor:entity")
-    check_known(kind, get_args(Kind), f"the kind of {name} is {kind!r}")
-    return name, kind  # type: ignore[return-value]
+    check_known(kind, [*KINDS, *KINDS.plugged()], f"the kind of {name} is {kind!r}")
+    return name, kind
 
 
 @keywords

@@ -128,7 +128,7 @@ class _Writer:
         style, relation, template = self._style, self._relation, self._frame.answer
         ids = [gold.id for gold in shot.objects if gold.id]
         objects = ids if style.objects == "ids" else list(map(one_line, shot.names))
-        if style.number and relation.kind == "number":
+        if style.number and relation.has_numbers():
             objects = [fill(style.number, {"number": one, "unit": relation.unit or ""}) for one in objects]
         writers = {"recalled": self._recalled, "reasoning": self._reasoned}
         texts = {slot: write(shot) for slot, write in writers.items() if f"{{{slot}}}" in template}
@@ -215,7 +215,7 @@ class _Writer:
         relation, subject, names = self._relation, one_line(shot.query.subject), list(map(one_line, shot.names))
         kind = relation.subject_type.noun
         steps = [f"{subject} is {'an' if kind[0] in 'aeiou' else 'a'} {kind}.", self._recalled(shot)]
-        if relation.kind == "number" and relation.unit:
+        if relation.unit:
             steps.append(f"So the number, in {relation.unit}, is {names[0]}." if names else "")
         elif len(names) > 1:
             steps.append(f"That makes {len(names)} to name{', with those not told here' * (len(names) > RECALLED)}.")

@@ -21,7 +21,7 @@ from lmkbc.domain.properties import PID
 from lmkbc.domain.sparql import ENTITY, PAGE, QUERY_URL, QueryAnswer, QueryService, Row
 from lmkbc.domain.strata import SPLITS, Stratum, draw
 from lmkbc.errors import InputError, OptionError
-from lmkbc.files.atomic import Kind, check_replaceable, with_record, write_directory
+from lmkbc.files.atomic import DirectoryKind, check_replaceable, with_record, write_directory
 from lmkbc.files.places import cache_dir
 from lmkbc.link.wikidata import Client
 from lmkbc.names import as_qid
@@ -29,7 +29,7 @@ from lmkbc.progress import Report, silent
 from lmkbc.relation import ANYTHING, Relation
 from lmkbc.types import grouped
 
-LABELLED = Kind("labelled data", "manifest.json", frozenset(f"{split}.jsonl" for split in SPLITS))
+LABELLED = DirectoryKind("labelled data", "manifest.json", frozenset(f"{split}.jsonl" for split in SPLITS))
 FEWEST = 9
 """Fewest subjects of a relation: three for each split."""
 MOST = 2_000

@@ -13,7 +13,6 @@ from dataclasses import MISSING, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lmkbc.answer.units import unit_of, unit_of_item
 from lmkbc.domain import properties
 from lmkbc.domain.phrases import clean, plural
 from lmkbc.domain.properties import INVERSE, PROPERTY, WikidataEntity
@@ -22,10 +21,12 @@ from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.trusted import remember
 from lmkbc.files.writable import check_new
+from lmkbc.kinds.kind import Kind
+from lmkbc.kinds.units import unit_of, unit_of_item
 from lmkbc.link.wikibase import Term
 from lmkbc.link.wikidata import Client
 from lmkbc.names import as_qid, folded_key
-from lmkbc.relation import ANYTHING, VALUES, EntityType, Kind, Relation, Shape
+from lmkbc.relation import ANYTHING, EntityType, Relation, kind_named
 
 WIDTH = 120
 ABSTRACT = frozenset({ANYTHING.qid, "Q488383", "Q4406616", "Q223557", "Q16889133", "Q7184903", "Q1190554"})
@@ -34,19 +35,6 @@ NOUNS = {"Q2221906": "place", "Q5": "person"}
 """Nouns of classes whose label is a technical term: geographic location, human."""
 PERSONS = frozenset({"Q5", "Q215627", "Q95074"})
 """Human, person and fictional character."""
-LITERALS = {
-    "quantity": EntityType("number", "Q11563"),
-    "time": EntityType("date", "Q205892"),
-    "string": EntityType("text", "Q234460"),
-    "monolingualtext": EntityType("text", "Q234460"),
-    "external-id": EntityType("identifier", "Q853614"),
-    "url": EntityType("web address", "Q42253"),
-}
-"""Data type -> type of objects that are no items."""
-SHAPE = Shape(separators=(";", "\n"), conjunction=False)
-"""Form of numbers and dates, which may hold commas."""
-DATA_TYPES = {kind: data_type for data_type, kind in reversed([*properties.KINDS.items()])}
-"""Kind of a relation of one's own -> the data type that it is worded as."""
 UNITS = ("Q712226", "Q11573", "Q11570", "Q7727", "Q25267", "Q11229", "Q4917")
 """Units that a relation has if its property allows them: km2, metre, kilogram, minute, degree Celsius, percent, USD."""
 
@@ -71,7 +59,9 @@ def new_relations(
     ids = properties.check_ids(properties_)
     lookup = properties.of_client(client) if client else properties.of_dump(dump) if dump else None
     if lookup is None:
-        return _write((_skeleton(name, f"value of {name}", "entity", name.lower()) for name in ids), folder, taken)
+        return _write(
+            (_skeleton(name, f"value of {name}", kind_named("entity"), name.lower()) for name in ids), folder, taken
+        )
     if subject_class and as_qid(subject_class) != subject_class:
         raise InputError(f"{subject_class!r} is no class of Wikidata: name its QID, as in Q9143")
     entities = properties.read(ids, lookup)
@@ -80,42 +70,45 @@ def new_relations(
     labels = {qid: clean(item.label) for qid, item in named.items() if item.label}
     if subject_class and subject_class not in labels:
         raise InputError(f"Wikidata has no class {subject_class} with an English label: name its QID, as in Q9143")
-    relations = [_relation(entity, labels, subject_class) for entity in entities]
+    types = properties.of_data_types()
+    relations = [_relation(entity, labels, subject_class, types[entity.datatype]) for entity in entities]
     return _write(zip(_paired(relations, entities), map(_about, entities), strict=True), folder, taken)
 
 
-def own_relations(kinds: Mapping[str, Kind], folder: Path, *, taken: Collection[str] = ()) -> list[Path]:
+def own_relations(kinds: Mapping[str, str], folder: Path, *, taken: Collection[str] = ()) -> list[Path]:
     """Write a module for each relation of one's own, by name and kind, and return their paths. Errors as above."""
     words = {name: re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[-_]", " ", name).lower() for name in kinds}
-    skeletons = (_skeleton(name, words[name], kind, name) for name, kind in kinds.items())
+    skeletons = (_skeleton(name, words[name], kind_named(kind), name) for name, kind in kinds.items())
     return _write(skeletons, folder, taken)
 
 
 def _skeleton(name: str, label: str, kind: Kind, own_name: str) -> tuple[Relation, str]:
     """Return a property, or a relation of one's own, of which only a label and its kind are known; and a docstring."""
-    entity = WikidataEntity(id="P1", datatype=DATA_TYPES[kind], labels={"en": Term(label)})
-    relation = replace(_relation(entity, {}, ""), name=own_name, names=(name,), property=name)
-    unit = ", its unit (as in unit='°C')" if kind == "number" else ""
-    return relation, f"A skeleton: fill in what {label!r} means, its types{unit} and its sentences."
+    entity = WikidataEntity(id="P1", datatype=kind.data_types[0], labels={"en": Term(label)})
+    relation = replace(_relation(entity, {}, "", kind), name=own_name, names=(name,), property=name)
+    return relation, f"A skeleton: fill in what {label!r} means, its types{kind.hint} and its sentences."
 
 
 def _unit(entity: WikidataEntity) -> tuple[str, ...]:
     """Return the item of the unit of a property's numbers: a usual one, else the first that is known, if any."""
-    allowed = entity.constrained(properties.UNITS, properties.ITEM) if entity.datatype == "quantity" else ()
+    allowed = (
+        entity.constrained(properties.UNITS, properties.ITEM)
+        if properties.of_data_types()[entity.datatype].has_unit
+        else ()
+    )
     known = [qid for qid in (*UNITS, *allowed) if qid in allowed and unit_of_item(qid)]
     return tuple([*known, *allowed][:1])
 
 
-def _relation(entity: WikidataEntity, labels: Mapping[str, str], subject_class: str) -> Relation:
+def _relation(entity: WikidataEntity, labels: Mapping[str, str], subject_class: str, kind: Kind) -> Relation:
     """Return the relation of a property. labels: QID -> label of classes and units."""
     label = clean(entity.label)
-    kind = properties.KINDS[entity.datatype]
-    is_entity = kind == "entity"
+    is_entity = kind.is_entity
     symmetric = is_entity and any(entity.constraints(properties.SYMMETRIC))
     values = entity.values if is_entity else ()
     subjects = (subject_class,) if subject_class else entity.subjects
     subject_type = _type(subjects, labels)
-    object_type = LITERALS[entity.datatype] if not is_entity else subject_type if symmetric else _type(values, labels)
+    object_type = kind.type if not is_entity else subject_type if symmetric else _type(values, labels)
     functional = any(entity.constraints(*properties.SINGLE_VALUE))
     unit_id = next(iter(_unit(entity)), None)
     unit = labels.get(unit_id or "", "")
@@ -125,9 +118,10 @@ def _relation(entity: WikidataEntity, labels: Mapping[str, str], subject_class: 
         noun=_type(telling, labels).noun if telling and len(values) < 3 else "",
         person=not PERSONS.isdisjoint(values),
         many=not functional,
-        number=kind == "number",
+        number=kind.is_numeric,
         unit=words,
-        time=entity.datatype == "time",
+        time=kind.asks_when,
+        value=kind.has_values,
     )
     sentences = wording(entity.id, label, objects)
     try:
@@ -137,9 +131,9 @@ def _relation(entity: WikidataEntity, labels: Mapping[str, str], subject_class: 
             property=entity.id,
             subject_type=subject_type,
             object_type=object_type,
-            kind=kind,
+            kind=kind.name,
             may_be_empty=True,
-            definition=_definition(entity, sentences.question, objects),
+            definition=_definition(entity, sentences.question, objects, kind),
             clozes=sentences.clozes,
             question=sentences.question,
             triple=sentences.triple,
@@ -147,9 +141,9 @@ def _relation(entity: WikidataEntity, labels: Mapping[str, str], subject_class: 
             unit=_spelling(unit_id, words),
             unit_id=unit_id if words else None,
             symmetric=symmetric,
-            functional=functional and kind != "number",
+            functional=functional and not kind.one_object,
             distinct_values=is_entity and not symmetric and any(entity.constraints(properties.DISTINCT)),
-            shape=replace(SHAPE, integer=any(entity.constraints(properties.INTEGER))) if kind in VALUES else Shape(),
+            shape=replace(kind.shape, integer=any(entity.constraints(properties.INTEGER)) and kind.has_values),
         )
     except ValueError as error:
         raise InputError(f"{entity.id} ({label}) cannot be worded: {error}; write its relation by hand") from None
@@ -167,17 +161,13 @@ def _spelling(qid: str | None, words: str) -> str | None:
     return (code if code and unit_of(words) != code == unit_of(code) else words) or None
 
 
-def _definition(entity: WikidataEntity, question: str, objects: Objects) -> str:
+def _definition(entity: WikidataEntity, question: str, objects: Objects, kind: Kind) -> str:
     """Return what counts: the property's description without notes for editors, else its question, and the form."""
     text = re.sub(r"\s*[(\[][^()\[\]]*(?:\b[PQ]\d+|\buse\b)[^()\[\]]*[)\]]", "", entity.description)
     text = clean(re.split(r";|\. |, use \b", text)[0]).rstrip(" .,")
     text = f"The answer to {question.format(subject='SUBJECT')!r}" if text == "value" else text[:1].upper() + text[1:]
-    if objects.number:
-        return f"{text}, as one plain number{objects.within} without thousands separators."
-    if objects.time:
-        return f"{text}, as precisely as is known: the year, the month and year, or the day."
-    if entity.datatype != "wikibase-item":
-        return f"{text}, exactly as it is written. Nothing when there is none."
+    if kind.form:
+        return f"{text}{kind.form.format(within=objects.within)}"
     return f"{text}. {'Every one counts; nothing' if objects.many else 'Nothing'} when there is none."
 
 
@@ -212,7 +202,7 @@ def _inverse(relation: Relation, others: Iterable[Relation | None]) -> str:
         if other
         and not (relation.symmetric or other.symmetric)
         and sides == ("entity", other.subject_type.qid, other.object_type.qid)
-        and other.kind == "entity"
+        and other.has_entities()
     ]
     return "".join(names[-1:])
 

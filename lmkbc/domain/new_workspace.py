@@ -16,7 +16,6 @@ from lmkbc.files.atomic import staged
 from lmkbc.files.trusted import number, remember
 from lmkbc.files.workspace_file import NAME, Answers, nearest
 from lmkbc.files.writable import check_directory
-from lmkbc.relation import Kind
 from lmkbc.workspace import SYSTEMS, Workspace
 
 PLACES = {"gitignore": ".gitignore"}
@@ -25,7 +24,7 @@ RECIPE = "few-shot-samples"
 """The bundled recipe with which a workspace begins, as `systems/chat.toml`."""
 
 
-def new_workspace(folder: Path, kinds: Mapping[str, Kind], answers: str) -> None:
+def new_workspace(folder: Path, kinds: Mapping[str, str], answers: str) -> None:
     """Write a workspace. kinds: name of a relation -> kind of its objects. answers: "strings" or "ids".
 
     InputError for a folder that is there or lies in a workspace, and for a name that is taken; then nothing is written.

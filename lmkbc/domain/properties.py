@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from lmkbc.errors import InputError
+from lmkbc.kinds.kind import Kind, kinds
 from lmkbc.link.index_sources import LANGUAGES, entity_of, lines
 from lmkbc.link.wikibase import (
     ApiCall,
@@ -28,22 +29,11 @@ from lmkbc.link.wikibase import (
 )
 from lmkbc.link.wikidata import Client
 from lmkbc.names import QID
-from lmkbc.relation import Kind
 
 PID = r"P[1-9][0-9]{0,8}"
 """Pattern of a property's id."""
 ANY_ID = rf"{PID}|{QID}"
 """Pattern of the id of a property or an item."""
-KINDS: Mapping[str, Kind] = {
-    "wikibase-item": "entity",
-    "quantity": "number",
-    "time": "date",
-    "string": "string",
-    "external-id": "identifier",
-    "url": "url",
-    "monolingualtext": "string",
-}
-"""Data type -> kind of a relation. Values of other types, such as images, are no answers to questions."""
 SUBJECT_TYPE, VALUE_TYPE = "Q21503250", "Q21510865"
 SINGLE_VALUE = frozenset({"Q19474404", "Q52060874"})
 """Constraints "single value" and "single best value"."""
@@ -107,6 +97,11 @@ class WikidataEntity(WikibaseEntity[_Claims]):
     def values(self) -> tuple[str, ...]:
         """Return the classes of objects that the property allows."""
         return self.constrained(VALUE_TYPE, CLASS)
+
+
+def of_data_types() -> dict[str, Kind]:
+    """Return data type -> kind of a relation. Values of other types, such as images, are no answers to questions."""
+    return {data_type: kind for kind in reversed([*kinds().values()]) for data_type in kind.data_types}
 
 
 Lookup = Callable[[Sequence[str]], Mapping[str, WikidataEntity]]
@@ -174,7 +169,7 @@ def _checked(name: str, entity: WikidataEntity | None) -> WikidataEntity:
         raise InputError(f"Wikidata has no property {name}: look it up on https://www.wikidata.org/wiki/Special:Search")
     if entity.id != name:
         raise InputError(f"{name} was merged into {entity.id}: name {entity.id}")
-    if entity.datatype not in KINDS:
+    if entity.datatype not in of_data_types():
         raise InputError(
             f"{name} ({entity.label or 'no label'}) has values of the type {entity.datatype or 'unknown'!r}, which no "
             "question can ask for: name a property of items, numbers, dates or texts"

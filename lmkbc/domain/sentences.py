@@ -42,7 +42,7 @@ class Objects:
     noun: of the objects, "" if it is not known or says nothing, such as "entity".
     person: whether they are persons, or groups of them. many: whether a subject may have several.
     number: whether they are numbers. unit: the numbers' unit in words, as in "square kilometres"; "" for none.
-    time: whether they are dates.
+    time: whether they are dates. value: whether they are other values than names and texts.
     """
 
     noun: str = ""
@@ -51,6 +51,7 @@ class Objects:
     number: bool = False
     unit: str = ""
     time: bool = False
+    value: bool = False
 
     @property
     def within(self) -> str:
@@ -98,7 +99,7 @@ def _worded(label: str, objects: Objects) -> Wording:
 
 def _noun(noun: str, objects: Objects) -> Wording:
     """Word "author", as in "Who are the authors of X?"."""
-    values = objects.number or objects.time
+    values = objects.number or objects.time or objects.value
     several = objects.many and not (values or is_uncounted(noun) or noun.rsplit(maxsplit=1)[-1] in _ALONE)
     named = plural(noun) if several else noun
     verb = "are" if is_plural(noun) else "is"

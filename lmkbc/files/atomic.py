@@ -119,7 +119,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class DirectoryKind:
     """Description of a directory that a command writes.
 
     what: its name in messages, as in "a run".
@@ -156,7 +156,7 @@ def versions(*packages: str) -> dict[str, str]:
     return found
 
 
-def with_record(kind: Kind, files: Mapping[str, Content], about: Mapping[str, Any]) -> dict[str, Content]:
+def with_record(kind: DirectoryKind, files: Mapping[str, Content], about: Mapping[str, Any]) -> dict[str, Content]:
     """Return the files of a directory, and the record that lists them. about: further fields of the record."""
     listed = {name: digest(content) for name, content in files.items() if name not in kind.beside}
     record = {**about, "outputs": listed, "versions": versions("lmkbc")}
@@ -269,7 +269,7 @@ def staged(target: Path, named: Path | None = None) -> Iterator[Path]:
             raise
 
 
-def check_replaceable(directory: Path, kind: Kind) -> None:
+def check_replaceable(directory: Path, kind: DirectoryKind) -> None:
     """Raise InputError if a directory cannot be written later, or if that would replace files of other origin."""
     if directory.name in ("", ".."):
         raise InputError(f"'{directory}' is no name of a directory for {kind.what}: name a new one")
@@ -283,7 +283,7 @@ def check_replaceable(directory: Path, kind: Kind) -> None:
             _refuse_strangers(directory, kind)
 
 
-def _refuse_strangers(directory: Path, kind: Kind, names: frozenset[str] = frozenset()) -> None:
+def _refuse_strangers(directory: Path, kind: DirectoryKind, names: frozenset[str] = frozenset()) -> None:
     """Raise InputError for a non-empty directory without a record, or for an unlisted file that would be replaced."""
     own = kind.own(directory)
     here = {path.name: path for path in sorted(directory.iterdir()) if not path.name.startswith(_UNREADY)}
@@ -304,7 +304,7 @@ def blank(directory: Path) -> bool:
     return directory.is_dir() and all(path.name.startswith(_UNREADY) for path in directory.iterdir())
 
 
-def write_directory(directory: Path, files: Mapping[str, Content], kind: Kind) -> None:
+def write_directory(directory: Path, files: Mapping[str, Content], kind: DirectoryKind) -> None:
     """Replace the files of a directory's kind by new ones, and leave all other files alone.
 
     InputError as in `check_replaceable`; LmkbcError if the disk refuses, with the old files unchanged.
@@ -315,7 +315,7 @@ def write_directory(directory: Path, files: Mapping[str, Content], kind: Kind) -
 
 
 @contextmanager
-def filling(directory: Path, kind: Kind) -> Iterator[Path]:
+def filling(directory: Path, kind: DirectoryKind) -> Iterator[Path]:
     """Yield a directory to fill, record included. The rest is as in `write_directory`, for files made one by one."""
     check_replaceable(directory, kind)
     with _disk_errors(directory):
@@ -334,7 +334,7 @@ def filling(directory: Path, kind: Kind) -> Iterator[Path]:
 
 
 @contextmanager
-def replacing(directory: Path, kind: Kind) -> Iterator[Path]:
+def replacing(directory: Path, kind: DirectoryKind) -> Iterator[Path]:
     """Yield a directory to fill. When the block ends, its files replace those that the record lists."""
     for left in directory.iterdir():
         if left.name.startswith(_UNREADY):
@@ -344,7 +344,7 @@ def replacing(directory: Path, kind: Kind) -> Iterator[Path]:
     settle(directory, kind)
 
 
-def settle(directory: Path, kind: Kind) -> None:
+def settle(directory: Path, kind: DirectoryKind) -> None:
     """Move files that are marked as complete to their places. This ends a write, also one that was killed."""
     ready = directory / _READY
     if not ready.is_dir():

@@ -73,7 +73,7 @@ class ClosedSet:
         sources = np.zeros_like(hits)
         for column, key in enumerate(keys):
             right = answered.get(key, []) if key else sorted(origins[key])
-            if key and relation.kind == "number":  # right within the scorer's tolerance
+            if key and relation.has_numbers():  # right within the scorer's tolerance
                 right = [index for index, row in enumerate(rows) if _right(edition, candidates[key], row)]
             hits[right, column] = True
             sources[sorted(origins[key]), column] = True

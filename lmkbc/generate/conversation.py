@@ -38,7 +38,7 @@ from lmkbc.models.local.endings import list_end
 from lmkbc.models.server.limits import GUESSED_ANSWER
 from lmkbc.models.thoughts import answer_of
 from lmkbc.notes import Notes, Passage, Replies
-from lmkbc.relation import Kind, Relation, Shape
+from lmkbc.relation import Relation, Shape
 from lmkbc.scoring.matchers import number
 from lmkbc.types import CandidateSet, Nil, Query, Source, State
 
@@ -76,7 +76,7 @@ def verdict(reply: Reply) -> bool | None:
 
 
 def _items(step: Step, text: str, relation: Relation, subject: str) -> tuple[str, ...] | None:
-    kind: Kind = "number" if step.parse_as == "numbers" else "entity"
+    kind = "number" if step.parse_as == "numbers" else "entity"
     parsed = parse(text, replace(relation, kind=kind, unit=None, shape=Shape()), subject)
     if parsed.state is State.ABSTAINED or is_abstention(text, relation):
         return ()

@@ -112,7 +112,7 @@ class RecordedRow(msgspec.Struct, gc=False):
 
 def is_linked(given: CandidateRow, relation: Relation) -> bool:
     """Return whether a candidate's id identifies its object; for a number, only if the id is a number."""
-    return bool(given.id) and (relation.kind != "number" or number(given.id) is not None)
+    return bool(given.id) and (not relation.has_numbers() or number(given.id) is not None)
 
 
 def each_row(path: Path, edition: Edition) -> Iterator[RecordedRow]:

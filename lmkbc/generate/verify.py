@@ -316,7 +316,7 @@ class FactCheck(FactWording):
             return
         for candidate in candidates.candidates:
             unverified = candidate.text and candidate.verification is None
-            if unverified and (relation.kind == "number" or candidate.text != candidate.id):
+            if unverified and (relation.has_numbers() or candidate.text != candidate.id):
                 yield candidate.text
 
     def _judgement(self, candidate: Candidate, scores: Sequence[float] | None) -> Candidate:

@@ -47,7 +47,7 @@ class NameShape:
 
     def applies(self, relation: Relation) -> bool:
         """Return whether a relation's objects must have the shape."""
-        return relation.kind == "entity" and relation.is_in(self.only)
+        return relation.has_entities() and relation.is_in(self.only)
 
     def fits(self, name: str) -> bool:
         """Return whether a name has the shape."""
@@ -116,7 +116,7 @@ def without_subject(candidates: CandidateSet, relation: Relation) -> CandidateSe
     QIDs are compared. Names are compared if the query or the candidate has no QID.
     """
     query = candidates.query
-    if relation.shape.may_be_subject or relation.kind != "entity":
+    if relation.shape.may_be_subject or not relation.has_entities():
         return candidates
 
     def is_subject(candidate: Candidate) -> bool:
@@ -138,7 +138,7 @@ class TypeFilter:
         """Return the set without candidates that the index knows only as entities of other types."""
         relation = self._relations[candidates.query.relation]
         wanted = relation.object_type.qid
-        if relation.kind != "entity" or wanted not in bundled().types:
+        if not relation.has_entities() or wanted not in bundled().types:
             return candidates
         return candidates.without(lambda candidate: not self._may_be(candidate, wanted), "type")
 

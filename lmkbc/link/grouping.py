@@ -66,7 +66,7 @@ class Grouping:
         wanted = {
             name: relation
             for name, relation in run.relations.items()
-            if (relation.is_in(self.only) if self.only else relation.kind != "number")
+            if (relation.is_in(self.only) if self.only else not relation.has_numbers())
         }
         return Grouper(model.open(run, notes), wanted, self.most)
 

@@ -253,10 +253,9 @@ class Linker:
             return Link(candidate.id, "given", "kept")
         if not text:
             return Link(None, "nothing", "empty text")
-        if relation.kind not in ("entity", "number"):
-            return Link(text, "literal", relation.kind)
-        if relation.kind == "number":
-            return Link(text, "literal", "number") if number(text) is not None else _unlinked("not a number", text)
+        if not relation.has_entities():
+            is_kept = not relation.has_numbers() or number(text) is not None
+            return Link(text, "literal", relation.kind) if is_kept else _unlinked("not a number", text)
         if len(text) > LONGEST_NAME:
             return _unlinked("too long for a name", text)
         if as_qid(text):

@@ -38,7 +38,7 @@ def mentions(examples: Iterable[Example], relations: Mapping[str, Relation]) -> 
         relation, row = relations[example.query.relation], example.query
         if subject := as_qid(row.subject_id or ""):
             yield Mention(subject, row.subject, relation.subject_type.qid, None, row)
-        for gold in example.objects if relation.kind == "entity" else ():
+        for gold in example.objects if relation.has_entities() else ():
             if qid := as_qid(gold.id or ""):
                 names = (name for name in gold.names if name.strip() and as_qid(name) is None)
                 yield from (Mention(qid, name, relation.object_type.qid, relation.name, row) for name in names)

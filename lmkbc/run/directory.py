@@ -19,7 +19,7 @@ from typing import Any
 from lmkbc.ask.context import lines as lines_of
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError, counted
-from lmkbc.files.atomic import Buffer, Content, Kind, check_replaceable, digest, versions, write_directory
+from lmkbc.files.atomic import Buffer, Content, DirectoryKind, check_replaceable, digest, versions, write_directory
 from lmkbc.files.checksum import content_sha256, file_sha256
 from lmkbc.files.places import name_of
 from lmkbc.models.identity import file_digest, model_name, paths_in, portable
@@ -230,7 +230,7 @@ def inputs(run: Run) -> Iterator[tuple[str, str]]:
 
 
 RUNS = Path("submissions")
-RUN = Kind(
+RUN = DirectoryKind(
     "a run",
     submission.MANIFEST,
     frozenset((*GROWING, submission.ARCHIVE)),

@@ -128,8 +128,8 @@ class Steps:
         repeated = frozenset[Query]()
         if isinstance(queries, Sequence):
             total, repeated = _distinct(queries)
-        verbatim = {name for name, relation in self._run.relations.items() if relation.is_verbatim()}
-        pool = Merging(Pool(self._run.edition, self._recipe.pool, verbatim), [source.named for source in self._sources])
+        merger = Pool(self._run.edition, self._recipe.pool, self._run.relations)
+        pool = Merging(merger, [source.named for source in self._sources])
         known: list[dict[Query, CandidateSet]] = [{} for _ in self._sources]  # results for queries that occur again
         asked, done, passages = set[Query](), 0, dict[Query, Sequence[Passage]]()
         replies: defaultdict[Query, list[Replies]] = defaultdict(list)

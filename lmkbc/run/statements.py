@@ -9,9 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
+from lmkbc.kinds.kind import kind_of
 from lmkbc.names import name_key
 from lmkbc.relation import Relation
-from lmkbc.scoring.matchers import number
 from lmkbc.types import Candidate, Example, GoldObject, Query
 
 _Stated = Mapping[tuple[str, str, str], Mapping[str, None]]
@@ -100,12 +100,9 @@ def _object(gold: GoldObject, relation: Relation) -> list[str]:
 
 def _named(names: Iterable[str], id_: str | None, relation: Relation) -> tuple[Iterable[str], str | None]:
     """Return names and QID of an object. The id of a literal is a name; numbers are named by their value."""
-    if relation.kind == "entity":
+    if relation.has_entities():
         return names, id_
-    texts = [*names, *filter(None, (id_,))]
-    if relation.kind == "number":
-        texts = [str(value) for text in texts if (value := number(text)) is not None]
-    return texts, None
+    return [key for text in (*names, *filter(None, (id_,))) if (key := kind_of(relation).key(text)) is not None], None
 
 
 def _keys(names: Iterable[str], qid: str | None) -> list[str]:

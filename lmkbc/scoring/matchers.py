@@ -9,18 +9,15 @@ a gold of -38.83 accepts 5000, and a gold of 0 accepts nothing.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Literal, Protocol, TypeVar
 
-from lmkbc.answer.dates import PartialDate, read_date
-from lmkbc.answer.units import converted, unit_at, unit_of
+from lmkbc.kinds.kind import kind_of
 from lmkbc.names import Memo, folded_key, plain_key
-from lmkbc.relation import Kind, Relation
+from lmkbc.relation import Relation
 
 Matches = Sequence[Sequence[int]]
 """For each answer, the gold objects that it matches, without repetition."""
@@ -315,24 +312,20 @@ def _distinct_texts(predicted: Iterable[Any], key: Callable[[str], Key]) -> dict
 
 Coarser = Literal["wrong", "right"]
 """How an answer counts that is less precise than gold but does not contradict it, as 1985 for 12 October 1985."""
-Meaning = Decimal | PartialDate | str
-_NUMBER = re.compile(r"([+-]?(?:\d{1,3}(?:,\d{2,3})*,\d{3}|\d{1,40})(?:\.\d{1,40})?(?:[eE][+-]?\d{1,2})?)\s?")
 
 
 @dataclass(frozen=True, slots=True)
 class KindScorer(_OneToOne):
     """Scorer by kinds: each answer matches at most one gold object, and gold lists aliases or single texts.
 
-    - A quantity is right within the relation's tolerance, in its unit or in any other unit of the dimension.
-    - A date is right if it equals gold at the precision of gold; "circa" does not matter.
-    - A text is right if it equals an alias, folded. Texts of the kinds in `exact` are compared as written.
+    The kind of a relation's objects says what an answer means, and when it is right; without a relation, texts are
+    compared folded.
 
     relations: relations by their names in rows; `Edition.knowing` sets them. tolerance: relative tolerance that rules
     for numbers assume when they are tuned.
     """
 
     coarser: Coarser = "wrong"
-    exact: frozenset[Kind] = frozenset({"url", "identifier"})
     tolerance: float = 0.05
     relations: Mapping[str, Relation] = field(default_factory=dict)
 
@@ -344,54 +337,19 @@ class KindScorer(_OneToOne):
     def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
         """Return the counts of one row. Answers of one meaning count once."""
 
-        def compared(text: str) -> Meaning:
-            value = self._compared(text, relation)
+        def compared(text: str) -> Hashable:
+            value = self._meaning(text, relation)
             return text.strip() if value is None else value
 
         answers = _distinct_texts(predicted, compared).values()
         return self.count([self.matches(text, gold, relation) for text in answers]), len(answers), len(gold)
 
-    def _compared(self, text: str, name: str) -> Meaning | None:
-        """Return the value by which a text is compared: its meaning, or the folded text."""
+    def _meaning(self, text: str, name: str) -> Hashable:
         relation = self.relations.get(name)
-        if relation and (relation.has_values() or relation.kind in self.exact):
-            return meaning(text, relation)
-        return _FOLDED[text]
+        return kind_of(relation).meaning(text, relation) if relation else _FOLDED[text]
 
-    def _is_equal(self, text: str, true_text: str, relation: str) -> bool:
-        given, true = self._compared(text, relation), self._compared(true_text, relation)
-        if isinstance(given, Decimal) and isinstance(true, Decimal):
-            asked = self.relations[relation]
-            relative, absolute = Decimal(str(asked.tolerance)), Decimal(str(asked.absolute_tolerance))
-            return abs(given - true) <= max(relative * abs(true), absolute)
-        if isinstance(given, PartialDate) and isinstance(true, PartialDate):
-            precision = min(given.precision, true.precision)
-            is_fine = precision == true.precision or self.coarser == "right"
-            return is_fine and given.at(precision) == true.at(precision)
-        return given is not None and given == true
-
-
-@lru_cache(maxsize=1 << 14)
-def _quantity(text: str, unit: str | None) -> Decimal | None:
-    """Return the number in a text, converted into a unit if the text names another one; None if there is none.
-
-    Commas are read between thousands alone: "1,5" is no number.
-    """
-    text = text.strip().replace("\u2212", "-")
-    if (number_there := _NUMBER.match(text)) is None:
-        return None
-    value, behind = Decimal(number_there[1].replace(",", "")), text[number_there.end() :]
-    if not behind or folded_key(behind) == folded_key(unit or ""):
-        return value
-    own, stated = unit_of(unit), unit_at(behind, 0)
-    if own is None or stated is None or stated.end < len(behind):
-        return None
-    amounts = (converted(value, unit, own) for unit in stated.units)
-    return next((amount for amount in amounts if amount is not None), None)
-
-
-def meaning(text: str, relation: Relation) -> Meaning | None:
-    """Return what a text means as an object of a relation; None if it is no number, or no date, as due."""
-    if relation.kind == "date":
-        return read_date(text)
-    return _quantity(text, relation.unit) if relation.kind == "number" else text.strip()
+    def _is_equal(self, text: str, true_text: str, name: str) -> bool:
+        given, true = self._meaning(text, name), self._meaning(true_text, name)
+        if (relation := self.relations.get(name)) is None:
+            return given == true
+        return kind_of(relation).is_same(given, true, relation, coarser=self.coarser == "right")

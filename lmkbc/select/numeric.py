@@ -14,7 +14,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from lmkbc.answer.numbers import MOST_DIGITS
+from lmkbc.kinds.numbers import MOST_DIGITS
 from lmkbc.scoring.matchers import number
 from lmkbc.select.ranking import Floats, Mask, best_first
 from lmkbc.select.rule import Rule

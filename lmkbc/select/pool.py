@@ -10,15 +10,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
 from typing import Annotated, Any, Literal, NamedTuple
 
+from msgspec import structs
+
 from lmkbc.edition import Edition
 from lmkbc.errors import check_known
+from lmkbc.kinds.kind import kind_of
 from lmkbc.names import name_key, signed_words
+from lmkbc.relation import Relation
 from lmkbc.scoring.matchers import number
 from lmkbc.settings import ReadBy
 from lmkbc.types import Candidate, CandidateSet, Nil, Proposal, Source, State
@@ -26,6 +30,8 @@ from lmkbc.types import Candidate, CandidateSet, Nil, Proposal, Source, State
 ByModel = tuple[tuple[str, float], ...]
 _Ballot = tuple[int, Proposal]
 """Number of a group, and a proposal of it."""
+_Ballots = dict[Hashable, list[_Ballot[Candidate]]]
+"""Key by which candidates merge -> their ballots."""
 SEVERAL = ReadBy("a pool of several generators", lambda _, recipe: len(recipe.generate) > 1)
 REMEMBERED = 1 << 16
 """Names with a cached key: closed lists repeat the same names for each query."""
@@ -63,12 +69,14 @@ class Pool:
     Objects merge by QID once linked, numbers by value, others by the edition's normal form; the most frequent spelling
     stays. NIL is scored like an object. NIL probabilities stay apart: the set gets their mean.
 
-    verbatim: relations, in the edition's spelling, whose objects merge only if they are the same text, as "007" and "7"
-    are not.
+    relations: relations, in the edition's spelling. Texts that are kept as written merge only if they are the same, as
+    "007" and "7" are not. A year is a vote for the only day in it that is named.
     """
 
-    def __init__(self, edition: Edition, how: Pooling | None = None, verbatim: Container[str] = ()) -> None:
-        self.how, self._verbatim = how or Pooling(), verbatim
+    def __init__(
+        self, edition: Edition, how: Pooling | None = None, relations: Mapping[str, Relation] | None = None
+    ) -> None:
+        self.how, self._relations = how or Pooling(), relations or {}
         self._ids = edition.target == "id"
         self._normal = edition.metric.scorer.key
         self._key = lru_cache(REMEMBERED)(self._key_of)
@@ -85,11 +93,14 @@ class Pool:
         return (self._pooled(sets, weights, models) for sets in zip(*groups, strict=True))
 
     def _pooled(self, sets: Sequence[CandidateSet], weights: Sequence[float], models: Sequence[str]) -> CandidateSet:
-        ballots: dict[Hashable, list[_Ballot[Candidate]]] = {}
-        key = _as_written if sets[0].query.relation in self._verbatim else self._key
+        ballots: _Ballots = {}
+        relation = self._relations.get(sets[0].query.relation)
+        key = _as_written if relation and relation.is_verbatim() else self._key
         for group, item in enumerate(sets):
             for candidate in item.candidates:
                 ballots.setdefault(key(candidate.id, candidate.text), []).append((group, candidate))
+        if relation and relation.has_values() and len(ballots) > 1:
+            ballots = _voted(ballots, relation)
         silent = [(group, nil) for group, item in enumerate(sets) for nil in item.nothing]
         sources = [sum(map(self._counts, item.draws)) for item in sets]
         if self.how.of == "replies" and not all(item.failed for item in sets):
@@ -148,6 +159,17 @@ class _Cast(NamedTuple):
 
 def _as_written(_: str | None, text: str) -> Hashable:
     return text
+
+
+def _voted(
+    ballots: Mapping[Hashable, list[_Ballot[Candidate]]], relation: Relation
+) -> dict[Hashable, list[_Ballot[Candidate]]]:
+    """Return ballots in which values that are votes for a more precise one have joined it."""
+    by_text: _Ballots = {own[0][1].text: [*own] for own in ballots.values()}
+    for text, meant in kind_of(relation).votes([own[0][1].text for own in ballots.values()]).items():
+        id_ = by_text[meant][0][1].id
+        by_text[meant] += [(group, structs.replace(given, text=meant, id=id_)) for group, given in by_text.pop(text)]
+    return by_text
 
 
 def _alone(cast: _Cast) -> Callable[[int, Candidate], Candidate]:

@@ -168,7 +168,7 @@ def choices(run: Run, model: CausalModel, examples: Sequence[Example]) -> Iterat
         (example.query, gold)
         for example in examples
         for gold in example.objects
-        if gold.name and gold.id and run.relations[example.query.relation].kind == "entity"
+        if gold.name and gold.id and run.relations[example.query.relation].has_entities()
     ]
     hits_of = open_search(run.search_table, offline=run.offline).search([gold.name for _, gold in named])
     chats = bool(model.tokenizer.chat_template)

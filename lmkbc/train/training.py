@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import Meta
 
 from lmkbc.errors import InputError
-from lmkbc.files.atomic import Kind, check_replaceable, with_record, write_directory
+from lmkbc.files.atomic import DirectoryKind, check_replaceable, with_record, write_directory
 from lmkbc.files.writable import same
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class Lora:
         )
 
 
-MODEL = Kind("a trained model", "training.json")
+MODEL = DirectoryKind("a trained model", "training.json")
 
 
 def check_out(out: Path, source: str) -> None:

@@ -178,7 +178,7 @@ def _task(
 ) -> Task:
     sets, examples, own = zip(*rows, strict=True)
     relation, selector = data.relations[name], replace(data.selector, most={name: most}) if most else data.selector
-    outcomes = Outcomes(sets, examples, data.edition, numeric=relation.kind == "number", selector=selector)
+    outcomes = Outcomes(sets, examples, data.edition, numeric=relation.has_numbers(), selector=selector)
     nullable = relation.nullable(data.edition.name) or bool(outcomes.empty.any())
     own_f1 = outcomes.f1_of([replace(made, objects=made.objects[:most]) for made in own if made is not None])
     return Task(name, outcomes, nullable, own=data.selector.rule(name), own_f1=own_f1, most=most)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from small import small_relation
 
 from lmkbc.answer.clean import sifted
-from lmkbc.answer.dates import LANGUAGES, PartialDate, Precision, find_dates, read_date
 from lmkbc.answer.parse import parse
-from lmkbc.relation import Kind, Relation, Shape
+from lmkbc.kinds.dates import LANGUAGES, PartialDate, Precision, find_dates, read_date
+from lmkbc.relation import Relation, Shape
 from lmkbc.types import State
 
 READ = """
@@ -180,7 +180,7 @@ def test_a_date_that_no_calendar_has_is_refused(wrong: dict[str, int]) -> None:
         PartialDate(**wrong)
 
 
-def relation(kind: Kind, **shape: object) -> Relation:
+def relation(kind: str, **shape: object) -> Relation:
     return small_relation(
         "inception",
         kind=kind,

@@ -10,7 +10,6 @@ from lmkbc.answer.reply import candidates
 from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import InputError
 from lmkbc.models.base import Reply
-from lmkbc.relation import Kind
 from lmkbc.settings import checked
 from lmkbc.types import CandidateSet, Query, State
 
@@ -82,7 +81,7 @@ def test_the_first_number_of_a_line_counts(line: str, number: str | None) -> Non
         ("url", "https://a.org/b,c", ("https://a.org/b,c",)),
     ],
 )
-def test_dates_are_read_in_a_line_and_texts_stay_whole(kind: Kind, line: str, objects: tuple[str, ...]) -> None:
+def test_dates_are_read_in_a_line_and_texts_stay_whole(kind: str, line: str, objects: tuple[str, ...]) -> None:
     asked = replace(AREA, kind=kind, unit=None, unit_id=None)
     parsed = named(line, ",;", asked, "None")
     assert (parsed.objects, parsed.state) == (objects, State.ANSWERED if objects else State.UNPARSED)

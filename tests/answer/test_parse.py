@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lmkbc.answer.markup import read_table
-from lmkbc.answer.numbers import read_numbers
 from lmkbc.answer.parse import Parsed, parse, verbatim
+from lmkbc.kinds.numbers import read_numbers
 from lmkbc.relation import EntityType, Relation, Shape
 from lmkbc.types import State
 

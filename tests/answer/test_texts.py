@@ -5,11 +5,11 @@ from small import small_relation
 
 from lmkbc.answer.clean import sifted
 from lmkbc.answer.parse import parse, verbatim
-from lmkbc.relation import Kind, Relation
+from lmkbc.relation import Relation
 from lmkbc.types import State
 
 
-def asking(kind: Kind, noun: str) -> Relation:
+def asking(kind: str, noun: str) -> Relation:
     """A relation for what has a name of its own, such as a code or a motto."""
     sentence = f"The {noun} of {{subject}} is"
     return small_relation(

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pint
 import pytest
 
-from lmkbc.answer.units import ITEMS, MONEY, OF_LENGTH, OTHERS, converted, item_of_unit, unit_at, unit_of, unit_of_item
+from lmkbc.kinds.units import ITEMS, MONEY, OF_LENGTH, OTHERS, converted, item_of_unit, unit_at, unit_of, unit_of_item
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from wikidata_server import JULIAN, Amount, Day, Json, NoValue, Ranked, Unknown,
 
 from lmkbc.domain.sparql import query_client
 from lmkbc.link.wikidata import Client
-from lmkbc.relation import EntityType, Kind, Relation
+from lmkbc.relation import EntityType, Relation
 
 CONTACT = "Jane Doe, jane@example.org"
 LANGUAGES = 450
@@ -17,7 +17,7 @@ def client(address: str, **settings: Any) -> Client:
     return Client(CONTACT, address, **{"rate": 1000, "backoff": 0.01, "attempts": 3, **settings})
 
 
-def relation(name: str = "designed-by", prop: str = "P287", kind: Kind = "entity", **settings: Any) -> Relation:
+def relation(name: str = "designed-by", prop: str = "P287", kind: str = "entity", **settings: Any) -> Relation:
     subject_type = EntityType("programming language", "Q9143")
     return Relation(
         **{

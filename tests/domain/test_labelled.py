@@ -254,8 +254,8 @@ def test_files_of_others_stay_and_offline_needs_the_cache(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("row", "kind", "objects"),
     [
-        ({"value": "1985-01-01T00:00:00Z", "precision": "8"}, "string", ["1980s"]),
-        ({"value": "0476-09-04T00:00:00Z", "precision": "9"}, "string", ["476"]),
+        ({"value": "1985-01-01T00:00:00Z", "precision": "8"}, "date", ["1980s"]),
+        ({"value": "0476-09-04T00:00:00Z", "precision": "9"}, "date", ["476"]),
         ({"value": "_:b0"}, "string", None),
         ({"value": "http://www.wikidata.org/.well-known/genid/1"}, "string", None),
         ({"value": "https://x.org/"}, "string", ["https://x.org/"]),

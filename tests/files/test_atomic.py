@@ -18,7 +18,7 @@ import pytest
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import atomic
 from lmkbc.files.atomic import (
-    Kind,
+    DirectoryKind,
     check_replaceable,
     settle,
     staged,
@@ -29,7 +29,7 @@ from lmkbc.files.atomic import (
 )
 from lmkbc.files.writable import check_file
 
-KIND = Kind("a run", "manifest.json", frozenset({"a", "b", "a.zip"}), beside=frozenset({"timing.json"}))
+KIND = DirectoryKind("a run", "manifest.json", frozenset({"a", "b", "a.zip"}), beside=frozenset({"timing.json"}))
 OLD = with_record(KIND, {"a": b"old", "a.zip": b"old zip", "b": b"stale", "timing.json": b"1"}, {})
 NEW = with_record(KIND, {"a": b"new", "a.zip": b"new zip", "timing.json": b"2"}, {"n": 2})
 
@@ -85,7 +85,7 @@ def test_a_directory_that_is_not_ours_is_left_alone(name: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("name", ["../x", "..", "a/b", "/etc/x", "a\\b", ""])
 def test_a_record_cannot_name_what_lies_elsewhere(name: str, tmp_path: Path) -> None:
-    kind = Kind("a model", "training.json")
+    kind = DirectoryKind("a model", "training.json")
     record = {"outputs": {name: SHA}, "versions": {"lmkbc": "1"}}
     (tmp_path / "training.json").write_text(json.dumps(record))
     assert kind.own(tmp_path) is None
@@ -102,7 +102,7 @@ def test_a_file_in_the_way_is_not_replaced(tmp_path: Path) -> None:
     (run / "a").mkdir()
     with pytest.raises(InputError, match="a is not of a run but in its way"):
         write_directory(run, OLD, KIND)
-    model = Kind("a model", "training.json")
+    model = DirectoryKind("a model", "training.json")
     write_directory(tmp_path / "model", with_record(model, {"weights": b"1"}, {}), model)
     (tmp_path / "model" / "README.md").write_text("mine")
     with pytest.raises(InputError, match=r"README\.md is not of a model but in its way"):
@@ -202,14 +202,14 @@ def test_a_real_kill_leaves_the_old_run_or_the_new_one(tmp_path: Path) -> None:
     writer = textwrap.dedent("""
         import sys
         from pathlib import Path
-        from lmkbc.files.atomic import Kind, with_record, write_directory
-        kind = Kind("a run", "manifest.json")
+        from lmkbc.files.atomic import DirectoryKind, with_record, write_directory
+        kind = DirectoryKind("a run", "manifest.json")
         print("ready", flush=True)
         for number in range(10**6):
             files = {name: str(number).encode() * 1000 for name in "abc"}
             write_directory(Path(sys.argv[1]), with_record(kind, files, {}), kind)
     """)
-    kind = Kind("a run", "manifest.json")
+    kind = DirectoryKind("a run", "manifest.json")
     for attempt in range(5):
         process = subprocess.Popen([sys.executable, "-c", writer, str(run)], stdout=subprocess.PIPE)
         assert process.stdout is not None

@@ -11,7 +11,6 @@ from space import MINI, RELATIONS, TRAIN
 
 from lmkbc import AliasScorer, Edition, IdScorer, MatchingScorer, Metric, Relation, ValueScorer
 from lmkbc.generate.baselines import ClassPrior, ClosedSet, NaiveBayes, log_posterior, words
-from lmkbc.relation import Kind
 from lmkbc.scoring.table import Scorer
 from lmkbc.types import CandidateSet, Example, GoldObject, Query
 
@@ -74,7 +73,7 @@ def test_the_order_of_candidates_changes_no_bit(data: st.DataObject, words_asked
     assert here.tolist() == there[order].tolist()
 
 
-def relation(kind: Kind = "entity", symmetric: bool = False) -> Relation:
+def relation(kind: str = "entity", symmetric: bool = False) -> Relation:
     return small_relation("near", kind=kind, symmetric=symmetric, object_type=THING.subject_type)
 
 

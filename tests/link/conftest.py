@@ -3,11 +3,11 @@
 import pytest
 from small import small_relation
 
-from lmkbc.relation import EntityType, Kind, Relation, Shape
+from lmkbc.relation import EntityType, Relation, Shape
 from lmkbc.types import Example, GoldObject, Query
 
 
-def relation(name: str, subject: str, obj: str, kind: Kind = "entity", suffixes: tuple[str, ...] = ()) -> Relation:
+def relation(name: str, subject: str, obj: str, kind: str = "entity", suffixes: tuple[str, ...] = ()) -> Relation:
     types = {"subject_type": EntityType("subject", subject), "object_type": EntityType("object", obj)}
     return small_relation(name, names=(name.title(),), kind=kind, shape=Shape(link_suffixes=suffixes), **types)
 

@@ -6,7 +6,6 @@ import pytest
 from small import THING, small_edition
 
 from lmkbc.edition import fault
-from lmkbc.relation import Kind
 from lmkbc.scoring.matchers import KindScorer
 
 RELATIONS = {
@@ -147,7 +146,6 @@ def test_answers_of_one_meaning_count_once_and_each_finds_one_gold_object() -> N
 )
 def test_texts_are_compared_folded_or_as_written(relation: str, value: str, right: bool) -> None:
     assert hits(SOUND, value, "São Paulo", relation) == right
-    assert hits(replace(SOUND, exact=frozenset()), "SAO paulo", "São Paulo", relation)
 
 
 EDITION = small_edition(RELATIONS)
@@ -173,7 +171,7 @@ def test_an_edition_without_a_metric_knows_its_relations_kinds() -> None:
         ("url", "no address", ""),
     ],
 )
-def test_a_value_that_cannot_match_is_told(kind: Kind, value: str, told: str) -> None:
+def test_a_value_that_cannot_match_is_told(kind: str, value: str, told: str) -> None:
     relation = replace(THING, kind=kind)
     edition = replace(EDITION, relations=("thing",)).knowing({"thing": relation})
     assert fault(edition, "thing", relation, value).startswith(told)

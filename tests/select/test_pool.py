@@ -20,6 +20,7 @@ from lmkbc.select.pool import Merging, Pool, Pooling
 from lmkbc.settings import checked
 from lmkbc.types import Candidate, CandidateSet, Nil, Query, Source, State
 from tests.candidates import candidate_set, sources
+from tests.small import small_relation
 
 EDITIONS = SPACE.editions
 STRINGS, IDS = EDITIONS["2026"], EDITIONS["2023"]
@@ -113,8 +114,27 @@ def test_linked_objects_merge_by_id() -> None:
 
 
 def test_identifiers_merge_only_as_they_are_written() -> None:
-    (merged,) = Pool(STRINGS, verbatim={QUERY.relation}).merge([[draws("m", ["007"], ["7"], ["007"])]])
+    relations = {QUERY.relation: small_relation(kind="identifier")}
+    (merged,) = Pool(STRINGS, relations=relations).merge([[draws("m", ["007"], ["7"], ["007"])]])
     assert [one.text for one in merged.candidates] == ["007", "7"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "drawn", "merged"),
+    [
+        ("date", ["1899", "1899-05", "1901"], {"1899-05": 2, "1901": 1}),
+        ("date", ["1899", "1899-05", "1899-05-12", "1890s"], {"1899-05-12": 4}),
+        ("date", ["1899", "1899-05", "1899-06"], {"1899": 1, "1899-05": 1, "1899-06": 1}),
+        ("date", ["c. 1899", "1899"], {"1899": 1, "c. 1899": 1}),
+        ("number", ["22.2", "22.222222", "23"], {"22.222222": 2, "23": 1}),
+        ("number", ["22.2", "22.21", "22.22"], {"22.2": 1, "22.21": 1, "22.22": 1}),
+        ("number", ["22", "22.2", "22.3"], {"22": 1, "22.2": 1, "22.3": 1}),
+    ],
+)
+def test_a_value_is_a_vote_for_the_only_more_precise_one(kind: str, drawn: list[str], merged: dict[str, int]) -> None:
+    relations = {QUERY.relation: small_relation(kind=kind)}
+    (pooled,) = Pool(STRINGS, relations=relations).merge([[draws("m", *([text] for text in drawn))]])
+    assert {one.text: round(one.score * len(drawn)) for one in pooled.candidates} == merged
 
 
 def test_existence_stays_apart() -> None:

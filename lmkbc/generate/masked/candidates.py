@@ -128,7 +128,7 @@ class ClozeAnswers:
             return ()
         is_number = word.isascii() and word.isdecimal()
         largest = for_relation(self._probe.maximum, relation, math.inf)
-        if (self._probe.digits and relation.kind == "number" and not is_number) or (is_number and int(word) > largest):
+        if (self._probe.digits and relation.has_numbers() and not is_number) or (is_number and int(word) > largest):
             return ()
         names, _ = sifted([word], relation, "")
         stem = folded_key(word)[: for_relation(self._probe.stems, relation, 0)]

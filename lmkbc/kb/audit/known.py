@@ -25,12 +25,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from lmkbc.errors import InputError
-from lmkbc.kb.build.facts import decimal, last_place
 from lmkbc.kb.build.knowledge import About, FactRow, Knowledge
 from lmkbc.kb.export import quickstatements
-from lmkbc.kb.export.date_values import exact, known_dates
 from lmkbc.kb.export.quickstatements import MERGED, Triple
-from lmkbc.kb.export.wikidata_json import TEXTS, has_unit, known_number
+from lmkbc.kinds.kind import kind_of
+from lmkbc.kinds.numbers import decimal, last_place
+from lmkbc.kinds.units import unit_of
 from lmkbc.link.index_sources import entity_of, lines, open_dump
 from lmkbc.link.search import Wikidata
 from lmkbc.link.wikibase import Empty, EntitiesReply, Redirect, ShapeError, Statement, WikibaseEntity, decode, entities
@@ -95,8 +95,9 @@ class Known:
         key = next((key for key in keys if key in self.objects), None)
         known = self.objects[key] if key else None
         item = fact.object_id and self.merged.get(fact.object_id, fact.object_id)
-        value = item if fact.about.kind == "entity" else exact(fact)
-        named = self.named or fact.about.kind in TEXTS
+        kind = kind_of(fact.about)
+        value = item if kind.is_entity else kind.exact(fact.literal)
+        named = self.named or not (kind.is_entity or kind.has_values)
         values = {value, name_key(fact.object) if named else None} - {None}
         if known is not None and not known:
             return MarkedFact(fact, Mark.CONTRADICTING, True, frozenset({"no value"}))
@@ -209,7 +210,9 @@ def of_wikidata(
 def _followed(known: Known, merged: Mapping[str, str], properties: Mapping[str, About]) -> Known:
     """Return known facts in which each merged item is the item that it became."""
     objects = {
-        key: frozenset(merged.get(value, value) for value in values) if properties[key[1]].kind == "entity" else values
+        key: frozenset(merged.get(value, value) for value in values)
+        if kind_of(properties[key[1]]).is_entity
+        else values
         for key, values in (known.objects if merged else {}).items()
     }
     return replace(known, objects={**known.objects, **objects}, merged=merged)
@@ -242,20 +245,16 @@ def _gathered(
         if value == quickstatements.NO_VALUE:
             stated[subject, name].update(())
             continue
-        if about.kind != "number":
-            is_date, is_text = about.kind == "date", about.kind in TEXTS
-            stated[subject, name] |= known_dates(value) if is_date else {_value(value, is_text)}
-            continue
-        number, has_own = known_number(decimal(value) or value, item, about)
-        if number is None:
+        known = kind_of(about).known(value, item, about)
+        if known is None:
             left_out[name] += 1
             undecided.add((subject, name))
             continue
-        stated[subject, name].add(number)
-        if not has_own and has_unit(about):
+        stated[subject, name] |= known.keys
+        if known.is_converted:
+            converted[subject, name] |= known.keys
+        elif not known.has_unit and unit_of(about.unit):
             unitless[f"{name} in {about.unit}"] += 1
-        elif has_own and number != decimal(value):
-            converted[subject, name].add(number)
     if unitless:
         log.warning(
             "known numbers without a unit are taken to be in that of the facts, so one in another unit contradicts "
@@ -264,7 +263,7 @@ def _gathered(
         )
     if left_out:
         log.warning(
-            "known values that are no number, or whose unit is not known or does not fit, were left out: %s",
+            "known values that cannot be read, or whose unit is not known or does not fit, were left out: %s",
             ", ".join(f"{count} of {name}" for name, count in left_out.items()),
         )
     objects, others = ({key: frozenset(values) for key, values in table.items()} for table in (stated, converted))
@@ -284,24 +283,13 @@ def of_split(examples: Iterable[Example], property_of: Callable[[str], str]) -> 
     return Known(by_key, frozenset(name for _, name in by_key), named=True)
 
 
-def _value(text: str, is_text: bool = False) -> str:
-    return name_key(text) if is_text else as_qid(text) or decimal(text) or name_key(text)
+def _value(text: str) -> str:
+    return as_qid(text) or decimal(text) or name_key(text)
 
 
 def _is_dump(path: Path) -> bool:
     with open_dump(path) as file:
         return _ENTITY.match(file.read(1 << 12)) is not None
-
-
-class _Value(msgspec.Struct, gc=False):
-    """Value of a statement: an item's id, an amount with its unit's address, a text, or a time with its precision."""
-
-    id: str | None = None
-    amount: str | None = None
-    unit: str = ""
-    text: str | None = None
-    time: str | None = None
-    precision: int = 0
 
 
 def _entities(
@@ -337,7 +325,7 @@ def _entities(
 
 def _claims(properties: frozenset[str]) -> Any:
     """Return the type of claims of some properties. Other claims are not decoded."""
-    fields: list[Any] = [(name, list[Statement[str | _Value]], []) for name in sorted(properties)]
+    fields: list[Any] = [(name, list[Statement[str | dict[str, Any]]], []) for name in sorted(properties)]
     return msgspec.defstruct("Claims", fields, gc=False)
 
 
@@ -347,8 +335,12 @@ _STATED: msgspec.json.Decoder[_Stated | None] = msgspec.json.Decoder(_Stated | N
 _SEEN: tuple[str, str, None] = ("", "", None)
 
 
-def _text(value: _Value) -> str | None:
-    return value.id or value.amount or value.text or (value.time and f"{value.time}/{value.precision}")
+def _text(value: Mapping[str, Any]) -> str:
+    """Return the text of a value: an item's id, an amount, a text, a time with its precision, else its JSON."""
+    if time := value.get("time"):
+        return f"{time}/{value.get('precision', 0)}"
+    simple = (text for name in ("id", "amount", "text") if isinstance(text := value.get(name), str))
+    return next(simple, msgspec.json.encode(value, order="sorted").decode())
 
 
 def _statements(claims: Any) -> Iterator[tuple[str, str, str | None]]:
@@ -358,5 +350,5 @@ def _statements(claims: Any) -> Iterator[tuple[str, str, str | None]]:
                 snak = claim.mainsnak
                 value = snak.snaktype if snak.datavalue is None else snak.datavalue.value
                 if text := value if isinstance(value, str) else _text(value):
-                    unit = "" if isinstance(value, str) else value.unit
+                    unit = "" if isinstance(value, str) else str(value.get("unit", ""))
                     yield name, text, as_qid(unit.rpartition("/")[2])

@@ -365,7 +365,7 @@ def page(
 def shown(sampled: SampledFact) -> dict[str, Any]:
     """Return what the page shows of a fact. Long texts are cut."""
     fact = sampled.fact
-    unit = f" {fact.about.unit}" if fact.about.kind == "number" and fact.about.unit else ""
+    unit = f" {fact.about.unit}" if fact.about.unit else ""
     words = " ".join(cut(text, LONGEST_TEXT) for text in (fact.subject, fact.relation.replace("-", " "), fact.object))
     return {
         "subject": [cut(fact.subject, LONGEST_TEXT), _item(fact.subject_id)],

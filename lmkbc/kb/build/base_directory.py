@@ -123,7 +123,7 @@ def read_parts(root: Path, some: Iterable[Slice]) -> Tables:
 
 log = logging.getLogger(__name__)
 
-BASE = atomic.Kind("a knowledge base", MANIFEST, beside=frozenset({TIMING}), form=PART)
+BASE = atomic.DirectoryKind("a knowledge base", MANIFEST, beside=frozenset({TIMING}), form=PART)
 SHARD = re.compile(r"[0-9]{6,}\.shard")
 _NAME = rf"(?:manifest\.json|{SHARD.pattern})"
 OWN = re.compile(rf"{_NAME}|\.{_NAME}\.[0-9a-f]{{8}}-[0-9]+\.[0-9a-f]{{8}}")

@@ -11,15 +11,14 @@ import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
 
 import polars as pl
 
-from lmkbc.answer.dates import read_date
 from lmkbc.files.tables import AT_ONCE
+from lmkbc.kinds.kind import kind_of
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation
 from lmkbc.run.statements import Statements
@@ -53,8 +52,6 @@ SETTLED = ("subject_entity", "object_entity", "more_sources", "object_label")
 NOTHING: dict[str, Any] = {**ABOUT, "reason": pl.String, "confidence": pl.Float64, "model": pl.String, "run": pl.String}
 MISSING: dict[str, Any] = {**ABOUT, "reason": pl.String, "run": pl.String}
 REPLIES: dict[str, Any] = {**ABOUT, "model": pl.String, "completions": pl.List(pl.String)}
-DIGITS = 40
-"""Most digits before and after the decimal point."""
 LEAST = 0.7
 """Least probability of a fact, if no other is given.
 
@@ -186,22 +183,19 @@ class Maker:
         """Return the columns of a fact from its object on. sources: place of its sources."""
         stated_by = self.statements.stated_by(query, kept) if self.statements else ()
         models = tuple(source for source in kept.sources if str(source) not in stated_by) or kept.sources
-        numbers = (kept.id or "", kept.text) if relation.kind == "number" else ()
-        stated = next((text for text in numbers if decimal(text) is not None), "")
-        number = decimal(stated)
-        date = read_date(kept.text) if relation.kind == "date" else None
-        qid = kept.id if relation.kind == "entity" and kept.id and as_qid(kept.id) == kept.id else None
+        literal, precision = kind_of(relation).literal((kept.id or "", kept.text))
+        qid = kept.id if relation.has_entities() and kept.id and as_qid(kept.id) == kept.id else None
         return (
             writable(kept.text),
             qid,
-            str(date) if date else number,
-            relation.unit if number is not None else None,
+            literal,
+            relation.unit if literal is not None else None,
             round(p, 6),
             calibrated,
             sources,
             named_sources(models)[1],
             self.run,
-            decimal(last_place(stated)) if number is not None else None,
+            precision,
             *(None for _ in SETTLED),
             stated_by or None,
         )
@@ -264,23 +258,3 @@ def frames(rows: Iterable[Sequence[Any]], schema: Mapping[str, Any]) -> Iterator
 def writable(text: str) -> str:
     """Return a model's text in a form that a column can hold: lone surrogates are written as escapes."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
-
-
-def last_place(text: str) -> str:
-    """Return the value of a number's last digit, as text: "0.01" for "1,284.50"."""
-    return str(Decimal(1).scaleb(int(Decimal(text.replace(",", "").strip()).as_tuple().exponent)))
-
-
-def decimal(text: str) -> str | None:
-    """Return a number in plain digits, without thousands commas; None for other texts, or too many digits."""
-    if len(text) > 2 * DIGITS:
-        return None
-    try:
-        value = Decimal(text.replace(",", "").strip())
-    except InvalidOperation:
-        return None
-    if not value.is_finite() or abs(value.adjusted()) > DIGITS:
-        return None
-    digits = format(value, "f")
-    digits = digits.rstrip("0").rstrip(".") if "." in digits else digits
-    return digits if value else "0"

@@ -215,7 +215,7 @@ class Growth:
     ) -> None:
         self._bounds, self._classes, self._relations = bounds, classes, relations
         self._subjects, self._entities = _Met(), _Met()
-        self._named = [name for name, relation in relations.items() if relation.kind == "entity"]
+        self._named = [name for name, relation in relations.items() if relation.has_entities()]
         self._frontier = frontier
         self._levels: list[dict[str, Any]] = []
         self.subjects = 0

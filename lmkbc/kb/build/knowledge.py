@@ -32,7 +32,7 @@ from lmkbc.models.reference import ModelReference
 from lmkbc.names import QID, spelling
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
-from lmkbc.relation import Kind, Relation
+from lmkbc.relation import Relation
 from lmkbc.run.directory import inputs, local_models
 from lmkbc.run.options import EMPTY_TEXTS
 from lmkbc.run.run import Run
@@ -63,7 +63,7 @@ class About(msgspec.Struct, frozen=True):
     """
 
     property: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.~%-]+\Z")]
-    kind: Kind
+    kind: str
     unit: str | None = None
     unit_id: Annotated[str, msgspec.Meta(pattern=f"^{QID}$")] | None = None
     subject: str = ""
@@ -71,6 +71,7 @@ class About(msgspec.Struct, frozen=True):
     definition: str = ""
     one_object: bool = False
     other_side: str = ""
+    language: str = ""
 
     @classmethod
     def of(cls, relation: Relation) -> About:
@@ -85,6 +86,7 @@ class About(msgspec.Struct, frozen=True):
             relation.definition,
             relation.has_one_object(),
             relation.other_side(),
+            relation.language,
         )
 
     def is_of_wikidata(self) -> bool:

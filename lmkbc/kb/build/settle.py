@@ -75,7 +75,7 @@ class NamedEntities:
         listed: int = 0,
     ) -> None:
         self._classes, self._listed = classes, listed
-        self._objects = [name for name, relation in relations.items() if relation.kind == "entity"]
+        self._objects = [name for name, relation in relations.items() if relation.has_entities()]
         self._types = {
             side: {name: getattr(relation, f"{side}_type").qid for name, relation in relations.items()}
             for side in SIDES

@@ -7,13 +7,25 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from lmkbc.errors import InputError
 from lmkbc.kb.build.knowledge import FactRow
+from lmkbc.kinds.kind import Exported, LeftOutError, kind_of
 
 Written = TypeVar("Written")
 
 
-class LeftOutError(ValueError):
-    """An error for a fact that a format cannot hold. Its text is the reason, as in "no readable date"."""
+def exported(fact: FactRow) -> Exported | None:
+    """Return the object of a fact as exports write it; None for an entity. LeftOutError if it cannot be written.
+
+    InputError if the relation's unit and the item of its unit have different dimensions.
+    """
+    kind = kind_of(fact.about)
+    if kind.is_entity:
+        return None
+    try:
+        return kind.exported(fact.literal if kind.has_values else fact.object, fact.about)
+    except InputError as error:
+        raise InputError(f"relation {fact.relation}: {error}") from None
 
 
 @dataclass(slots=True)

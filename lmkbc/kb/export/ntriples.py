@@ -16,8 +16,9 @@ from urllib.parse import quote
 from lmkbc.errors import OptionError
 from lmkbc.files.checksum import sha256
 from lmkbc.kb.build.knowledge import FactRow
-from lmkbc.kb.export.date_values import CIRCA, NATURE, calendar, date_of, lexical, moment
-from lmkbc.kb.export.wikidata_json import ENTITY, check_text, quantity, signed
+from lmkbc.kb.export.left_out import exported
+from lmkbc.kb.export.wikidata_json import ENTITY, check
+from lmkbc.kinds.kind import kind_of
 
 PROP = "http://www.wikidata.org/prop/"
 WIKIBASE = "http://wikiba.se/ontology#"
@@ -47,9 +48,11 @@ def iri(space: str, name: str = "") -> str:
 
 
 def text(value: str, datatype: str = "") -> str:
-    """Return a literal, plain, of one of XML Schema's types, or of the type with an IRI."""
+    """Return a literal, plain, of one of XML Schema's types, of the type with an IRI, or in a language ("@fr")."""
     escaped = _ESCAPED.sub(lambda char: _SHORT.get(char[0]) or f"\\u{ord(char[0]):04X}", value)
     escaped = escaped.encode("utf-8", "backslashreplace").decode() if not escaped.isascii() else escaped
+    if datatype.startswith("@"):
+        return f'"{escaped}"{datatype}'
     return f'"{escaped}"' + (f"^^<{datatype if ':' in datatype else XSD + datatype}>" if datatype else "")
 
 
@@ -61,10 +64,6 @@ def unescaped(literal: str) -> str:
 def line(subject: str, predicate: str, value: str) -> str:
     """Return a triple as one line."""
     return f"{subject} {predicate} {value} .\n"
-
-
-NO_UNIT = "Q199"
-"""Wikidata's item for the number one, used as the unit of counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,21 +86,18 @@ class Triples:
         """Yield the labels of nodes in the user's own space."""
         if fact.subject_id is None:
             yield line(self.node(fact.subject, None), RDFS_LABEL, text(fact.subject))
-        if fact.about.kind == "entity" and fact.object_id is None:
+        if kind_of(fact.about).is_entity and fact.object_id is None:
             yield line(self.node(fact.object, None), RDFS_LABEL, text(fact.object))
 
     def value(self, fact: FactRow) -> str:
         """Return the object as a simple value. LeftOutError for one that cannot be written."""
-        if fact.about.kind == "entity":
+        if (made := exported(fact)) is None:
             return self.node(fact.object, fact.object_id)
-        if date := date_of(fact):
-            return text(*lexical(date))
-        if number := quantity(fact):
-            return text(signed(number[0]), "decimal")
-        if fact.about.kind != "url":
-            return text(fact.object)
-        check_text(fact, all(char.isascii() or char.isalnum() for char in fact.object))
-        return f"<{fact.object}>"
+        if made.datatype == "anyURI":
+            check(made, all(char.isascii() or char.isalnum() for char in made.text))
+            return f"<{made.text}>"
+        sign = "+" if made.datatype == "decimal" and made.text[0] != "-" else ""
+        return text(sign + made.text, "" if made.datatype == "string" else made.datatype)
 
     def truthy(self, fact: FactRow) -> Iterator[str]:
         """Yield a fact as one truthy triple, and labels."""
@@ -111,30 +107,22 @@ class Triples:
     def statement(self, fact: FactRow) -> Iterator[str]:
         """Yield a fact as a statement node. A number with its unit and a date with its precision are value nodes."""
         value, subject, name = self.value(fact), self.node(fact.subject, fact.subject_id), fact.about.property
-        of_value, date = self.predicate(fact, "statement/value/"), date_of(fact)
-        about = "circa" if date and date.circa else ""  # the year alone has a node of its own
+        made = exported(fact)
+        about = "circa" if made and made.approximate else ""  # the year alone has a node of its own
         node = self._hashed("statement", "\n".join(filter(None, (subject, name, fact.relation, value, about))))
         yield line(subject, self.predicate(fact, ""), node)
         yield line(node, RDF_TYPE, iri(WIKIBASE, "Statement"))
         yield line(node, iri(WIKIBASE, "rank"), iri(WIKIBASE, "NormalRank"))
         yield line(node, self.predicate(fact, "statement/"), value)
-        if number := quantity(fact):
-            digits, unit = number
-            content = self._hashed("value", f"{digits} {unit}")
-            yield line(node, of_value, content)
-            yield line(content, RDF_TYPE, iri(WIKIBASE, "QuantityValue"))
-            yield line(content, iri(WIKIBASE, "quantityAmount"), text(signed(digits), "decimal"))
-            yield line(content, iri(WIKIBASE, "quantityUnit"), iri(ENTITY, unit or NO_UNIT))
-        if date:
-            content = self._hashed("value", str(date.at(date.precision)))
-            yield line(node, of_value, content)
-            yield line(content, RDF_TYPE, iri(WIKIBASE, "TimeValue"))
-            yield line(content, iri(WIKIBASE, "timeValue"), text(moment(date), "dateTime"))
-            yield line(content, iri(WIKIBASE, "timePrecision"), text(str(int(date.precision)), "integer"))
-            yield line(content, iri(WIKIBASE, "timeTimezone"), text("0", "integer"))
-            yield line(content, iri(WIKIBASE, "timeCalendarModel"), f"<{calendar(date)}>")
-            if date.circa:
-                yield line(node, iri(f"{PROP}qualifier/", NATURE), iri(ENTITY, CIRCA))
+        if made and made.node:
+            name, parts = made.node
+            content = self._hashed("value", made.key)
+            yield line(node, self.predicate(fact, "statement/value/"), content)
+            yield line(content, RDF_TYPE, iri(WIKIBASE, name))
+            for part, what, datatype in parts:
+                yield line(content, iri(WIKIBASE, part), f"<{what}>" if datatype == "iri" else text(what, datatype))
+        if made and made.qualifier:
+            yield line(node, iri(f"{PROP}qualifier/", made.qualifier[0]), iri(ENTITY, made.qualifier[1]))
         qualifiers = [("confidence", f"{fact.confidence:.6f}", "decimal")]
         qualifiers += [("model", model, "") for model in fact.model.split("; ") if model]
         qualifiers += [*(("source", source, "") for source in fact.sources), ("run", self.run, "")]

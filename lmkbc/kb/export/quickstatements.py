@@ -21,10 +21,10 @@ from lmkbc.errors import InputError
 from lmkbc.files import reader
 from lmkbc.files.tables import InputTable
 from lmkbc.kb.build.knowledge import FactRow
-from lmkbc.kb.export.date_values import CIRCA, NATURE, date_of, exact, timestamp
-from lmkbc.kb.export.left_out import LeftOutError
+from lmkbc.kb.export.left_out import exported
 from lmkbc.kb.export.ntriples import unescaped
-from lmkbc.kb.export.wikidata_json import TEXTS, check_property, check_text, plain, quantity
+from lmkbc.kb.export.wikidata_json import check, check_property
+from lmkbc.kinds.kind import LeftOutError, accepted, kind_of
 from lmkbc.names import QID, as_qid
 from lmkbc.select.calibration import confidence_text
 
@@ -141,16 +141,13 @@ def proposal(fact: FactRow) -> Proposal:
     LeftOutError for other facts.
     """
     check_property(fact)
-    date, number, text = date_of(fact), quantity(fact), fact.object
-    if fact.about.kind in TEXTS:
+    made, text = exported(fact), fact.object
+    if made and not kind_of(fact.about).has_values:
         ends = any(mark in text for mark in ('"', "|", "/*", "*/"))
-        check_text(fact, not ends and bool(text) and text == plain(text))
-    value = fact.object_id if fact.about.kind == "entity" else exact(fact) or text
-    if fact.subject_id is None or value is None:
+        check(made, not ends and bool(text) and text == accepted(text))
+    written = made.command if made else fact.object_id
+    if fact.subject_id is None or written is None:
         raise LeftOutError(f"no QID of the {'object' if fact.subject_id else 'subject'}")
-    written = timestamp(date) if date else f'"{text}"' if fact.about.kind in TEXTS else value
-    if number:
-        written = number[0] + (f"U{number[1][1:]}" if number[1] else "")
     confidence = confidence_text(fact.confidence, 2)
     about = f"{fact.subject} - {fact.relation} - {fact.worded}; {fact.model}, confidence {confidence}"
     return Proposal(
@@ -158,7 +155,7 @@ def proposal(fact: FactRow) -> Proposal:
         fact.about.property,
         written,
         f"unchecked, for review: {comment(about)}",
-        (NATURE, CIRCA) if date and date.circa else (),
+        made.qualifier if made else (),
     )
 
 
@@ -176,7 +173,8 @@ def table(batch: Sequence[Proposal]) -> str:
     columns = {name: at for at, name in enumerate(dict.fromkeys(proposal.property for proposal in batch))}
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    behind = [f"qal{NATURE[1:]}", "#"] if any(proposal.qualifier for proposal in batch) else ["#"]
+    qualifiers = [f"qal{proposal.qualifier[0][1:]}" for proposal in batch if proposal.qualifier]
+    behind = [*qualifiers[:1], "#"]
     writer.writerow(["qid", *(cell for name in columns for cell in (name, *behind))])
     width = 1 + len(behind)
     for proposal in batch:
@@ -190,7 +188,7 @@ def table(batch: Sequence[Proposal]) -> str:
 
 def comment(text: str) -> str:
     """Return a text for a comment, without anything that ends the comment, the column or the line."""
-    return plain(text).replace("|", "/").replace("*/", "* /")  # in this order, since "*|" would become an end
+    return accepted(text).replace("|", "/").replace("*/", "* /")  # in this order, since "*|" would become an end
 
 
 def batches(rows: Iterator[Proposal], size: int) -> Iterator[Sequence[Proposal]]:

@@ -12,8 +12,9 @@ from lmkbc.files.atomic import staged
 from lmkbc.files.tables import comma_separated
 from lmkbc.kb.audit.known import Mark, marked_by
 from lmkbc.kb.build.knowledge import FactRow, Knowledge
-from lmkbc.kb.export.left_out import ExportTally, LeftOutError
+from lmkbc.kb.export.left_out import ExportTally
 from lmkbc.kb.export.quickstatements import NOTICE, REVIEW, Proposal, batches, proposal
+from lmkbc.kinds.kind import LeftOutError
 
 COLUMNS = {
     **dict.fromkeys("relation property subject subject_id object object_id literal".split(), pl.String),

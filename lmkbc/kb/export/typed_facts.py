@@ -14,16 +14,11 @@ import polars as pl
 from markupsafe import escape
 from polars.io.plugins import register_io_source
 
-from lmkbc.answer.units import unit_of, unit_of_item
 from lmkbc.files import tables
 from lmkbc.http import printable
 from lmkbc.kb.build.facts import frames
 from lmkbc.kb.build.knowledge import FactRow
-from lmkbc.kb.export.date_values import date_of, lexical
-from lmkbc.kb.export.wikidata_json import quantity
-
-TEXT_TYPES = {"string": "string", "identifier": "string", "url": "anyURI"}
-"""Kind of texts -> type of XML Schema."""
+from lmkbc.kb.export.left_out import exported
 
 
 class TypedFact(NamedTuple):
@@ -60,16 +55,9 @@ SCHEMA |= {"approximate": pl.Boolean, "confidence": pl.Float64}
 
 def typed(fact: FactRow) -> TypedFact:
     """Return a fact with its typed value. LeftOutError for a date or a number that cannot be read."""
-    about = fact.about
-    value = datatype = unit = item = precision = approximate = None
-    if date := date_of(fact):
-        (value, datatype), precision, approximate = lexical(date), date.precision.name.lower(), date.circa
-    elif number := quantity(fact):
-        (value, item), datatype, unit, precision = number, "decimal", about.unit, fact.precision
-        if (into := unit_of_item(item)) not in (None, unit_of(unit)):
-            unit, precision = into, None
-    elif about.kind in TEXT_TYPES:
-        value, datatype = fact.object, TEXT_TYPES[about.kind]
+    about, made = fact.about, exported(fact)
+    datatype = made and made.datatype
+    is_own = made is not None and made.unit == about.unit  # else the number was converted
     return TypedFact(
         fact.subject,
         fact.subject_id,
@@ -78,12 +66,12 @@ def typed(fact: FactRow) -> TypedFact:
         about.kind,
         fact.object,
         fact.object_id,
-        value,
-        datatype if datatype is None or ":" in datatype else f"xsd:{datatype}",
-        unit,
-        item,
-        precision,
-        approximate,
+        made and made.text,
+        datatype if datatype is None or datatype[0] == "@" or ":" in datatype else f"xsd:{datatype}",
+        made and made.unit,
+        made and made.unit_id,
+        made and (made.precision or (fact.precision if is_own else None)),
+        made and made.approximate,
         fact.confidence,
         "; ".join(fact.sources),
         fact.model,

@@ -8,23 +8,14 @@ heuristic" (P887) would look like one. A name that Wikidata does not accept is l
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
 from typing import Any
 
-from lmkbc.answer.units import converted, item_of_unit, unit_at, unit_of, unit_of_item
-from lmkbc.errors import InputError
-from lmkbc.kb.build.facts import decimal
-from lmkbc.kb.build.knowledge import About, FactRow
-from lmkbc.kb.export.date_values import CIRCA, NATURE, date_of, time_value
-from lmkbc.kb.export.left_out import ExportTally, LeftOutError
+from lmkbc.kb.build.knowledge import FactRow
+from lmkbc.kb.export.left_out import ExportTally, exported
+from lmkbc.kinds.kind import Exported, LeftOutError, accepted, kind_of
 
 ENTITY = "http://www.wikidata.org/entity/"
-TEXTS = {"string": "string", "url": "url", "identifier": "external-id"}
-"""Kind of texts -> datatype of Wikidata's properties."""
-ADDRESS = re.compile(r"https?://[^\x00-\x20<>\"{}|^`\\\x7f-\x9f]+")
-"""Pattern of a web address."""
 NAMED_AS = "P1932"
 """Wikidata's property "object named as"."""
 LANGUAGE = "mul"
@@ -42,32 +33,28 @@ def entity(facts: Sequence[FactRow], tally: ExportTally) -> Json | None:
     first = facts[0]
     if first.subject_id is not None:
         return {"type": "item", "id": first.subject_id, "claims": claims}
-    label = {"language": LANGUAGE, "value": plain(first.subject)}
+    label = {"language": LANGUAGE, "value": accepted(first.subject)}
     return {"type": "item", "labels": {LANGUAGE: label}, "claims": claims}
 
 
 def _statement(fact: FactRow) -> Json:
-    about, more, datatype, name = fact.about, Json(), "wikibase-item", plain(fact.object)
+    more, datatype, name = Json(), "wikibase-item", accepted(fact.object)
     value: Json | None = None
     check_property(fact)
-    if fact.subject_id is None and not plain(fact.subject):
+    if fact.subject_id is None and not accepted(fact.subject):
         raise LeftOutError("no name that Wikidata accepts")
-    if about.kind in TEXTS:
-        check_text(fact, bool(name))
-        datatype, value = TEXTS[about.kind], {"type": "string", "value": name}
-    elif date := date_of(fact):
-        datatype, value = "time", {"type": "time", "value": time_value(date)}
-        more = _qualified(NATURE, "wikibase-item", _item(CIRCA)) if date.circa else more
-    elif number := quantity(fact):
-        unit = f"{ENTITY}{number[1]}" if number[1] else "1"
-        datatype, value = "quantity", {"type": "quantity", "value": {"amount": signed(number[0]), "unit": unit}}
+    if made := exported(fact):
+        check(made, bool(name) or kind_of(fact.about).has_values)
+        datatype, value = made.wikidata[0], dict(made.wikidata[1])
+        if made.qualifier:
+            more = _qualified(made.qualifier[0], "wikibase-item", _item(made.qualifier[1]))
     elif fact.object_id is not None:
         value = _item(fact.object_id)
     elif name:
         more = _qualified(NAMED_AS, "string", {"type": "string", "value": name})
     else:
         raise LeftOutError("no name that Wikidata accepts")
-    mainsnak = _snak(about.property, datatype, value)
+    mainsnak = _snak(fact.about.property, datatype, value)
     return {"mainsnak": mainsnak, "type": "statement", "rank": "normal", **more}
 
 
@@ -93,17 +80,10 @@ def check_property(fact: FactRow) -> None:
         raise LeftOutError("no property of Wikidata")
 
 
-def check_text(fact: FactRow, is_accepted: bool) -> None:
-    """Raise LeftOutError for a text that a format does not accept, and for a URL that is no web address."""
-    if fact.about.kind == "url" and not ADDRESS.fullmatch(fact.object):
-        raise LeftOutError("no web address")
-    if not is_accepted:
-        raise LeftOutError("a text that the format does not accept")
-
-
-def plain(text: str) -> str:
-    """Return a text in the form that Wikidata accepts: single spaces, printable characters only."""
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+def check(made: Exported, is_accepted: bool) -> None:
+    """Raise LeftOutError for an object that has a fault, or that a format does not accept."""
+    if made.fault or not is_accepted:
+        raise LeftOutError(made.fault or "a text that the format does not accept")
 
 
 def lines(entities: Iterator[Json]) -> Iterator[str]:
@@ -113,59 +93,3 @@ def lines(entities: Iterator[Json]) -> Iterator[str]:
         yield before + json.dumps(item, ensure_ascii=False, separators=(",", ":"))
         before = ",\n"
     yield "\n]\n" if before == ",\n" else "[\n]\n"
-
-
-def signed(digits: str) -> str:
-    """Return a number with its sign, as Wikidata writes it."""
-    return digits if digits.startswith("-") else f"+{digits}"
-
-
-_NUMBER = re.compile(r"([+-]?\d[\d.,]*)(?:U([1-9]\d*))?\s*")
-
-
-def quantity(fact: FactRow) -> tuple[str, str | None] | None:
-    """Return a fact's number in the unit of its relation's item, and this item; None if its objects are no numbers.
-
-    LeftOutError for a number that cannot be read. InputError if the relation's unit and the item of its unit have
-    different dimensions.
-    """
-    if fact.about.kind != "number":
-        return None
-    if fact.literal is None:
-        raise LeftOutError("no readable number")
-    unit, item = unit_of(fact.about.unit), fact.about.unit_id
-    if unit is None or (into := unit_of_item(item)) is None:
-        return fact.literal, item or item_of_unit(unit)
-    made = converted(Decimal(fact.literal), unit, into)
-    if made is None:
-        raise InputError(
-            f"relation {fact.relation}: its unit {fact.about.unit!r} cannot be converted into its unit_id {item}; "
-            "correct one of them in the relation, and build again"
-        )
-    return str(decimal(f"{made:f}")), item
-
-
-def has_unit(about: About) -> bool:
-    """Return whether a relation's numbers have a unit that can be converted."""
-    return unit_of(about.unit) is not None
-
-
-def known_number(value: str, item: str | None, about: About) -> tuple[str | None, bool]:
-    """Return a known number in the unit of a relation's facts, and whether it came with a unit.
-
-    value: a number, perhaps with a unit: "100", "10000U35852", "10,000 ha". item: Wikidata's item of the unit. Without
-    a unit, a number is taken to have that of the facts. It is None if its unit is not known or has another dimension.
-    An item that is no unit of measure, such as "seat", counts things.
-    """
-    match = _NUMBER.match(value)
-    digits = decimal(match[1]) if match else None
-    if match is None or digits is None:
-        return None, False
-    wanted, unit = unit_of(about.unit), unit_of_item(item or (match[2] and f"Q{match[2]}"))
-    if match.end() < len(value):
-        spelt = unit_at(value, match.end())
-        unit = spelt.units[0] if spelt and spelt.end == len(value) else None
-    elif not (item or match[2]) or (wanted is None and unit is None):
-        return digits, False
-    made = converted(Decimal(digits), unit, wanted) if unit and wanted else None
-    return None if made is None else decimal(f"{made:f}"), True

@@ -34,6 +34,7 @@ from lmkbc.kb.pages.entity_pieces import (
     shortened,
     starts,
 )
+from lmkbc.kinds.kind import kind_of
 from lmkbc.progress import Report, silent
 from lmkbc.report.page import as_toml, asset, render
 
@@ -41,7 +42,7 @@ FOLDER, INDEX, RECORD = "report", "index.html", "report.json"
 ASSETS = {"page.js": "entities.js", "style.css": "style.css", "icon.svg": "icon.svg"}
 """Files beside the page, and their templates."""
 _FORM = re.compile(r"index\.html|page\.js|style\.css|icon\.svg|(?:facts|names)/[0-9]{1,9}\.js")
-KIND = atomic.Kind("a knowledge base's report", RECORD, form=_FORM)
+KIND = atomic.DirectoryKind("a knowledge base's report", RECORD, form=_FORM)
 SAMPLE, FEWEST = 60, 3
 """Approximate number of facts in the sample, and least number per relation."""
 HUBS, MODELS = 12, 3
@@ -107,7 +108,7 @@ class _Contents:
     def _read(self) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
         """Yield each part of the base, and its rows by entity."""
         for name, number in self._numbers.items():
-            linkable = self._source.relations[name].kind == "entity"
+            linkable = kind_of(self._source.relations[name]).is_entity
             for facts in self._source.parts(name, (*COLUMNS, "calibrated", "subject_entity", "object_entity")):
                 rows = self._facts(facts, number, linkable=linkable)
                 self._coverage[number].add(facts, rows)
@@ -164,7 +165,8 @@ class _Contents:
         each, recipe = names.unique("key", maintain_order=True), self._source.inputs.get("recipe")
         chosen = self._source.inputs.get("selection")
         few = chosen.get("few") if isinstance(chosen, dict) else None
-        linkable = [coverage for coverage in self._coverage if self._source.relations[coverage.name].kind == "entity"]
+        relations = self._source.relations
+        linkable = [coverage for coverage in self._coverage if kind_of(relations[coverage.name]).is_entity]
         return render(
             "knowledge.html",
             title=_title(self._source.inputs),

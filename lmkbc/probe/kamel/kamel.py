@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Meta
 
 from lmkbc.errors import InputError, counted
-from lmkbc.files.atomic import Kind, check_replaceable, with_record, write_bytes, write_directory
+from lmkbc.files.atomic import DirectoryKind, check_replaceable, with_record, write_bytes, write_directory
 from lmkbc.files.writable import check_file
 from lmkbc.models.base import Form, Prompt, Sampling
 from lmkbc.models.store_place import default_place
@@ -322,7 +322,7 @@ def hard(answers: Sequence[tuple[KamelFact, str]], controls: Mapping[str, Sequen
 
 MOST = 10
 """Most objects of a question."""
-LAYOUT = Kind("data in KAMEL's layout", "manifest.json", form=re.compile(r"P[0-9]+/(?:train|dev|test)\.jsonl"))
+LAYOUT = DirectoryKind("data in KAMEL's layout", "manifest.json", form=re.compile(r"P[0-9]+/(?:train|dev|test)\.jsonl"))
 """Kind of the directory that `kamel-build` writes."""
 _PROPERTY = re.compile(r"P[0-9]+")
 

@@ -16,14 +16,14 @@ import msgspec
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files import jsonl
-from lmkbc.files.atomic import Kind
+from lmkbc.files.atomic import DirectoryKind
 from lmkbc.probe.kamel.kamel_data import SPLITS, read_kamel
 from lmkbc.probe.kmir.schema import Closure, Derivation, RelationSchema, Schema, Triple
 from lmkbc.types import grouped
 
 MASK = "[MASK]"
 SHARES = {"train": 8, "dev": 1, "test": 1}
-QUESTIONS = Kind("KMIR's questions", "manifest.json", frozenset(f"{name}.jsonl" for name in SHARES))
+QUESTIONS = DirectoryKind("KMIR's questions", "manifest.json", frozenset(f"{name}.jsonl" for name in SHARES))
 """Kind of the directory that `kmir build` writes."""
 TYPES = ("completion", "checking", "distinction", "reasoning")
 

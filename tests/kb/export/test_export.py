@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, get_args
+from typing import Any
 from urllib.parse import unquote
 
 import networkx
@@ -26,20 +26,20 @@ from small_disk import small_disk
 from wikidata_readers import comma_separated, items, proposals, version_1
 
 import lmkbc
-from lmkbc.answer.units import unit_of_item
 from lmkbc.api.exporting import REVIEWED, UNSURE, WRITTEN, Format
 from lmkbc.errors import InputError
 from lmkbc.files.tables import InputTable
 from lmkbc.kb.audit import known as known_facts
 from lmkbc.kb.audit.known import Mark
 from lmkbc.kb.build.knowledge import About, FactRow, Knowledge
-from lmkbc.kb.export.left_out import ExportTally, LeftOutError
+from lmkbc.kb.export.left_out import ExportTally
 from lmkbc.kb.export.ntriples import XSD, Triples, checked_base, iri, line, text
 from lmkbc.kb.export.quickstatements import commands, table
 from lmkbc.kb.export.typed_facts import comma_separated as comma_separated_rows
 from lmkbc.kb.export.typed_facts import graphml, typed
-from lmkbc.kb.export.wikidata_json import entity, lines, plain, quantity
-from lmkbc.relation import Kind
+from lmkbc.kb.export.wikidata_json import entity, lines
+from lmkbc.kinds.kind import LeftOutError, accepted, kinds
+from lmkbc.kinds.units import unit_of_item
 from lmkbc.types import CandidateSet, Query
 
 RELATIONS = ("country-borders", "children")
@@ -249,7 +249,7 @@ def test_any_text_is_one_line_of_review_and_of_json(subject: str, value: str, mo
     assert len(items(written)) == sum(one is not None for one in entities)
     assert len(written.split("\n")) == 3 + sum(one is not None for one in entities)
     if kind == "string" and (
-        not value or plain(value) != value or any(mark in value for mark in ('"', "|", "/*", "*/"))
+        not value or accepted(value) != value or any(mark in value for mark in ('"', "|", "/*", "*/"))
     ):
         assert batch == []
         return
@@ -377,7 +377,7 @@ def test_two_facts_with_one_value_have_two_nodes_in_graphml() -> None:
 
 def test_a_unit_and_an_item_of_different_dimensions_are_named() -> None:
     with pytest.raises(InputError, match="relation area: its unit 'km2' cannot be converted into its unit_id Q11573"):
-        quantity(quantity_of(About("P2046", "number", "km2", "Q11573")))
+        typed(quantity_of(About("P2046", "number", "km2", "Q11573")))
 
 
 def test_a_statement_that_is_known_in_another_unit_is_not_proposed(tmp_path: Path) -> None:
@@ -469,7 +469,7 @@ def writable_texts() -> st.SearchStrategy[str]:
     return st.text(st.characters(exclude_categories=("Cs",)))
 
 
-@given(st.text(), st.text(), st.text(), st.text(), st.sampled_from(get_args(Kind)))
+@given(st.text(), st.text(), st.text(), st.text(), st.sampled_from([*kinds()]))
 def test_whatever_a_model_wrote_every_line_is_a_triple(
     subject: str, value: str, model: str, source: str, kind: str
 ) -> None:
@@ -481,7 +481,7 @@ def test_whatever_a_model_wrote_every_line_is_a_triple(
             read("".join(write(hostile)))
 
 
-@given(writable_texts(), writable_texts(), writable_texts(), st.sampled_from(get_args(Kind)))
+@given(writable_texts(), writable_texts(), writable_texts(), st.sampled_from([*kinds()]))
 def test_whatever_a_model_wrote_is_a_row_and_an_edge(subject: str, value: str, model: str, kind: str) -> None:
     hostile = fact(subject, None, object=value, object_id=None, model=model, about=About("P1", kind))  # type: ignore[arg-type]
     rows = [*ExportTally().written([hostile], typed)]

@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from lmkbc.answer.markup import unescaped, unstyled, without_signs
-from lmkbc.answer.units import LETTER
+from lmkbc.kinds.units import LETTER
 
 MOST_POWER = 1000
 """Powers of ten are cut to this: larger ones are unwritable anyway."""

@@ -15,12 +15,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from decimal import ROUND_FLOOR, Decimal
+from decimal import ROUND_FLOOR, Decimal, InvalidOperation
 from functools import lru_cache
 
 from lmkbc.answer.abstain import has_term, terms
-from lmkbc.answer.numerals import Numeral, in_digits, in_words, readable, scale_at
-from lmkbc.answer.units import LETTER, MONEY, converted, unit_at, unit_before, unit_of
+from lmkbc.kinds.numerals import Numeral, in_digits, in_words, readable, scale_at
+from lmkbc.kinds.units import LETTER, MONEY, converted, unit_at, unit_before, unit_of
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 
@@ -28,6 +28,8 @@ MOST_DIGITS = 15
 """Maximum number of digits before the decimal point."""
 MOST_PLACES = 12
 """Last place after the point at which the first digit may stand."""
+DIGITS = 40
+"""Most digits before and after the decimal point that are kept."""
 LONGEST = 20_000
 """Maximum number of characters that are read; later text is no answer."""
 MOST_READ = 50
@@ -115,6 +117,26 @@ def plain(value: Decimal) -> str:
     """Return a number as digits, without exponent or trailing zeros."""
     text = f"{value:f}" if value else "0"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def last_place(text: str) -> str:
+    """Return the value of a number's last digit, as text: "0.01" for "1,284.50"."""
+    return str(Decimal(1).scaleb(int(Decimal(text.replace(",", "").strip()).as_tuple().exponent)))
+
+
+def decimal(text: str) -> str | None:
+    """Return a number in plain digits, without thousands commas; None for other texts, or too many digits."""
+    if len(text) > 2 * DIGITS:
+        return None
+    try:
+        value = Decimal(text.replace(",", "").strip())
+    except InvalidOperation:
+        return None
+    if not value.is_finite() or abs(value.adjusted()) > DIGITS:
+        return None
+    digits = format(value, "f")
+    digits = digits.rstrip("0").rstrip(".") if "." in digits else digits
+    return digits if value else "0"
 
 
 def _is_writable(value: Decimal) -> bool:

@@ -249,6 +249,13 @@ def _spelt(match: re.Match[str]) -> _Spelt | None:
     return _Spelt(units, match.end(), sure) if units else None
 
 
+def unit_in(key: str) -> str:
+    """Return the unit at the end of a key of JSON, as "sq mi" of "area_sq_mi"; "" if it has none."""
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", key).replace("_", " ").split()
+    tails = (" ".join(words[start:]) for start in range(len(words)))
+    return next((tail for tail in tails if (unit := unit_at(tail, 0)) and unit.end == len(tail)), "")
+
+
 @lru_cache(maxsize=256)
 def unit_of(spelling: str | None) -> str | None:
     """Return the unit of pint, or the currency, that a relation's unit spells; None for things that are counted."""

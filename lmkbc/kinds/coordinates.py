@@ -1,0 +1,181 @@
+"""Coordinates on Earth, in decimal degrees: latitude, then longitude ("45.5, -73.6").
+
+They are read from degrees with minutes and seconds, with letters or signs, from "Point(-73.6 45.5)" of well-known text,
+which has the longitude first, and from fields of JSON. Two are the same if they are near each other.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from lmkbc.kinds.kind import Described, Exported, Kind, KnownValue, LeftOutError
+from lmkbc.relation import EntityType, Relation, Shape
+
+NEAR = 5.0
+"""Kilometres within which two places are the same, if a relation gives no `absolute_tolerance`."""
+RADIUS = 6371.0
+"""Radius of Earth in kilometres."""
+WKT = "http://www.opengis.net/ont/geosparql#wktLiteral"
+EARTH = "http://www.wikidata.org/entity/Q2"
+CELL = 20
+"""Cells of a degree in which known places are looked up."""
+MOST = 20_000
+"""Maximum number of characters that are read."""
+_NUMBER = r"[-+−]?\d{1,3}(?:[.,]\d{1,12})?"
+_ANGLE = (
+    rf"({_NUMBER})\s?(?:°|º|deg(?:rees)?)?\s?(?:(\d{{1,2}})\s?['′’]\s?)?"
+    r"(?:(\d{1,2}(?:\.\d{1,6})?)\s?(?:\"|″|”|''))?"
+)
+_SIGNED = re.compile(rf"(?<![\w.])@?({_NUMBER})\s?°?\s?[,;/ ]\s?({_NUMBER})(?![\w°]|[.,]\d)")
+_DECIMAL = r"([-+]?[\d.]{1,16}(?:[eE]-?\d)?)"
+_POINT = re.compile(rf"\bpoint\s?\(\s?{_DECIMAL}\s{_DECIMAL}\s?\)", re.IGNORECASE)
+_NORTH, _EAST = "[NS](?:orth|outh)?", "[EW](?:ast|est)?"
+_LINK = r"(?:\slatitude)?\W{0,4}(?:\sand\s)?"
+_BEHIND = re.compile(rf"(?<![\w.]){_ANGLE}\s?({_NORTH})\b{_LINK}{_ANGLE}\s?({_EAST})\b", re.IGNORECASE)
+_BEFORE = re.compile(rf"\b({_NORTH})\s?{_ANGLE}{_LINK}\b({_EAST})\s?{_ANGLE}", re.IGNORECASE)
+_LABELLED = re.compile(
+    rf"\blat\w{{0,8}}\"?[\s:=]{{1,3}}({_NUMBER})\W{{1,4}}(?:and\s)?lon\w{{0,8}}\"?[\s:=]{{1,3}}({_NUMBER})",
+    re.IGNORECASE,
+)
+_KEYS = {"lat": 0, "latitude": 0, "lon": 1, "lng": 1, "long": 1, "longitude": 1}
+
+
+class Coordinates(Kind):
+    """Places on Earth."""
+
+    name = "coordinates"
+    has_values = holds_marks = one_object = True
+    fields = frozenset("coordinates coordinate location position point".split())
+    example = "'45.5, -73.6' (latitude, longitude)"
+    schema: ClassVar = {
+        "type": "object",
+        "properties": {"latitude": {"type": "number"}, "longitude": {"type": "number"}},
+        "required": ["latitude", "longitude"],
+    }
+    data_types = ("globe-coordinate",)
+    type = EntityType("place on Earth", "Q22664")
+    shape = Shape(separators=(";", "\n"), conjunction=False)
+    form = ", in decimal degrees: the latitude, a comma, and the longitude."
+
+    def read(self, text: str, relation: Relation) -> list[str]:
+        """Return the places that a text gives, in decimal degrees."""
+        return list(dict.fromkeys(_places(text[:MOST])))
+
+    def in_line(self, line: str, relation: Relation) -> list[str]:
+        """Return the first place of a line."""
+        return self.read(line, relation)[:1]
+
+    def joined(self, fields: Sequence[tuple[str, str]]) -> tuple[int, str] | None:
+        """Return latitude and longitude of two fields, or of a list of two numbers."""
+        named = {_KEYS[key.lower()]: place for place, (key, _) in enumerate(fields) if key.lower() in _KEYS}
+        if len(named) < 2 and (len(fields) != 2 or any(key for key, _ in fields)):
+            return None
+        first, second = (named[0], named[1]) if named else (0, 1)
+        both = f"{fields[first][1]}, {fields[second][1]}"
+        return (first, both) if _SIGNED.fullmatch(both) else None
+
+    def meaning(self, text: str, relation: Relation) -> Hashable:
+        """Return latitude and longitude in degrees."""
+        return _degrees(text)
+
+    def is_same(self, given: Any, true: Any, relation: Relation, *, coarser: bool) -> bool:
+        """Return whether two places are near each other."""
+        return bool(given and true) and distance(given, true) <= (relation.absolute_tolerance or NEAR)
+
+    def literal(self, texts: Sequence[str]) -> tuple[str | None, str | None]:
+        """Return the place in decimal degrees."""
+        return next(_places(texts[-1]), None), None
+
+    def exact(self, literal: str | None) -> str | None:
+        """Return the cell of a place."""
+        place = _degrees(literal or "")
+        return place and _cell(*place)
+
+    def exported(self, value: str | None, about: Described) -> Exported:
+        """Return a place."""
+        if (place := _degrees(value or "")) is None:
+            raise LeftOutError("no readable coordinates")
+        latitude, longitude = (value or "").split(", ")
+        precision = 10.0 ** -max(len(part.partition(".")[2]) for part in (latitude, longitude))
+        globe = {"latitude": place[0], "longitude": place[1], "altitude": None, "precision": precision, "globe": EARTH}
+        of_node = [
+            ("geoLatitude", latitude, "double"),
+            ("geoLongitude", longitude, "double"),
+            ("geoPrecision", f"{precision:g}", "double"),
+            ("geoGlobe", EARTH, "iri"),
+        ]
+        return Exported(
+            f"Point({longitude} {latitude})",
+            WKT,
+            ("globe-coordinate", {"type": "globecoordinate", "value": globe}),
+            f"@{latitude}/{longitude}",
+            precision=f"{precision:g}",
+            node=("GlobecoordinateValue", of_node),
+            key=value or "",
+        )
+
+    def known(self, text: str, unit: str | None, about: Described) -> KnownValue | None:
+        """Return the cells around a known place."""
+        place = _degrees(text)
+        steps = (-1 / CELL, 0, 1 / CELL)
+        return place and KnownValue(frozenset(_cell(place[0] + y, place[1] + x) for y in steps for x in steps))
+
+    def gold(self, text: str, row: Mapping[str, str], relation: Relation) -> str:
+        """Return a point of well-known text in decimal degrees."""
+        place = next(_places(text), None) if _POINT.fullmatch(text) else None
+        if place is None:
+            raise LeftOutError("a value that is no place on Earth")
+        return place
+
+
+def distance(one: tuple[float, float], other: tuple[float, float]) -> float:
+    """Return the distance of two places on a sphere of Earth's size, in kilometres."""
+    (south, west), (north, east) = (tuple(map(math.radians, place)) for place in (one, other))
+    half = math.sin((north - south) / 2) ** 2 + math.cos(south) * math.cos(north) * math.sin((east - west) / 2) ** 2
+    return 2 * RADIUS * math.asin(min(1.0, math.sqrt(half)))
+
+
+def _places(text: str) -> Iterator[str]:
+    """Yield the places in a text: those of the first form that it has any of."""
+    points = [(_number(found[2]), _number(found[1])) for found in _POINT.finditer(text)]
+    letters = [(_angle(found[:3], found[3]), _angle(found[4:7], found[7])) for found in _BEHIND.findall(text)] or [
+        (_angle(found[1:4], found[0]), _angle(found[5:8], found[4])) for found in _BEFORE.findall(text)
+    ]
+    pairs = [] if points or letters else _LABELLED.findall(text) or _SIGNED.findall(text)
+    signed = [(_number(first), _number(second)) for first, second in pairs]
+    for latitude, longitude in (*points, *letters, *signed):
+        if abs(latitude) <= 90 and abs(longitude) <= 180:
+            yield ", ".join(f"{round(part, 6) + 0.0:.6f}".rstrip("0").rstrip(".") for part in (latitude, longitude))
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text.replace("−", "-").replace(",", "."))
+    except ValueError:
+        return math.inf
+
+
+def _angle(parts: Sequence[str], side: str) -> float:
+    """Return decimal degrees, with as many places as the parts make sure."""
+    degrees, minutes, seconds = parts
+    size = abs(_number(degrees)) + float(minutes or 0) / 60 + float(seconds or 0) / 3600
+    places = 5 if seconds else 3 if minutes else 6
+    return round(size, places) * (-1 if side[0] in "SsWw" or degrees[0] in "-−" else 1)
+
+
+def _degrees(text: str) -> tuple[float, float] | None:
+    place = next(_places(text[:MOST]), None)
+    if place is None:
+        return None
+    latitude, longitude = map(float, place.split(", "))
+    return latitude, longitude
+
+
+def _cell(latitude: float, longitude: float) -> str:
+    return f"{math.floor(latitude * CELL)}/{math.floor(longitude * CELL) % (360 * CELL)}"
+
+
+COORDINATES = Coordinates()

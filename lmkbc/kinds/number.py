@@ -1,0 +1,185 @@
+"""Numbers, with or without a unit, in the unit of their relation as plain digits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from lmkbc.errors import InputError
+from lmkbc.kinds.kind import Described, Exported, Kind, KnownValue, LeftOutError
+from lmkbc.kinds.numbers import decimal, last_place, plain, read_numbers
+from lmkbc.kinds.units import converted, item_of_unit, unit_at, unit_in, unit_of, unit_of_item
+from lmkbc.names import folded_key
+from lmkbc.relation import EntityType, Relation, Shape
+from lmkbc.scoring.matchers import number
+
+NO_UNIT = "Q199"
+"""Wikidata's item for the number one, used as the unit of counts."""
+_LINE = re.compile(r"-?\d[\d,]{0,40}(?:\.\d{1,40})?")
+_GIVEN = re.compile(r"([+-]?(?:\d{1,3}(?:,\d{2,3})*,\d{3}|\d{1,40})(?:\.\d{1,40})?(?:[eE][+-]?\d{1,2})?)\s?")
+_KNOWN = re.compile(r"([+-]?\d[\d.,]*)(?:U([1-9]\d*))?\s*")
+_PLACES = re.compile(r"-?[0-9]{1,15}\.[0-9]{1,12}")
+_RDF = re.compile(r"[+-]?(?:[0-9]{1,127}\.?[0-9]{0,127}|\.[0-9]{1,127})(?:[eE][+-]?[0-9]{1,2})?")
+"""Number of RDF, as long as Wikidata allows one. A few bytes of another one, as 1E+100000000, are gigabytes."""
+
+
+class Number(Kind):
+    """Numbers. The greater one of two tolerances of the relation holds when they are compared."""
+
+    name = "number"
+    has_values = is_numeric = is_parted = one_object = has_unit = True
+    fields = frozenset("number count amount total quantity".split())
+    example = "digits, as in '74.36'"
+    schema: ClassVar = {"type": "number"}
+    data_types = ("quantity",)
+    type = EntityType("number", "Q11563")
+    shape = Shape(separators=(";", "\n"), conjunction=False)
+    form = ", as one plain number{within} without thousands separators."
+    hint = ", its unit (as in unit='°C')"
+
+    def read(self, text: str, relation: Relation) -> list[str]:
+        """Return the numbers that a text gives, in the relation's unit."""
+        return read_numbers(text, relation)
+
+    def in_line(self, line: str, relation: Relation) -> list[str]:
+        """Return the first number of a line."""
+        number = _LINE.search(line)
+        return [plain(Decimal(number[0].replace(",", "")))] if number else []
+
+    def joined(self, fields: Sequence[tuple[str, str]]) -> tuple[int, str] | None:
+        """Return the numbers whose keys have units, as {"km2": 7, "sq_mi": 2.7}, as one text: "7 km2 (2.7 sq mi)"."""
+        found = [
+            ("total" not in key, place, f"{text} {unit}")
+            for place, (key, text) in enumerate(fields)
+            if any(map(str.isdigit, text)) and (unit := unit_in(key))
+        ]
+        if not found:
+            return None
+        (_, place, first), *rest = sorted(found)
+        return place, " ".join([first, *(f"({text})" for _, _, text in rest)])
+
+    def size(self, value: str) -> str | int | None:
+        """Return the number itself."""
+        return value
+
+    def meaning(self, text: str, relation: Relation) -> Hashable:
+        """Return the number in the relation's unit. Commas are read between thousands alone: "1,5" is no number."""
+        return _amount(text, relation.unit)
+
+    def is_same(self, given: Any, true: Any, relation: Relation, *, coarser: bool) -> bool:
+        """Return whether a number is within the relation's tolerance."""
+        if given is None or true is None:
+            return False
+        relative, absolute = Decimal(str(relation.tolerance)), Decimal(str(relation.absolute_tolerance))
+        return bool(abs(given - true) <= max(relative * abs(true), absolute))
+
+    def votes(self, texts: Sequence[str]) -> Mapping[str, str]:
+        """Return number with places -> the only other one that it rounds, as 22.2 does 22.2222."""
+        found = [text for text in texts if _PLACES.fullmatch(text)]
+        near = {text: [other for other in found if _rounds(other, text)] for text in found}
+        return {text: others[0] for text, others in near.items() if len(others) == 1 and not near[others[0]]}
+
+    def key(self, text: str) -> str | None:
+        """Return the number as the scorers read it."""
+        value = number(text)
+        return None if value is None else str(value)
+
+    def literal(self, texts: Sequence[str]) -> tuple[str | None, str | None]:
+        """Return the plain digits of the first text that is a number, and the value of their last one."""
+        stated = next((text for text in texts if decimal(text) is not None), None)
+        return (None, None) if stated is None else (decimal(stated), decimal(last_place(stated)))
+
+    def exported(self, value: str | None, about: Described) -> Exported:
+        """Return the number in the unit of the relation's item. InputError if this has another dimension."""
+        if value is None:
+            raise LeftOutError("no readable number")
+        unit, item, named = unit_of(about.unit), about.unit_id, about.unit
+        if unit is None or (into := unit_of_item(item)) is None:
+            item = item or item_of_unit(unit)
+        else:
+            made = converted(Decimal(value), unit, into)
+            if made is None:
+                raise InputError(
+                    f"its unit {about.unit!r} cannot be converted into its unit_id {item}; correct one of them in the "
+                    "relation, and build again"
+                )
+            value, named = str(decimal(f"{made:f}")), about.unit if into == unit else into
+        amount = value if value.startswith("-") else f"+{value}"
+        address = f"http://www.wikidata.org/entity/{item}" if item else "1"
+        of_node = [
+            ("quantityAmount", amount, "decimal"),
+            ("quantityUnit", f"http://www.wikidata.org/entity/{item or NO_UNIT}", "iri"),
+        ]
+        return Exported(
+            value,
+            "decimal",
+            ("quantity", {"type": "quantity", "value": {"amount": amount, "unit": address}}),
+            value + (f"U{item[1:]}" if item else ""),
+            unit=named,
+            unit_id=item,
+            node=("QuantityValue", of_node),
+            key=f"{value} {item}",
+        )
+
+    def known(self, text: str, unit: str | None, about: Described) -> KnownValue | None:
+        """Return a known number in the unit of a relation's facts: "100", "10000U35852", "10,000 ha".
+
+        Without a unit, it is taken to have that of the facts. It is None if its unit is not known or has another
+        dimension. An item that is no unit of measure, such as "seat", counts things.
+        """
+        text = decimal(text) or text
+        match = _KNOWN.match(text)
+        digits = decimal(match[1]) if match else None
+        if match is None or digits is None:
+            return None
+        wanted, given = unit_of(about.unit), unit_of_item(unit or (match[2] and f"Q{match[2]}"))
+        if match.end() < len(text):
+            spelt = unit_at(text, match.end())
+            given = spelt.units[0] if spelt and spelt.end == len(text) else None
+        elif not (unit or match[2]) or (wanted is None and given is None):
+            return KnownValue(frozenset({digits}))
+        made = converted(Decimal(digits), given, wanted) if given and wanted else None
+        value = None if made is None else decimal(f"{made:f}")
+        return None if value is None else KnownValue(frozenset({value}), True, value != decimal(text))
+
+    def gold(self, text: str, row: Mapping[str, str], relation: Relation) -> str:
+        """Return a number of a query service in the unit of the relation."""
+        if not _RDF.fullmatch(text):
+            raise LeftOutError("a value that is no number")
+        value = Decimal(text)
+        own, item = unit_of(relation.unit), row.get("unit", "").rpartition("/")[2]
+        if own and item != relation.unit_id:
+            source = unit_of_item(item)
+            made = converted(value, source, own) if source else None
+            if made is None:
+                raise LeftOutError("a number without a unit" if item == NO_UNIT else "a number in another unit")
+            value = made
+        return plain(value)
+
+
+def _rounds(digits: str, rounded: str) -> bool:
+    """Return whether a number is another one when it is rounded to its places."""
+    few, many = (len(text.partition(".")[2]) for text in (rounded, digits))
+    return few < many and round(Decimal(digits), few) == Decimal(rounded)
+
+
+@lru_cache(maxsize=1 << 14)
+def _amount(text: str, unit: str | None) -> Decimal | None:
+    """Return the number in a text, converted into a unit if the text names another one; None if there is none."""
+    text = text.strip().replace("\u2212", "-")
+    if (match := _GIVEN.match(text)) is None:
+        return None
+    value, behind = Decimal(match[1].replace(",", "")), text[match.end() :]
+    if not behind or folded_key(behind) == folded_key(unit or ""):
+        return value
+    own, stated = unit_of(unit), unit_at(behind, 0)
+    if own is None or stated is None or stated.end < len(behind):
+        return None
+    amounts = (converted(value, unit, own) for unit in stated.units)
+    return next((amount for amount in amounts if amount is not None), None)
+
+
+NUMBER = Number()
