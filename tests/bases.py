@@ -28,7 +28,7 @@ from lmkbc.models.base import Reply
 from lmkbc.notes import Replies
 from lmkbc.progress import silent
 from lmkbc.run.pipeline import Block
-from lmkbc.run.run import Run
+from lmkbc.session.run import Run
 from lmkbc.types import Candidate, CandidateSet, Query, Source, State
 from lmkbc.workspace import Workspace
 from tests.opened import CUTOFF, recipe_of

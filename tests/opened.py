@@ -19,7 +19,7 @@ from lmkbc.models.server.server_model import ServerModel
 from lmkbc.notes import Notes
 from lmkbc.recipe import Recipe, RecipeFile, make_recipe
 from lmkbc.relation import Relation
-from lmkbc.run.run import Run
+from lmkbc.session.run import Run
 from lmkbc.settings import checked
 from lmkbc.types import Generator
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.notes import Notes
-from lmkbc.run.run import Run
+from lmkbc.session.run import Run
 from lmkbc.types import Candidate, CandidateSet, Generator, Query, Source
 
 ROOT = Path(__file__).resolve().parent.parent

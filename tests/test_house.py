@@ -23,32 +23,22 @@ LAYERS = """
     notes
     relation
     kinds.kind
-    scoring.matchers scoring.table scoring
+    scoring
     edition
     files
     workspace
-    run.subset
-    scoring.official
     models
-    answer kinds
-    ask
-    answer.reply
-    run.statements
-    run.options run.run
-    select.pool select.rule select.ranking select
+    session
+    answer kinds ask
+    select
     generate
     link
     domain
-    recipe ask.authors
-    tune run.submission
-    run run.saved
-    scoring.comparison
-    select.origin select.tuned_rules run.pipeline
-    run.directory run.estimate
-    kb.build
-    kb.export
-    train probe report kb.pages
-    kb.audit
+    recipe authors
+    run
+    tune
+    evaluation
+    train probe report
     kb
     api
     cli __main__

@@ -16,8 +16,8 @@ from lmkbc.link.disambiguation import Hit, ObjectType, choose
 from lmkbc.models.plain_questions import paragraphs
 from lmkbc.notes import Notes
 from lmkbc.recipe import read_recipe
-from lmkbc.run.run import Run
 from lmkbc.select.rule import build
+from lmkbc.session.run import Run
 from lmkbc.tune.families import check_rules, grid
 from lmkbc.types import Candidate, CandidateSet, Query
 from lmkbc.workspace import Workspace

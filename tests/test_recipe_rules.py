@@ -9,14 +9,14 @@ from opened import recipe_file
 
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.relation import Shape
-from lmkbc.run.options import Selection, settled
 from lmkbc.run.pipeline import propose
-from lmkbc.run.run import Run
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.pool import Pool
 from lmkbc.select.selector import PerRelation
-from lmkbc.select.tuned_rules import selector_for
+from lmkbc.session.options import Selection, settled
+from lmkbc.session.run import Run
 from lmkbc.tune.learn import official
+from lmkbc.tune.tuned_rules import selector_for
 from lmkbc.types import Candidate, CandidateSet, Query, Source, State
 from lmkbc.workspace import Workspace
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 
 ROOT = Path(__file__).resolve().parents[2]
 EDITIONS = ("2022", "2023", "2024", "2025", "2026")
-sys.path += [str(ROOT / "tests" / folder) for folder in ("", "link", "scoring")]  # their own servers and tiny models
+sys.path += [str(ROOT / "tests" / folder) for folder in ("", "link", "evaluation")]  # their own servers and tiny models
 Row = TypeVar("Row")
 
 

@@ -19,10 +19,10 @@ from eval.bench.figures import Table
 from lmkbc.edition import Edition
 from lmkbc.recipe import read_recipe
 from lmkbc.run.pipeline import propose
-from lmkbc.run.run import Run
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.ranking import Floats, Mask, Ranking
 from lmkbc.select.selector import PerRelation
+from lmkbc.session.run import Run
 from lmkbc.tune.learn import official
 from lmkbc.types import CandidateSet, Example
 from lmkbc.workspace import Workspace

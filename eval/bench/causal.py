@@ -27,7 +27,7 @@ from lmkbc.models.local.decode import Decoding
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.local.prefixes import groups
 from lmkbc.recipe import read_recipe
-from lmkbc.run.run import Run
+from lmkbc.session.run import Run
 from lmkbc.workspace import Workspace
 
 SUFFIX, ANSWER, VOCABULARY = 12, 8, 50257

@@ -18,8 +18,8 @@ from eval.bench.figures import Table
 from eval.bench.recorded import proposed, untuned
 from lmkbc.generate.embedded.embedded import Embedded
 from lmkbc.recipe import Recipe, read_recipe
-from lmkbc.run.run import Run
-from lmkbc.run.statements import Statements
+from lmkbc.session.run import Run
+from lmkbc.session.statements import Statements
 from lmkbc.tune.choice import by_subject, fold_of
 from lmkbc.tune.learn import official
 from lmkbc.tune.tuning_set import FOLDS

@@ -32,10 +32,10 @@ from eval.bench.recorded import proposed, scored, tuned_rules
 from lmkbc.generate.spec import merged
 from lmkbc.models.located import GENERATIVE
 from lmkbc.recipe import RecipeFile, make_recipe
-from lmkbc.run.options import Servers
-from lmkbc.run.run import Run
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.selector import PerRelation
+from lmkbc.session.options import Servers
+from lmkbc.session.run import Run
 from lmkbc.tune.choice import by_subject, fold_of
 from lmkbc.tune.tuning_set import TuningOptions
 from lmkbc.types import CandidateSet, Example

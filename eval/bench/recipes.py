@@ -19,8 +19,8 @@ from eval.bench.figures import Table
 from eval.bench.models import PartRun
 from eval.bench.recorded import scored, tuned_rules
 from lmkbc.recipe import read_recipe
-from lmkbc.run.options import Servers
 from lmkbc.run.pipeline import propose
+from lmkbc.session.options import Servers
 from lmkbc.tune.tuning_set import TuningOptions
 from lmkbc.workspace import Workspace
 

@@ -19,8 +19,8 @@ from lmkbc.edition import Edition
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.relation import Relation
 from lmkbc.run.pipeline import propose
-from lmkbc.run.run import Run
 from lmkbc.select.selector import PerRelation
+from lmkbc.session.run import Run
 from lmkbc.tune.learn import Tuned, official, tune
 from lmkbc.tune.outcomes import PLAIN
 from lmkbc.tune.tuning_set import FOLDS, SEED, TRIALS, TuningOptions, TuningSet

@@ -30,11 +30,11 @@ from eval.bench.recorded import (
     row_parser,
     tuned_rules,
 )
+from lmkbc.evaluation.official import evaluate
 from lmkbc.recipe import make_recipe, read_file, read_recipe
-from lmkbc.run.run import Run
 from lmkbc.run.submission import prediction_lines
-from lmkbc.scoring.official import evaluate
 from lmkbc.scoring.table import Summary
+from lmkbc.session.run import Run
 from lmkbc.tune.tuning_set import TRIALS, TuningOptions
 from lmkbc.types import CandidateSet, Example
 from lmkbc.workspace import Workspace

@@ -64,7 +64,7 @@ def score(side: str, edition: str, folder: str) -> None:
 
         f1, _, seconds = timed(macro_f1, edition, pred, gold)
     else:
-        from lmkbc.scoring.official import evaluate
+        from lmkbc.evaluation.official import evaluate
         from lmkbc.workspace import Workspace
 
         chosen = Workspace().edition(edition)

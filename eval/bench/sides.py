@@ -17,9 +17,9 @@ from eval.bench.embedded import Rows, as_test
 from eval.bench.figures import Table
 from lmkbc.recipe import read_recipe
 from lmkbc.relation import Relation
-from lmkbc.run.run import Run
-from lmkbc.run.statements import Statements
 from lmkbc.select.other_side import SubjectIndex
+from lmkbc.session.run import Run
+from lmkbc.session.statements import Statements
 from lmkbc.tune.learn import official
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Prediction, Query, grouped
 from lmkbc.workspace import Workspace

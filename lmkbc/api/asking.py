@@ -14,12 +14,12 @@ from lmkbc.api.keywords import keywords, opened_relation
 from lmkbc.errors import InputError, LmkbcError, OptionError
 from lmkbc.names import as_qid
 from lmkbc.progress import Report, silent
-from lmkbc.run.options import SelectedRunOptions, Selection, settled
+from lmkbc.session.options import SelectedRunOptions, Selection, settled
 from lmkbc.types import Candidate, CandidateSet, Query, State
 
 if TYPE_CHECKING:
     from lmkbc.link.linker import Linking
-    from lmkbc.run.run import Run
+    from lmkbc.session.run import Run
 
 MOST_OTHERS = 5
 """Most candidates that are shown in addition to the answer."""
@@ -108,7 +108,7 @@ def ask(
     """
     from lmkbc.run.pipeline import propose
     from lmkbc.select.selector import confidences
-    from lmkbc.select.tuned_rules import selector_for
+    from lmkbc.tune.tuned_rules import selector_for
 
     start = time.monotonic()
     if not subject.strip():

@@ -36,7 +36,7 @@ from lmkbc.kinds.kind import kind_of
 from lmkbc.link.search import wikidata
 from lmkbc.link.wikidata import API_URL
 from lmkbc.progress import Report, silent
-from lmkbc.run.options import ApiUrl, Contact, DataDir, KnowledgeDir, Trust, WorkspaceDir
+from lmkbc.session.options import ApiUrl, Contact, DataDir, KnowledgeDir, Trust, WorkspaceDir
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -31,10 +31,10 @@ from lmkbc.link.index import AliasIndex
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.run import directory as run_directory
-from lmkbc.run.options import SELECTION, RunOptions, SelectedRunOptions, Selection, settled
-from lmkbc.run.run import Run
-from lmkbc.run.subset import names_of
-from lmkbc.select.tuned_rules import selector_for
+from lmkbc.session.options import SELECTION, RunOptions, SelectedRunOptions, Selection, settled
+from lmkbc.session.run import Run
+from lmkbc.session.subset import names_of
+from lmkbc.tune.tuned_rules import selector_for
 
 if TYPE_CHECKING:
     from lmkbc.run.estimate import Estimate

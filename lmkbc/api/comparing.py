@@ -19,16 +19,16 @@ from lmkbc.files.atomic import write_bytes
 from lmkbc.files.jsonl import read_examples
 from lmkbc.generate.recorded_rows import each_row
 from lmkbc.progress import Report, silent
-from lmkbc.run.options import DataDir, EditionName, Gold, Limit, OneRelation, OneSplit, Trust, WorkspaceDir
 from lmkbc.run.saved import SavedRun, read_gold
 from lmkbc.run.submission import CANDIDATES
-from lmkbc.run.subset import names_of
+from lmkbc.session.options import DataDir, EditionName, Gold, Limit, OneRelation, OneSplit, Trust, WorkspaceDir
+from lmkbc.session.subset import names_of
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from lmkbc.scoring.comparison import Comparison
+    from lmkbc.evaluation.comparison import Comparison
 
 LEAST = 0.5
 """Confidence from which an export writes a fact, if no other is given."""
@@ -81,7 +81,7 @@ class Comparisons:
         """Return the rows won and lost of each comparison, with the fields of a `ChangedRow`."""
         import polars as pl
 
-        from lmkbc.scoring.comparison import ChangedRow
+        from lmkbc.evaluation.comparison import ChangedRow
 
         rows = [(one.first, one.second, *row, row.is_won) for one in self.comparisons for row in one.changed]
         scores = {"first": pl.Float64, "second": pl.Float64, "won": pl.Boolean}
@@ -93,10 +93,10 @@ class Comparisons:
     @property
     def html(self) -> str:
         """Return the comparison as an HTML page that needs no network."""
+        from lmkbc.evaluation.comparison import shown_p
         from lmkbc.report.figures import drawable, forest
         from lmkbc.report.page import render
         from lmkbc.report.rows import LONGEST_TEXT, cut
-        from lmkbc.scoring.comparison import shown_p
 
         draws = drawable()
         pairs = [(one, draws and forest(one, f"forest{place}")) for place, one in enumerate(self.comparisons)]
@@ -151,8 +151,8 @@ def compare(
     A run may also be a result of `lmkbc.predict`. If a run answered a subset of its split, that subset is compared.
     InputError for fewer than two runs, or for runs that are not comparable.
     """
-    from lmkbc.scoring.comparison import compare as compared  # here, since it loads numpy
-    from lmkbc.scoring.comparison import distinct_names
+    from lmkbc.evaluation.comparison import compare as compared  # here, since it loads numpy
+    from lmkbc.evaluation.comparison import distinct_names
 
     space, opened = Workspace(workspace, data, trust=trust), [open_run(run) for run in runs]
     if len(opened) < 2:

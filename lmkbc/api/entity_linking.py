@@ -25,7 +25,7 @@ from lmkbc.link.train_objects import TrainObjects
 from lmkbc.link.wikidata import API_URL, CONTACT
 from lmkbc.names import as_qid
 from lmkbc.progress import Report, silent
-from lmkbc.run.options import (
+from lmkbc.session.options import (
     ApiUrl,
     Contact,
     DataDir,
@@ -37,7 +37,7 @@ from lmkbc.run.options import (
     WorkspaceDir,
     settled,
 )
-from lmkbc.run.subset import names_of
+from lmkbc.session.subset import names_of
 from lmkbc.workspace import Workspace
 
 

@@ -20,8 +20,8 @@ from lmkbc.kb.export import quickstatements, review, typed_facts, wikidata_json
 from lmkbc.kb.export.left_out import ExportTally
 from lmkbc.kb.export.ntriples import OWN, Triples, checked_base
 from lmkbc.progress import Report, silent
-from lmkbc.run.options import KnowledgeDir, Trust, WorkspaceDir
-from lmkbc.run.subset import names_of, own_names
+from lmkbc.session.options import KnowledgeDir, Trust, WorkspaceDir
+from lmkbc.session.subset import names_of, own_names
 from lmkbc.workspace import Workspace
 
 

@@ -19,8 +19,8 @@ from lmkbc.api.scores import Scores, score
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes
 from lmkbc.run import submission
-from lmkbc.run.options import DataDir, EditionName, Trust, WorkspaceDir
 from lmkbc.run.saved import RunTiming, SavedRun
+from lmkbc.session.options import DataDir, EditionName, Trust, WorkspaceDir
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:

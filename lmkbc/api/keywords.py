@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, OptionError, did_you_mean, lacking
-from lmkbc.run.options import EMPTY_TEXTS, Inputs, RunOptions, Servers, described, settled
-from lmkbc.run.subset import Subset
+from lmkbc.session.options import EMPTY_TEXTS, Inputs, RunOptions, Servers, described, settled
+from lmkbc.session.subset import Subset
 from lmkbc.settings import listed
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
     from lmkbc.recipe import Recipe
-    from lmkbc.run.run import Run
+    from lmkbc.session.run import Run
 
 log = logging.getLogger(__name__)
 
@@ -147,7 +147,7 @@ def _opened(
     options: RunOptions, inputs: Inputs, space: Workspace, edition: Edition, split: str = ""
 ) -> tuple[Run, Recipe]:
     from lmkbc.recipe import default_recipe, read_recipe
-    from lmkbc.run.run import Run
+    from lmkbc.session.run import Run
 
     learn_from = _learned(inputs["learn_from"], space, edition, split)
     if inputs["empty"] not in ((None, *EMPTY_TEXTS) if inputs["files"] else (None,)):

@@ -18,8 +18,8 @@ from lmkbc.files.trusted import FILE, number, remember, risk
 from lmkbc.files.writable import check_directory
 from lmkbc.progress import Report, silent
 from lmkbc.registry import KINDS
-from lmkbc.run.options import ApiUrl, Contact, Trust, WorkspaceDir
-from lmkbc.run.subset import names_of
+from lmkbc.session.options import ApiUrl, Contact, Trust, WorkspaceDir
+from lmkbc.session.subset import names_of
 from lmkbc.workspace import OWN_DATA, Workspace
 
 if TYPE_CHECKING:

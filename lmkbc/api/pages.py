@@ -14,7 +14,8 @@ from lmkbc.api.scores import HasRun, open_run, scored_on
 from lmkbc.errors import OptionError
 from lmkbc.files.places import all_placed, placed
 from lmkbc.progress import Report, silent
-from lmkbc.run.options import (
+from lmkbc.run.submission import REPORT
+from lmkbc.session.options import (
     DataDir,
     EditionName,
     Gold,
@@ -27,8 +28,7 @@ from lmkbc.run.options import (
     Trust,
     WorkspaceDir,
 )
-from lmkbc.run.submission import REPORT
-from lmkbc.run.subset import names_of, own_names
+from lmkbc.session.subset import names_of, own_names
 from lmkbc.workspace import Workspace
 
 

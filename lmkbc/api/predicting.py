@@ -22,8 +22,8 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.notes import Live, unheard
 from lmkbc.progress import ExpectedStep, Report, silent
-from lmkbc.run.options import OUTPUT, OneRelation, RunOptions, SelectedRunOptions, Selection, Split, settled
 from lmkbc.run.saved import SavedRun
+from lmkbc.session.options import OUTPUT, OneRelation, RunOptions, SelectedRunOptions, Selection, Split, settled
 from lmkbc.types import Query
 from lmkbc.workspace import Workspace
 
@@ -187,7 +187,7 @@ def predict(
     from lmkbc.run import submission
     from lmkbc.run.directory import RunFiles
     from lmkbc.run.pipeline import Steps, as_one
-    from lmkbc.select.tuned_rules import nothing_sure, selector_for
+    from lmkbc.tune.tuned_rules import nothing_sure, selector_for
 
     start = time.monotonic()
     run, recipe, asked = opened_subset(options, split, relation, limit)

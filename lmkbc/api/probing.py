@@ -13,7 +13,7 @@ from lmkbc.api.keywords import check_kept, keywords, opened_subset
 from lmkbc.errors import OptionError
 from lmkbc.models.reference import Quantise
 from lmkbc.progress import Report, silent
-from lmkbc.run.options import (
+from lmkbc.session.options import (
     HeldOutSplit,
     Inputs,
     OneRelation,
@@ -48,7 +48,7 @@ def invented(
     """Count what a model says about invented and real names, or what a system answers. InputError for wrong input."""
     from lmkbc.probe.benchmark import BenchmarkRun, opened
     from lmkbc.probe.invented import free_triples, silence
-    from lmkbc.select.tuned_rules import selector_for
+    from lmkbc.tune.tuned_rules import selector_for
 
     model = None if options.get("system") or options.get("edition") else options.get("model")
     if quantise != "none" and (options.get("base_url") or not model):

@@ -15,13 +15,13 @@ from lmkbc.api.data_frames import Answers, given, shown
 from lmkbc.api.keywords import chosen_edition, keywords
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
+from lmkbc.evaluation.official import Evaluation, evaluate
 from lmkbc.files.columns import Given
 from lmkbc.files.jsonl import numbered
 from lmkbc.files.places import placed
 from lmkbc.run.saved import CHANGED, InSample, SavedRun, edition_of
-from lmkbc.run.subset import WHOLE, Subset
-from lmkbc.scoring.official import Evaluation, evaluate
 from lmkbc.scoring.table import Summary
+from lmkbc.session.subset import WHOLE, Subset
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Scores:
     @cached_property
     def interval(self) -> tuple[float, float] | None:
         """Return the 95 % interval of the macro-F1 over other subjects; None if a relation has only one row."""
-        from lmkbc.scoring.comparison import score_interval  # here, since it loads numpy
+        from lmkbc.evaluation.comparison import score_interval  # here, since it loads numpy
 
         metric = self.edition.profiles.get(self.profile, self.edition.metric)
         return score_interval(dict(self.evaluation.table.rows), by_relation=metric.average == "relation")

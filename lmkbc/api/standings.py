@@ -14,7 +14,7 @@ from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.generate.verify import VERIFICATION
 from lmkbc.recipe import RecipeFile, read_file, read_recipe
 from lmkbc.registry import GENERATORS
-from lmkbc.run.run import Run
+from lmkbc.session.run import Run
 from lmkbc.types import Query
 from lmkbc.workspace import Workspace
 

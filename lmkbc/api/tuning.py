@@ -16,7 +16,7 @@ from lmkbc.errors import InputError, OptionError, counted
 from lmkbc.files.checksum import sha256
 from lmkbc.files.writable import check_file
 from lmkbc.progress import Report, silent
-from lmkbc.run.options import OUTPUT, SELECTION, Folds, HeldOutSplit, Limit, OneRelation, RunOptions, Split, Trials
+from lmkbc.session.options import OUTPUT, SELECTION, Folds, HeldOutSplit, Limit, OneRelation, RunOptions, Split, Trials
 from lmkbc.settings import listed
 from lmkbc.tune.tuning_set import FOLDS, SEED, TRIALS, TuningOptions, TuningSet
 
@@ -117,10 +117,10 @@ def tune(
     """
     from lmkbc.run import submission
     from lmkbc.run.pipeline import propose
-    from lmkbc.select import tuned_rules
-    from lmkbc.select.origin import origin_of
+    from lmkbc.tune import tuned_rules
     from lmkbc.tune.families import check_rules
     from lmkbc.tune.learn import tune as tune_rules
+    from lmkbc.tune.origin import origin_of
 
     names = None if rules is None else tuple(rules)
     how = TuningOptions(rules=names, folds=folds, trials=trials, seed=seed)

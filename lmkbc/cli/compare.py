@@ -18,7 +18,7 @@ from lmkbc.cli.typed import made_from
 from lmkbc.errors import InputError, OptionError, counted
 
 if TYPE_CHECKING:
-    from lmkbc.scoring.comparison import Comparison, Difference
+    from lmkbc.evaluation.comparison import Comparison, Difference
 
 EXAMPLE = "Example: lmkbc compare submissions/2023-val-prior submissions/2023-val-embedded --html compare.html"
 COLUMNS = ("relation", "rows", "first", "second", "difference", "low", "high", "p", "p (Holm)", "won", "lost", "")

@@ -11,8 +11,8 @@ import typer
 from lmkbc.api.scores import Scores, score
 from lmkbc.cli.terminal import note, note_published, show_as, show_json, show_table
 from lmkbc.errors import InputError, OptionError, counted
-from lmkbc.run.options import OneSplit
 from lmkbc.scoring.table import OVERALL
+from lmkbc.session.options import OneSplit
 
 EXAMPLE = "Example: lmkbc evaluate submissions/mini-val-embedded"
 

@@ -17,8 +17,8 @@ from lmkbc.cli.typed import made_from
 from lmkbc.errors import OptionError, counted
 from lmkbc.notes import unheard
 from lmkbc.run import submission
-from lmkbc.run.options import OUTPUT
 from lmkbc.run.saved import SavedRun
+from lmkbc.session.options import OUTPUT
 from lmkbc.types import Query
 
 EXAMPLE = "Example: lmkbc predict --split val --edition 2023 --from gpt4.jsonl.gz --search-table search.json"

@@ -24,7 +24,7 @@ from lmkbc.probe.kmir.kmir import KmirBuild, KmirRun, KmirScore
 from lmkbc.probe.lama.lama import LamaBenchmark
 from lmkbc.probe.optiprompt.optiprompt import OptiPromptBenchmark
 from lmkbc.report.figures import is_picture, standalone
-from lmkbc.run.options import Servers, settled
+from lmkbc.session.options import Servers, settled
 
 if TYPE_CHECKING:
     from lmkbc.probe.controls import ControlRow

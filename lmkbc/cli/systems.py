@@ -15,8 +15,8 @@ from lmkbc.cli.dry_run import show_prompts
 from lmkbc.cli.terminal import note, show_json, show_table, tame
 from lmkbc.errors import InputError, counted
 from lmkbc.recipe import RecipeFile, check_all_read, read_file, read_recipe
-from lmkbc.run.options import Servers
-from lmkbc.run.run import ModelRun
+from lmkbc.session.options import Servers
+from lmkbc.session.run import ModelRun
 from lmkbc.workspace import Workspace
 
 WIDTH = 36
@@ -139,7 +139,7 @@ def fetch(
 
     A recipe with wording = "authors" uses them. The SHA-256 of a download is checked.
     """
-    from lmkbc.ask import authors
+    from lmkbc import authors
     from lmkbc.cli.terminal import progress
 
     with progress() as report:

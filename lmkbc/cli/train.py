@@ -18,8 +18,8 @@ from lmkbc.files.atomic import check_replaceable, write_bytes
 from lmkbc.files.places import data_dirs
 from lmkbc.files.writable import check_new
 from lmkbc.recipe import read_recipe
-from lmkbc.run.run import Run
-from lmkbc.run.subset import Subset
+from lmkbc.session.run import Run
+from lmkbc.session.subset import Subset
 from lmkbc.train.training import MODEL, TRAINING, Lora, Masking, Training, TrainingPlan
 from lmkbc.workspace import Workspace
 

@@ -59,7 +59,7 @@ def _as_json(tuned: Tuned) -> dict[str, Any]:
 
 def confidence_json(known: Confidences) -> dict[str, Any]:
     """Return the quality of confidences out of fold, with the bins of a reliability diagram."""
-    from lmkbc.select.tuned_rules import reliability_table
+    from lmkbc.tune.tuned_rules import reliability_table
 
     return {
         "recall_at_precision_90": known.recall,
@@ -77,7 +77,7 @@ def confidence_json(known: Confidences) -> dict[str, Any]:
 
 
 def _print(tuned: Tuned, title: str) -> None:
-    from lmkbc.select.tuned_rules import FEW, named_few
+    from lmkbc.tune.tuned_rules import FEW, named_few
 
     rows: list[list[Any]] = [
         [

@@ -13,7 +13,7 @@ import typer
 from msgspec import Meta
 from typer.core import TyperCommand
 
-from lmkbc.run.options import HEADINGS, OUTPUT, Gold, Limit, OneRelation, RunOptions, Split, described
+from lmkbc.session.options import HEADINGS, OUTPUT, Gold, Limit, OneRelation, RunOptions, Split, described
 
 
 class _CommandOptions(RunOptions, total=False):

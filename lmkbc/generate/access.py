@@ -19,7 +19,7 @@ from lmkbc.models.server.address import BASE_URL, OF_OPENAI, Server
 from lmkbc.models.server.limits import GUESSED_ANSWER, Limits
 from lmkbc.notes import Notes
 from lmkbc.registry import BACK_ENDS
-from lmkbc.run.run import ModelRun
+from lmkbc.session.run import ModelRun
 from lmkbc.settings import checked
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from lmkbc.edition import Edition
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
-from lmkbc.run.run import Run
 from lmkbc.select.ranking import Floats, Mask
+from lmkbc.session.run import Run
 from lmkbc.types import Candidate, CandidateSet, Example, Generator, Nil, Query, Source, grouped
 
 if TYPE_CHECKING:

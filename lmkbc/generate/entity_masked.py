@@ -16,7 +16,7 @@ from lmkbc.models.masked.heads import FILE, Entities, fold_model
 from lmkbc.names import folded_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
-from lmkbc.run.run import Run
+from lmkbc.session.run import Run
 from lmkbc.types import Candidate, CandidateSet, Generator, Query, Source, grouped
 
 SOURCE = Source("entity-masked")

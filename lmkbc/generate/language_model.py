@@ -37,7 +37,7 @@ from lmkbc.models.identity import model_name, same_model
 from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Notes
 from lmkbc.relation import OTHERS
-from lmkbc.run.run import ModelRun, Run
+from lmkbc.session.run import ModelRun, Run
 from lmkbc.settings import ReadBy
 from lmkbc.types import CandidateSet, Example, Generator, Query, State
 

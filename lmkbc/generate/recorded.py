@@ -23,7 +23,6 @@ from msgspec import structs
 
 from lmkbc.answer.clean import Clean, shaped
 from lmkbc.answer.guard import guarded
-from lmkbc.answer.reply import candidates, united, unread
 from lmkbc.ask.style import PromptStyle
 from lmkbc.edition import Edition, misfit
 from lmkbc.errors import InputError
@@ -31,13 +30,14 @@ from lmkbc.files.columns import log_respelled
 from lmkbc.files.database import ByQuery
 from lmkbc.files.places import name_of
 from lmkbc.generate.recorded_rows import EXISTENCE, CandidateRow, RecordedRow, each_row, is_linked
+from lmkbc.generate.reply import candidates, united, unread
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.models.base import CUT_OFF, NOTHING, WITHHELD, Reply
 from lmkbc.names import shown, subject_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
-from lmkbc.run.run import RecordedFile, Run
 from lmkbc.scoring.table import Pair
+from lmkbc.session.run import RecordedFile, Run
 from lmkbc.types import Candidate, CandidateSet, Dropped, Generator, Nil, Query, Source, State, together
 from lmkbc.workspace import Workspace
 

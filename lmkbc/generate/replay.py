@@ -15,7 +15,7 @@ from lmkbc.errors import InputError
 from lmkbc.generate.recorded import Recorded
 from lmkbc.generate.recorded_rows import each_row
 from lmkbc.generate.spec import GeneratorSpec
-from lmkbc.run.run import RecordedFile
+from lmkbc.session.run import RecordedFile
 from lmkbc.types import CandidateSet, Generator, Query, State
 
 Shares = list[tuple[RecordedFile, ...] | None]

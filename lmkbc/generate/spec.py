@@ -15,7 +15,7 @@ from lmkbc.models.reference import ModelReference, flat
 from lmkbc.notes import Notes
 from lmkbc.registry import GENERATORS
 from lmkbc.relation import Relation
-from lmkbc.run.run import Run
+from lmkbc.session.run import Run
 from lmkbc.settings import checked
 from lmkbc.types import CandidateSet, Generator, Query, Source
 

@@ -19,8 +19,8 @@ from lmkbc.models.local.local_model import LocalModel
 from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Notes
 from lmkbc.progress import Report
-from lmkbc.run.run import Run
 from lmkbc.select.ranking import Floats
+from lmkbc.session.run import Run
 from lmkbc.types import Query
 
 PORTION = 256

@@ -17,7 +17,7 @@ from lmkbc.link.disambiguation import bundled, is_page
 from lmkbc.link.index import AliasIndex
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
-from lmkbc.run.run import Run
+from lmkbc.session.run import Run
 from lmkbc.types import Candidate, CandidateSet
 
 

@@ -23,7 +23,7 @@ from lmkbc.models.thoughts import answer_of
 from lmkbc.names import name_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
-from lmkbc.run.run import Run
+from lmkbc.session.run import Run
 from lmkbc.types import CandidateSet, State
 
 _NUMBER = re.compile(r"\d{1,4}")

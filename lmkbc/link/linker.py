@@ -29,8 +29,8 @@ from lmkbc.names import as_qid, name_key
 from lmkbc.notes import Notes
 from lmkbc.registry import STRATEGIES
 from lmkbc.relation import Relation
-from lmkbc.run.run import Run
 from lmkbc.scoring.matchers import number
+from lmkbc.session.run import Run
 from lmkbc.settings import ReadBy
 from lmkbc.types import Candidate, CandidateSet, Query
 

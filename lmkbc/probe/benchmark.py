@@ -22,7 +22,7 @@ from lmkbc.models.thoughts import answer_of
 from lmkbc.notes import Notes
 from lmkbc.progress import Report, silent
 from lmkbc.report.figures import Plot
-from lmkbc.run.run import ModelRun
+from lmkbc.session.run import ModelRun
 from lmkbc.settings import listed
 
 TableNames = Annotated[str | None, Meta(description="Print only these tables, comma-separated.")]

@@ -18,9 +18,9 @@ from lmkbc.generate.spec import GeneratorSpec, sources_of
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.pipeline import propose
-from lmkbc.run.run import Run
 from lmkbc.run.submission import answers
 from lmkbc.scoring.table import WRONG, Pair, Table
+from lmkbc.session.run import Run
 from lmkbc.tune.learn import tune
 from lmkbc.tune.tuning_set import SEED, TuningOptions, TuningSet
 from lmkbc.types import Example, Prediction

@@ -20,9 +20,9 @@ from lmkbc.names import folded_key
 from lmkbc.probe.benchmark import BenchmarkRun, Findings, Sheet, percent, texts
 from lmkbc.recipe import Recipe
 from lmkbc.run.pipeline import propose
-from lmkbc.run.run import Run
 from lmkbc.select.cutoffs import TopK
 from lmkbc.select.selector import PerRelation
+from lmkbc.session.run import Run
 from lmkbc.types import Example, Query, grouped
 
 NAMES: Mapping[str, str] = {

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from lmkbc.scoring.comparison import Comparison
+    from lmkbc.evaluation.comparison import Comparison
 
 logger = logging.getLogger("lmkbc")
 

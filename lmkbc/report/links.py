@@ -20,8 +20,8 @@ from lmkbc.link.search import SearchTable, Wikidata
 from lmkbc.link.train_objects import BY_ROWS
 from lmkbc.link.wikidata import CONTACT
 from lmkbc.names import as_qid
-from lmkbc.run.run import Run
 from lmkbc.run.saved import SavedRun
+from lmkbc.session.run import Run
 from lmkbc.settings import checked
 from lmkbc.types import Candidate, CandidateSet, Query
 from lmkbc.workspace import Workspace

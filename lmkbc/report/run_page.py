@@ -14,6 +14,7 @@ import msgspec
 
 from lmkbc.edition import Edition, Published
 from lmkbc.errors import InputError
+from lmkbc.evaluation.official import evaluate
 from lmkbc.files.atomic import Buffer, writing
 from lmkbc.files.columns import Column
 from lmkbc.files.database import ByQuery
@@ -41,11 +42,10 @@ from lmkbc.report.rows import (
 from lmkbc.report.shown_prompts import Shown, asked_by, asked_in
 from lmkbc.run import submission
 from lmkbc.run.pipeline import Steps
-from lmkbc.run.run import Run
 from lmkbc.run.saved import RunTiming, SavedRun
-from lmkbc.run.subset import WHOLE, Subset
-from lmkbc.scoring.official import evaluate
 from lmkbc.scoring.table import COLUMNS, OVERALL, WRONG, Pair, Table, Tally
+from lmkbc.session.run import Run
+from lmkbc.session.subset import WHOLE, Subset
 from lmkbc.types import Example, Query
 from lmkbc.workspace import Workspace
 

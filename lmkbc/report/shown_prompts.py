@@ -13,9 +13,9 @@ from lmkbc.generate.spec import sources_of, specs
 from lmkbc.models.base import Prompt
 from lmkbc.registry import GENERATORS
 from lmkbc.report.rows import LONGEST_REPLY, LONGEST_TEXT, cut
-from lmkbc.run.run import Run
 from lmkbc.run.saved import SavedRun
 from lmkbc.scoring.table import Pair
+from lmkbc.session.run import Run
 from lmkbc.types import Query
 
 MOST_PROMPTS = 8

@@ -25,12 +25,12 @@ from lmkbc.files.places import name_of
 from lmkbc.models.identity import file_digest, model_name, paths_in, portable
 from lmkbc.recipe import Recipe
 from lmkbc.run import submission
-from lmkbc.run.options import EMPTY_TEXTS
 from lmkbc.run.pipeline import Block
-from lmkbc.run.run import Run
 from lmkbc.run.saved import ASKED, differences, is_subset
-from lmkbc.run.statements import Statements
-from lmkbc.run.subset import Subset
+from lmkbc.session.options import EMPTY_TEXTS
+from lmkbc.session.run import Run
+from lmkbc.session.statements import Statements
+from lmkbc.session.subset import Subset
 from lmkbc.types import CandidateSet, Prediction, Query, State
 
 log = logging.getLogger(__name__)

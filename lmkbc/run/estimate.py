@@ -26,7 +26,7 @@ from lmkbc.notes import Notes, Replies
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.run.pipeline import BLOCK
-from lmkbc.run.run import Run
+from lmkbc.session.run import Run
 from lmkbc.types import CandidateSet, Query, State
 
 

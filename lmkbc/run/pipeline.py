@@ -24,9 +24,9 @@ from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Live, Notes, Passage, Replies, unheard
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
-from lmkbc.run.run import Run
 from lmkbc.select.other_side import TrainSides
 from lmkbc.select.pool import Merging, Pool
+from lmkbc.session.run import Run
 from lmkbc.types import CandidateSet, Generator, Query, State
 
 log = logging.getLogger(__name__)

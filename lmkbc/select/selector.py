@@ -17,7 +17,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from lmkbc.run.statements import Statements
 from lmkbc.scoring.matchers import number
 from lmkbc.select.calibration import SUREST, Calibration, Point, PrecisionCurve
 from lmkbc.select.composed import AbstentionThreshold, Agreement
@@ -25,6 +24,7 @@ from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.ranking import Floats, Ranking
 from lmkbc.select.rule import UNLIMITED, BatchSelector, Rule
+from lmkbc.session.statements import Statements
 from lmkbc.types import Candidate, CandidateSet, Prediction, Query, grouped
 
 Made = TypeVar("Made")

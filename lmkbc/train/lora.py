@@ -37,14 +37,14 @@ from lmkbc.models.local.prefixes import Tokens, common
 from lmkbc.notes import Notes
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
-from lmkbc.run.run import Run
-from lmkbc.select.tuned_rules import split_sha256
+from lmkbc.session.run import Run
 from lmkbc.train.cloze_training import IGNORED
 from lmkbc.train.corpus import Corpus, HeldOut, alias_groups, near
 from lmkbc.train.loop import Trained
 from lmkbc.train.loop import train as fit
 from lmkbc.train.prompt_vectors import padded
 from lmkbc.train.training import Lora, check_out, checkpoint_of, finish, saved
+from lmkbc.tune.tuned_rules import split_sha256
 from lmkbc.types import Example, GoldObject, Query
 
 

@@ -27,9 +27,9 @@ from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.names import folded_key
 from lmkbc.progress import Report, silent, tracked
 from lmkbc.relation import Relation
-from lmkbc.run.run import Run
-from lmkbc.run.subset import Subset
 from lmkbc.scoring.matchers import AliasScorer
+from lmkbc.session.run import Run
+from lmkbc.session.subset import Subset
 from lmkbc.train.name_tree import NameTree
 from lmkbc.train.text_lines import text_rows
 from lmkbc.tune.outcomes import Curve, Outcomes, cutoff_steps

@@ -6,9 +6,9 @@ import pytest
 from space import SPACE
 
 from lmkbc.answer.formats import answer_line, named
-from lmkbc.answer.reply import candidates
 from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import InputError
+from lmkbc.generate.reply import candidates
 from lmkbc.models.base import Reply
 from lmkbc.settings import checked
 from lmkbc.types import CandidateSet, Query, State

@@ -6,8 +6,8 @@ from itertools import cycle
 import pytest
 from space import SPACE
 
-from lmkbc.answer.reply import candidates
 from lmkbc.ask.style import PromptStyle
+from lmkbc.generate.reply import candidates
 from lmkbc.models.base import Reply
 from lmkbc.types import Query
 

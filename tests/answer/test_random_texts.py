@@ -10,8 +10,8 @@ from reader_grammar import text
 from rows import jsonl
 from space import MINI, SPACE
 
-from lmkbc.answer.reply import candidates
 from lmkbc.ask.style import PromptStyle
+from lmkbc.generate.reply import candidates
 from lmkbc.models.base import Reply
 from lmkbc.types import CandidateSet, Query
 
@@ -100,7 +100,7 @@ def test_a_fault_of_the_reader_costs_one_reply_and_is_named(command: Command, mo
             raise IndexError  # stands for a fault that is not found yet
         return written
 
-    monkeypatch.setattr("lmkbc.answer.reply.answer_of", faulty)
+    monkeypatch.setattr("lmkbc.generate.reply.answer_of", faulty)
     monkeypatch.delenv("LMKBC_RAISE")
     first, second, *_ = (one.query for one in SPACE.examples(MINI, "val") if one.query.relation == BORDERS)
     rows = [(first, "Chad"), (second, '["Belize"]')]

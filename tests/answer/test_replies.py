@@ -14,8 +14,8 @@ import pytest
 from space import SPACE
 
 from lmkbc.answer.clean import vocabulary
-from lmkbc.answer.reply import candidates
 from lmkbc.ask.style import PromptStyle
+from lmkbc.generate.reply import candidates
 from lmkbc.models.base import Reply
 from lmkbc.types import Query, State
 

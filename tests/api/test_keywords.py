@@ -13,7 +13,7 @@ import pytest
 
 import lmkbc
 from lmkbc.errors import InputError
-from lmkbc.run.options import Servers, settled
+from lmkbc.session.options import Servers, settled
 
 FUNCTIONS = {name: value for name in lmkbc.__all__ if isinstance(value := getattr(lmkbc, name), FunctionType)}
 

@@ -11,7 +11,7 @@ from opened import generated, recipe_of
 from space import MINI, SPACE, TRAIN
 
 from lmkbc.api.keywords import opened_subset
-from lmkbc.run.run import Run
+from lmkbc.session.run import Run
 from lmkbc.types import Query
 
 BORDERS = "CountryBordersCountry"

@@ -6,7 +6,6 @@ import pytest
 
 from lmkbc.ask.examples import ExampleSelector, Method, Shots
 from lmkbc.errors import InputError
-from lmkbc.files.jsonl import named
 from lmkbc.settings import checked
 from lmkbc.types import Example, GoldObject, Query
 
@@ -91,7 +90,7 @@ def test_where_train_has_no_second_hand_the_own_subject_alone_is_left_out() -> N
 
 
 def test_a_row_whose_name_is_an_id_is_no_example() -> None:
-    known, lost = named(("Tufts University",), "Q49120"), named(("Q168756",), "Q168756")
+    known, lost = GoldObject(("Tufts University",), "Q49120"), GoldObject((), "Q168756")
     train = [Example(Query(f"s{n}", R), objects) for n, objects in enumerate([(lost,), (known, lost), (known,)])]
     assert [shot.query.subject for shot in select(train)] == ["s2"]
 

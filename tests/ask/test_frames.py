@@ -11,15 +11,15 @@ from opened import recipe_file
 from prompt_parts import suffix
 from space import SPACE
 
-from lmkbc.answer.reply import candidates, captured
 from lmkbc.ask.plan import Frames, PromptBuilder, PromptSettings
 from lmkbc.ask.prompts import Composer, target
 from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import InputError
+from lmkbc.generate.reply import candidates, captured
 from lmkbc.models.base import Reply
 from lmkbc.models.identity import paths_in, portable
 from lmkbc.recipe import read_recipe
-from lmkbc.run.run import Run
+from lmkbc.session.run import Run
 from lmkbc.settings import checked
 from lmkbc.types import Example, GoldObject, Query, State
 

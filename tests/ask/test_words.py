@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from lmkbc.ask.authors import converted
 from lmkbc.ask.wording import NamedWords, WordFile, WordingSource
+from lmkbc.authors import converted
 from lmkbc.errors import InputError
 
 SOURCE = r"""

@@ -23,7 +23,7 @@ from lmkbc.api.keywords import keywords
 from lmkbc.cli import COMMANDS, KEPT, build
 from lmkbc.cli.systems import WIDTH
 from lmkbc.cli.typed import made_from, spread
-from lmkbc.run.options import RunOptions
+from lmkbc.session.options import RunOptions
 from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]

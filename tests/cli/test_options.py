@@ -16,8 +16,8 @@ import lmkbc
 from lmkbc.cli import MODULES, probe, train
 from lmkbc.cli.typed import spread
 from lmkbc.errors import LmkbcError, OptionError
-from lmkbc.run import options
-from lmkbc.run.options import described
+from lmkbc.session import options
+from lmkbc.session.options import described
 from lmkbc.tune.tuning_set import FOLDS, TRIALS
 
 

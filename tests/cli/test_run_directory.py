@@ -15,7 +15,7 @@ from space import SPACE
 
 import lmkbc
 from lmkbc.cli.terminal import show_as
-from lmkbc.scoring.comparison import score_interval
+from lmkbc.evaluation.comparison import score_interval
 from lmkbc.scoring.table import RowScore
 
 QUERIES = SPACE.queries(SPACE.edition("mini"), "val")

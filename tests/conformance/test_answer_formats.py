@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from lmkbc import registry
 from lmkbc.answer.clean import Clean
 from lmkbc.answer.formats import ParseAs
-from lmkbc.answer.reply import candidates
 from lmkbc.ask.style import PromptStyle
+from lmkbc.generate.reply import candidates
 from lmkbc.models.base import CUT_OFF, Reply
 from lmkbc.models.local.endings import list_end
 from lmkbc.relation import Relation

@@ -24,9 +24,9 @@ from lmkbc.models.local.model import CausalModel
 from lmkbc.models.masked.backbone import load
 from lmkbc.models.masked.heads import FILE
 from lmkbc.progress import ExpectedStep
-from lmkbc.run.options import Servers
 from lmkbc.run.pipeline import Steps, propose
-from lmkbc.run.run import Run
+from lmkbc.session.options import Servers
+from lmkbc.session.run import Run
 from lmkbc.train import upper_layers
 from lmkbc.train.corpus import of_examples
 from lmkbc.train.random_controls import randomised

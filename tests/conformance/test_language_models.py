@@ -19,8 +19,8 @@ from lmkbc.models.base import LanguageModel
 from lmkbc.models.plain_questions import paragraphs, texts, word_log_probabilities
 from lmkbc.models.reference import LOCAL
 from lmkbc.notes import Notes
-from lmkbc.run.options import Servers
-from lmkbc.run.run import Run
+from lmkbc.session.options import Servers
+from lmkbc.session.run import Run
 
 PROMPTS = ["Paris is in", "The capital of Peru is", "Q: Who wrote Emma?\nA:", "é", "Paris is the capital of"]
 OPTIONS = ("True", "False", "Perhaps")

@@ -12,15 +12,14 @@ from space import SPACE
 
 from lmkbc import registry
 from lmkbc.run.submission import answers
-from lmkbc.select import tuned_rules
 from lmkbc.select.composed import AbstentionThreshold
 from lmkbc.select.cutoffs import Cutoff, Relative, TopK
-from lmkbc.select.origin import Origin
 from lmkbc.select.rule import PrefixRule, SweptRule, build
 from lmkbc.select.selector import PerRelation, at_precision
-from lmkbc.tune import choice, learn
+from lmkbc.tune import choice, learn, tuned_rules
 from lmkbc.tune.confidence import PROMISED, Facts, held_out
 from lmkbc.tune.families import Task, fit
+from lmkbc.tune.origin import Origin
 from lmkbc.tune.outcomes import PLAIN, Curve, Outcomes, cutoff_steps, gate_steps, gated, swept_steps
 from lmkbc.tune.tuning_set import TuningOptions, TuningSet
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Prediction, Query, State

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from space import SPACE
 
 from lmkbc.errors import InputError
+from lmkbc.evaluation.official import evaluate
 from lmkbc.files import jsonl, reader
 from lmkbc.files.columns import read_column
-from lmkbc.scoring.official import evaluate
 
 EDITION = SPACE.edition("2023")
 ROW = b'{"SubjectEntity": "a", "Relation": "BandHasMember", "ObjectEntitiesID": ["Q%d"]}\n'

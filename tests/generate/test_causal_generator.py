@@ -19,7 +19,7 @@ from lmkbc.models.local.decode import Completion, Decoding
 from lmkbc.models.local.model import CausalModel
 from lmkbc.recipe import Recipe
 from lmkbc.run.pipeline import propose
-from lmkbc.run.run import Run
+from lmkbc.session.run import Run
 from lmkbc.types import Query, State
 from tests.candidates import sources
 
@@ -153,7 +153,7 @@ def recipe(model: Path, **settings: Any) -> Recipe:
 
 @pytest.fixture(autouse=True)
 def _own_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("lmkbc.run.run.default_place", lambda *_, **__: tmp_path / "store.sqlite")
+    monkeypatch.setattr("lmkbc.session.run.default_place", lambda *_, **__: tmp_path / "store.sqlite")
 
 
 def run(**more: Any) -> Run:

@@ -13,8 +13,8 @@ from loopback import Loopback, prompt_of
 from opened import begins_here, generators, recipe_of
 from space import SPACE, bundled
 
-from lmkbc.answer.reply import candidates
 from lmkbc.generate.language_model import AnswerGenerator
+from lmkbc.generate.reply import candidates
 from lmkbc.generate.spec import Only
 from lmkbc.generate.verify import Verifying
 from lmkbc.link import linker
@@ -22,9 +22,9 @@ from lmkbc.link.disambiguation import Hit
 from lmkbc.link.linker import Linking
 from lmkbc.models.base import Reply
 from lmkbc.recipe import read_file
-from lmkbc.run.options import Servers
 from lmkbc.run.pipeline import propose
-from lmkbc.run.run import Run
+from lmkbc.session.options import Servers
+from lmkbc.session.run import Run
 from lmkbc.types import Query, State
 from lmkbc.workspace import SYSTEMS, Workspace
 

@@ -18,8 +18,8 @@ from lmkbc.ask.plan import PromptBuilder
 from lmkbc.models.answers import Store
 from lmkbc.models.local.decode import Completion, Decoding
 from lmkbc.models.local.model import CausalModel
-from lmkbc.run.options import Servers
-from lmkbc.run.run import Run
+from lmkbc.session.options import Servers
+from lmkbc.session.run import Run
 from lmkbc.types import CandidateSet, Query, State
 
 QUERY = Query("Utopia", "CountryBordersCountry")

@@ -10,12 +10,12 @@ from loopback import Loopback, prompt_of
 from opened import generators, recipe_of
 from space import MINI, SPACE
 
-from lmkbc.answer.reply import united
+from lmkbc.generate.reply import united
 from lmkbc.recipe import Recipe
-from lmkbc.run.options import Servers
 from lmkbc.run.pipeline import propose
-from lmkbc.run.run import Run
 from lmkbc.select.pool import Pool
+from lmkbc.session.options import Servers
+from lmkbc.session.run import Run
 from lmkbc.types import Candidate, Nil, Query, State
 from tests.candidates import candidate_set, sources
 

@@ -22,8 +22,8 @@ from lmkbc.models.located import is_local_name
 from lmkbc.models.plain_questions import texts
 from lmkbc.models.server.server_model import ServerModel
 from lmkbc.notes import Notes
-from lmkbc.run.options import Servers
-from lmkbc.run.run import Run
+from lmkbc.session.options import Servers
+from lmkbc.session.run import Run
 from lmkbc.types import Query, State
 
 RECIPES = {name: bundled(name) for name in SPACE.system_names()}

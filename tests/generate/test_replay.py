@@ -20,10 +20,10 @@ from lmkbc.generate.replay import shares
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.link.linker import Linking
 from lmkbc.recipe import Recipe
-from lmkbc.run.options import Servers
 from lmkbc.run.pipeline import Block, Steps, propose
-from lmkbc.run.run import Run
 from lmkbc.run.submission import reply_rows
+from lmkbc.session.options import Servers
+from lmkbc.session.run import Run
 from lmkbc.types import CandidateSet, Query, State
 from lmkbc.workspace import Workspace
 from tests.candidates import sources

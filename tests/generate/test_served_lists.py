@@ -13,8 +13,8 @@ from telling import Telling
 
 from lmkbc.errors import InputError
 from lmkbc.models.answers import Store
-from lmkbc.run.options import Servers
-from lmkbc.run.run import Run
+from lmkbc.session.options import Servers
+from lmkbc.session.run import Run
 from lmkbc.types import Query, State
 
 NAME = "CountryBordersCountry"

@@ -10,7 +10,7 @@ from lmkbc.files.arrays import ArrayStore
 from lmkbc.generate import states
 from lmkbc.generate.states import States
 from lmkbc.notes import Notes
-from lmkbc.run.run import Run
+from lmkbc.session.run import Run
 from lmkbc.settings import checked
 
 QUERIES = [row.query for row in SPACE.examples(MINI, "val")][:7]

@@ -23,9 +23,9 @@ from lmkbc.models.local.prefixes import groups
 from lmkbc.models.plain_questions import texts
 from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Notes
-from lmkbc.run.options import Servers
 from lmkbc.run.pipeline import propose
-from lmkbc.run.run import Run
+from lmkbc.session.options import Servers
+from lmkbc.session.run import Run
 from lmkbc.types import Query
 
 TABLE = """description = "x"

@@ -10,9 +10,9 @@ from writing import Writing
 
 from lmkbc.link.grouping import Grouper
 from lmkbc.recipe import Recipe, RecipeFile, make_recipe
-from lmkbc.run.options import Servers
 from lmkbc.run.pipeline import propose
-from lmkbc.run.run import Run
+from lmkbc.session.options import Servers
+from lmkbc.session.run import Run
 from lmkbc.types import Candidate, CandidateSet, Query, State
 from tests.candidates import candidate_set, sources
 

@@ -26,7 +26,7 @@ from lmkbc.probe.bear import (
 )
 from lmkbc.probe.benchmark import BenchmarkRun
 from lmkbc.probe.masked_answers import sentence_scores
-from lmkbc.run.options import Servers, settled
+from lmkbc.session.options import Servers, settled
 
 TEMPLATES = ["the capital of [X] is [Y].", "[Y] is the capital of [X].", "[X] has {a} city, [Y]"]
 CAPITALS = {"templates": TEMPLATES, "answer_space_labels": ["paris", "rome", "new york"]}

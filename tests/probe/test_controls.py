@@ -17,9 +17,9 @@ from lmkbc.generate.embedded.embedded import Embedded
 from lmkbc.models.local.checkpoint import identity, load
 from lmkbc.probe.controls import CONTROLS, RANDOM, compare, controls, learned, with_random_weights
 from lmkbc.recipe import read_recipe
-from lmkbc.run.options import Servers
-from lmkbc.run.run import Run
 from lmkbc.select.cutoffs import TopK
+from lmkbc.session.options import Servers
+from lmkbc.session.run import Run
 from lmkbc.tune.tuning_set import TuningOptions
 from lmkbc.types import Candidate, Example, Prediction
 from tests.tuned import First

@@ -20,9 +20,9 @@ from lmkbc.models.local.checkpoint import identity, load
 from lmkbc.models.store_place import Database, Place
 from lmkbc.recipe import Recipe
 from lmkbc.run.estimate import Estimate, estimate
-from lmkbc.run.options import Servers
 from lmkbc.run.pipeline import Block, propose
-from lmkbc.run.run import Run
+from lmkbc.session.options import Servers
+from lmkbc.session.run import Run
 
 pytestmark = pytest.mark.model
 QUERIES = SPACE.queries(MINI, "val")[:12]

@@ -14,9 +14,9 @@ from space import MINI, SPACE
 
 from lmkbc.models.base import PlannedRequest
 from lmkbc.run.estimate import estimate, plans
-from lmkbc.run.options import Servers
 from lmkbc.run.pipeline import propose
-from lmkbc.run.run import Run
+from lmkbc.session.options import Servers
+from lmkbc.session.run import Run
 
 PRICES = 2.0, 10.0
 QUERIES = SPACE.queries(MINI, "val")[:80:20]

@@ -17,7 +17,7 @@ from lmkbc.notes import Passage
 from lmkbc.run import submission
 from lmkbc.run.directory import RunFiles, identity
 from lmkbc.run.pipeline import Block
-from lmkbc.run.run import Run
+from lmkbc.session.run import Run
 from lmkbc.types import Candidate, CandidateSet, Dropped, Nil, Prediction, Query, Source, State
 
 ABOUT = identity(Run(workspace=SPACE, edition=MINI, split="val"), recipe_of({"component": "prior"}), {"how": "so"})

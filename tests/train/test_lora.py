@@ -27,7 +27,7 @@ from lmkbc.models.local.decode import Decoding
 from lmkbc.models.local.model import CausalModel
 from lmkbc.notes import Notes
 from lmkbc.recipe import Recipe, read_recipe
-from lmkbc.run.run import Run
+from lmkbc.session.run import Run
 from lmkbc.train.corpus import SILVER, Corpus, HeldOut, alias_groups, gather
 from lmkbc.train.lora import IGNORED, _TaughtPrompt, alike, loss, of_facts, of_split, train
 from lmkbc.train.training import Lora

@@ -19,8 +19,8 @@ from lmkbc.errors import InputError
 from lmkbc.generate.masked.cloze_settings import ProbeSettings
 from lmkbc.generate.masked.masked import Masked, MaskedGenerator
 from lmkbc.models.masked.backbone import check_template, load
-from lmkbc.run.run import Run
-from lmkbc.run.subset import WHOLE
+from lmkbc.session.run import Run
+from lmkbc.session.subset import WHOLE
 from lmkbc.train import mined_prompts
 from lmkbc.train.mined_prompts import IN_SAMPLE, TrainF1, TrainFacts, choose, mine, rows_of
 from lmkbc.types import Example, GoldObject, Query

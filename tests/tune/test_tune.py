@@ -14,7 +14,7 @@ from lmkbc.errors import InputError
 from lmkbc.link.cleaning import without_subject
 from lmkbc.recipe import read_recipe
 from lmkbc.run.pipeline import propose
-from lmkbc.run.run import Run
+from lmkbc.session.run import Run
 from lmkbc.tune.calibrate import fit_expected_f1
 from lmkbc.tune.choice import by_subject
 from lmkbc.tune.learn import Tuned, official

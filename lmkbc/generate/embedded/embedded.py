@@ -25,8 +25,8 @@ from lmkbc.models.reference import flat
 from lmkbc.notes import Notes
 from lmkbc.progress import ExpectedStep, Report, silent
 from lmkbc.relation import Relation
-from lmkbc.run.run import Run
 from lmkbc.select.ranking import Floats
+from lmkbc.session.run import Run
 from lmkbc.settings import checked
 from lmkbc.types import CandidateSet, Example, Generator, Query, State, grouped
 

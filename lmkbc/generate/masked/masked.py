@@ -28,7 +28,7 @@ from lmkbc.models.masked.soft_prompts import cloze_of, read_prompts, with_prompt
 from lmkbc.models.masked.vocabulary import Words, expand, mapped, piece_counts
 from lmkbc.notes import Notes
 from lmkbc.relation import OTHERS, Precondition, Relation
-from lmkbc.run.run import RecordedFile, Run
+from lmkbc.session.run import RecordedFile, Run
 from lmkbc.settings import changed, checked
 from lmkbc.types import CandidateSet, Example, Generator, Query, grouped
 

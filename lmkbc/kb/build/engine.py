@@ -21,7 +21,7 @@ from lmkbc.progress import Report
 from lmkbc.recipe import Recipe
 from lmkbc.relation import Relation
 from lmkbc.run.pipeline import Block, Steps
-from lmkbc.run.run import Run
+from lmkbc.session.run import Run
 from lmkbc.types import CandidateSet, Query, State
 
 log = logging.getLogger(__name__)

@@ -21,8 +21,8 @@ from lmkbc.files.tables import AT_ONCE
 from lmkbc.kinds.kind import kind_of
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation
-from lmkbc.run.statements import Statements
 from lmkbc.select.selector import Confidence, PerRelation, confidences
+from lmkbc.session.statements import Statements
 from lmkbc.types import Candidate, CandidateSet, Query, Source, State
 
 SCHEMA_VERSION = "1"

@@ -34,9 +34,9 @@ from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.relation import Relation
 from lmkbc.run.directory import inputs, local_models
-from lmkbc.run.options import EMPTY_TEXTS
-from lmkbc.run.run import Run
 from lmkbc.run.submission import PREDICTIONS
+from lmkbc.session.options import EMPTY_TEXTS
+from lmkbc.session.run import Run
 
 MANIFEST, TIMING, UNFINISHED = "manifest.json", "timing.json", "unfinished"
 """Names of a base's manifest, of the file for what differs from run to run, and of an unfinished build's folder."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.search import Wikidata
 from lmkbc.link.wikidata import CONTACT
-from lmkbc.run.run import Run
+from lmkbc.session.run import Run
 
 
 def labels_of(ids: Sequence[str], run: Run, index: AliasIndex | None) -> dict[str, str]:

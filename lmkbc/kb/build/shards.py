@@ -25,9 +25,9 @@ from lmkbc.progress import Report, silent, tracked
 from lmkbc.recipe import Recipe
 from lmkbc.relation import Relation
 from lmkbc.run.pipeline import BLOCK
-from lmkbc.run.run import Run
-from lmkbc.run.subset import Subset
 from lmkbc.select.selector import PerRelation
+from lmkbc.session.run import Run
+from lmkbc.session.subset import Subset
 from lmkbc.types import Query
 
 SHARD = BLOCK

@@ -24,7 +24,7 @@ from lmkbc.generate.masked.preconditions import rewritten
 from lmkbc.generate.recorded import Recorded
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.vocabulary import Words
-from lmkbc.run.run import RecordedFile, Run
+from lmkbc.session.run import RecordedFile, Run
 from lmkbc.settings import checked
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query
 from tests.candidates import proposals, sources

@@ -13,9 +13,9 @@ from lmkbc.kb.build import engine as module
 from lmkbc.kb.build.engine import Ask, ShardPart, Work, Worker
 from lmkbc.kb.build.facts import Maker, Tables
 from lmkbc.models.store_place import Database
-from lmkbc.run.options import Servers
 from lmkbc.run.pipeline import Block
-from lmkbc.run.run import Run
+from lmkbc.session.options import Servers
+from lmkbc.session.run import Run
 from lmkbc.types import CandidateSet, Query
 from tests.opened import recipe_of
 

@@ -24,7 +24,7 @@ from lmkbc.cli import build
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.kb.build.engine import Ask, ShardPart, Work
 from lmkbc.kb.build.facts import Maker
-from lmkbc.run.run import Run
+from lmkbc.session.run import Run
 from lmkbc.types import Query
 from tests.opened import recipe_of
 

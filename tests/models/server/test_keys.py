@@ -20,8 +20,8 @@ from lmkbc.models.reference import ModelReference
 from lmkbc.models.server.address import KEYS, Server
 from lmkbc.models.server.openai_client import ChatClient
 from lmkbc.models.server.refusal import ServerError
-from lmkbc.run.options import Servers
-from lmkbc.run.run import Run
+from lmkbc.session.options import Servers
+from lmkbc.session.run import Run
 
 CANARY, OTHER = "sk-canary-7f3a91c2", "gsk-canary-5521"
 

@@ -16,8 +16,8 @@ from space import MINI, SPACE
 from lmkbc.models.answers import Store
 from lmkbc.models.local.local_model import LocalModel
 from lmkbc.models.server.server_model import ServerModel
-from lmkbc.run.options import Servers
-from lmkbc.run.run import Run
+from lmkbc.session.options import Servers
+from lmkbc.session.run import Run
 from lmkbc.types import Query, State
 
 QUERIES = [Query(f"Utopia {place}", "CountryBordersCountry") for place in range(4)]

@@ -22,8 +22,8 @@ from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.limits import Limits, estimate
 from lmkbc.models.server.refusal import ServerError
-from lmkbc.run.options import Servers
-from lmkbc.run.run import Run
+from lmkbc.session.options import Servers
+from lmkbc.session.run import Run
 from lmkbc.types import Query
 from lmkbc.web_client import WebClient
 

@@ -18,8 +18,8 @@ from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.refusal import TooLong, too_long
 from lmkbc.recipe import read_recipe
-from lmkbc.run.options import Servers
-from lmkbc.run.run import Run
+from lmkbc.session.options import Servers
+from lmkbc.session.run import Run
 from lmkbc.types import CandidateSet, Query
 
 BORDERS = "CountryBordersCountry"

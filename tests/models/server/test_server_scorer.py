@@ -22,8 +22,8 @@ from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import decode
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.server_model import ServerModel
-from lmkbc.run.options import Servers
-from lmkbc.run.run import Run
+from lmkbc.session.options import Servers
+from lmkbc.session.run import Run
 from lmkbc.types import Query
 
 WORDS = ("True", "False")

@@ -11,9 +11,9 @@ from loopback import FAULTS, Fault, Loopback, Sent, response, status
 from opened import recipe_of
 from space import SPACE
 
-from lmkbc.run.options import Servers
 from lmkbc.run.pipeline import Steps
-from lmkbc.run.run import Run
+from lmkbc.session.options import Servers
+from lmkbc.session.run import Run
 
 CHAT = """
 description = "A chat."

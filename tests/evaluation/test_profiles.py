@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from space import SPACE, bundled
 
 from lmkbc.edition import Edition
-from lmkbc.scoring.official import evaluate
+from lmkbc.evaluation.official import evaluate
 from lmkbc.workspace import Workspace
 
 EDITIONS = [edition for edition in SPACE.editions.values() if edition.profiles]

@@ -15,8 +15,8 @@ from space import MINI
 
 from lmkbc.api.comparing import Comparisons
 from lmkbc.errors import InputError
+from lmkbc.evaluation.comparison import Comparison, compare, student
 from lmkbc.run.saved import SavedRun, read_gold
-from lmkbc.scoring.comparison import Comparison, compare, student
 
 COUNT = 40
 RELATIONS = ("CountryBordersCountry", "PersonPlaysInstrument")

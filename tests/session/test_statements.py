@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from space import SPACE
 
-from lmkbc.run.statements import Statements
+from lmkbc.session.statements import Statements
 from lmkbc.types import Candidate, Example, GoldObject, Query
 
 BORDERS, CHILDREN, RIVERS = "CountryBordersCountry", "PersonHasNumberOfChildren", "RiverBasinsCountry"

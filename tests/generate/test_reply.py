@@ -5,8 +5,8 @@ from math import exp
 import pytest
 from space import SPACE
 
-from lmkbc.answer.reply import _sureness, candidates, united
 from lmkbc.ask.style import PromptStyle
+from lmkbc.generate.reply import _sureness, candidates, united
 from lmkbc.models.base import CUT_OFF, Reply
 from lmkbc.select.pool import Pool
 from lmkbc.types import CandidateSet, Query, State

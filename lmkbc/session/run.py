@@ -17,8 +17,8 @@ from lmkbc.models.store_place import default_place
 from lmkbc.progress import Report, silent
 from lmkbc.registry import BACK_ENDS
 from lmkbc.relation import Relation
-from lmkbc.run.options import Servers
-from lmkbc.run.statements import Statements
+from lmkbc.session.options import Servers
+from lmkbc.session.statements import Statements
 from lmkbc.types import Example, Query
 from lmkbc.workspace import Workspace
 

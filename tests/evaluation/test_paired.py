@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmkbc.scoring.comparison import holm, interval, sign_flip
+from lmkbc.evaluation.comparison import holm, interval, sign_flip
 
 SHARES = st.sampled_from([-1.0, -0.5, -1 / 3, 0.0, 0.25, 2 / 3, 1.0]) | st.floats(-1, 1).map(lambda x: round(x, 6))
 

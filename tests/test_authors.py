@@ -13,7 +13,7 @@ from loopback import Files
 from space import SPACE
 
 from lmkbc.ask import wording
-from lmkbc.ask.authors import converted
+from lmkbc.authors import converted
 from lmkbc.errors import InputError
 from lmkbc.files.places import fetched_frames
 from lmkbc.generate.language_model import LanguageModelSpec
@@ -22,7 +22,7 @@ from lmkbc.generate.masked.preconditions import rewritten
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.notes import Notes
 from lmkbc.recipe import make_recipe, read_file, read_recipe
-from lmkbc.run.run import Run
+from lmkbc.session.run import Run
 from lmkbc.types import Query
 
 FETCHED = {name: fetched_frames(name) for name in SPACE.system_names()}

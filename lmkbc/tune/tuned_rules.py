@@ -26,15 +26,15 @@ from lmkbc.files.atomic import write_bytes
 from lmkbc.files.checksum import content_sha256, sha256
 from lmkbc.files.reader import read_toml
 from lmkbc.recipe import Recipe, check_all_read
-from lmkbc.run.options import BEST, Selection
-from lmkbc.run.run import Run
 from lmkbc.select.calibration import SUREST, Calibration, PrecisionCurve
 from lmkbc.select.composed import Agreement
 from lmkbc.select.expected_f1 import ExpectedF1
-from lmkbc.select.origin import Origin, origin_of
 from lmkbc.select.rule import Rule, inner_rule, significant
 from lmkbc.select.selector import PerRelation, Unstated, at_precision, surest
+from lmkbc.session.options import BEST, Selection
+from lmkbc.session.run import Run
 from lmkbc.settings import checked
+from lmkbc.tune.origin import Origin, origin_of
 
 if TYPE_CHECKING:  # selection must not load Optuna
     from lmkbc.tune.confidence import RelationConfidence, Reliability

@@ -20,7 +20,7 @@ from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.models.identity import model_name, portable
 from lmkbc.models.reference import ModelReference
 from lmkbc.recipe import Recipe
-from lmkbc.run.run import Run
+from lmkbc.session.run import Run
 
 LONGEST = 100
 """Maximum characters of the origin in a file's name; a longer text is cut, and ends with a hash of the whole."""

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
+from lmkbc.evaluation.official import evaluate
 from lmkbc.files.columns import Given, respelled
 from lmkbc.run.saved import SavedRun
-from lmkbc.scoring.official import evaluate
 from lmkbc.scoring.table import Pair, RowScore
 
 Floats = NDArray[np.float64]

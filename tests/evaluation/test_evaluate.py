@@ -9,9 +9,9 @@ import pytest
 from space import SPACE
 
 from lmkbc.errors import InputError
+from lmkbc.evaluation.official import evaluate
 from lmkbc.files import reader
-from lmkbc.run.subset import Subset
-from lmkbc.scoring.official import evaluate
+from lmkbc.session.subset import Subset
 
 
 def write(path: Path, edition: str, rows: list[tuple[str, object]]) -> Path:

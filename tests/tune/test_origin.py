@@ -11,10 +11,10 @@ from space import MINI, SPACE
 
 from lmkbc.models.store_place import place_of
 from lmkbc.recipe import RecipeFile, make_recipe, read_recipe
-from lmkbc.run.options import Selection, Servers, settled
-from lmkbc.run.run import Run
-from lmkbc.select.origin import LONGEST, Origin, origin_of
-from lmkbc.select.tuned_rules import selector_for
+from lmkbc.session.options import Selection, Servers, settled
+from lmkbc.session.run import Run
+from lmkbc.tune.origin import LONGEST, Origin, origin_of
+from lmkbc.tune.tuned_rules import selector_for
 from lmkbc.workspace import Workspace
 
 RUN = Run(workspace=SPACE, edition=MINI)

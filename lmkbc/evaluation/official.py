@@ -21,8 +21,8 @@ from lmkbc.errors import InputError
 from lmkbc.files.columns import Column, Rows, namesakes, respelled
 from lmkbc.files.jsonl import no_collection
 from lmkbc.names import subject_key
-from lmkbc.run.subset import WHOLE, Subset
 from lmkbc.scoring.table import WRONG, Pair, Table, Tally
+from lmkbc.session.subset import WHOLE, Subset
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Evaluation: official scores of files, and paired comparison of runs."""

@@ -1,0 +1,1 @@
+"""A session: the user's options, the data, and what the steps of a run share."""
