@@ -18,11 +18,12 @@ _LENGTHS = frozenset({b"content-encoding", b"content-length", b"transfer-encodin
 """Fields of a response that describe the packed body."""
 
 
-class WebClient(httpx2.AsyncClient):
-    """A client for an address. settings: as of httpx2.
+class RefusedBodyError(httpx2.DecodingError):
+    """A body that is too long or has several encodings: the server would send it again."""
 
-    A body that is too long or has several encodings is a DecodingError, which is an HTTPError.
-    """
+
+class WebClient(httpx2.AsyncClient):
+    """A client for an address. settings: as of httpx2. A body that is not read whole is a RefusedBodyError."""
 
     def __init__(self, url: str, **settings: Any) -> None:
         super().__init__(**connection(url), follow_redirects=False, **settings)
@@ -40,12 +41,12 @@ class WebClient(httpx2.AsyncClient):
 
 async def _body(response: httpx2.Response) -> bytes:
     """Return the unpacked body of a response."""
-    encodings = response.headers.get_list("content-encoding", split_commas=True)
-    if len([encoding for encoding in encodings if encoding.strip().lower() not in ("", "identity")]) > 1:
-        raise httpx2.DecodingError("its body is packed more than once, as no honest server does")
+    fields = response.headers.get_list("content-encoding", split_commas=True)
+    if sum(encoding.strip().lower() not in ("", "identity") for encoding in fields) > 1:
+        raise RefusedBodyError("its body is packed more than once, as no honest server does")
     body = bytearray()
     async for piece in response.aiter_bytes():
         body += piece
         if len(body) > MOST_BODY:
-            raise httpx2.DecodingError(f"its body is longer than {MOST_BODY >> 20} MiB")
+            raise RefusedBodyError(f"its body is longer than {MOST_BODY >> 20} MiB")
     return bytes(body)

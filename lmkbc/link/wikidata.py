@@ -27,7 +27,7 @@ from lmkbc.http import (
     retry_after,
 )
 from lmkbc.link.wikibase import IDS_PER_CALL, ApiCall, Refusal, ShapeError, T, decode
-from lmkbc.web_client import WebClient
+from lmkbc.web_client import RefusedBodyError, WebClient
 
 API_URL = "https://www.wikidata.org/w/api.php"
 CONTACT = "LMKBC_CONTACT"
@@ -140,7 +140,7 @@ class Client:
         except httpx2.RequestError as error:
             raise CallError(
                 f"{type(error).__name__}: {error}{by_proxy(self._url)}",
-                transient=not isinstance(error, httpx2.DecodingError),
+                transient=not isinstance(error, RefusedBodyError),
             ) from None
         except ShapeError as error:
             raise CallError(f"a broken reply: {str(error)[:200]}") from None

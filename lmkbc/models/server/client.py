@@ -39,7 +39,7 @@ from lmkbc.models.server.refusal import (
     is_error,
     refusal,
 )
-from lmkbc.web_client import WebClient
+from lmkbc.web_client import RefusedBodyError, WebClient
 
 JSON: openai.RequestOptions = {"headers": {"Content-Type": "application/json"}}
 LANE = 8
@@ -165,7 +165,8 @@ class ModelClient(ABC):
                 raise ServerError(self._unreachable(error.__cause__)) from None
             if isinstance(error.__cause__, httpx2.DecodingError):
                 raise CallError(
-                    f"{self.server.base_url} sent what cannot be read: {error.__cause__}", transient=False
+                    f"{self.server.base_url} sent what cannot be read: {error.__cause__}",
+                    transient=not isinstance(error.__cause__, RefusedBodyError),
                 ) from None
             reason = type(error.__cause__).__name__ if error.__cause__ else "no connection"
             raise CallError(f"{self.server.base_url} broke off or cannot be reached ({reason})") from None
