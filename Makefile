@@ -34,7 +34,7 @@ test-fast: $(VENV)/dev
 
 attack: $(VENV)/dev
 	$(BIN)/python -m pytest tests/attack --attack $(TRIES) --tb short
-	$(BIN)/python -m pytest tests/kb/build -m ray --tb short
+	$(BIN)/python -m pytest tests/kb/builder -m ray --tb short
 	$(BIN)/python -m pytest tests --ignore tests/attack --attack $(TRIES) -m "hypothesis or whole" --hypothesis-profile attack --tb short
 
 # The reference in docs/reference/, written anew from the code; then the site, in site/, with every link checked.

@@ -12,18 +12,19 @@ import pytest
 from space import SPACE
 
 from lmkbc.files.checksum import file_sha256
-from lmkbc.kb.build import engine as engines
-from lmkbc.kb.build import knowledge
-from lmkbc.kb.build import shards as module
-from lmkbc.kb.build.addition import Earlier
-from lmkbc.kb.build.base_directory import Directory, write_parts
-from lmkbc.kb.build.engine import Engine
-from lmkbc.kb.build.facts import FACTS, MISSING, NOTHING, Tables
-from lmkbc.kb.build.growth import Bounds, Frontier, Growth
-from lmkbc.kb.build.knowledge import started
-from lmkbc.kb.build.settle import REMOVED, Settled
-from lmkbc.kb.build.shards import Build, BuildPlan
-from lmkbc.kb.build.subjects import Classes, SubjectFile
+from lmkbc.kb.base import knowledge
+from lmkbc.kb.base.columns import FACTS, MISSING, NOTHING
+from lmkbc.kb.base.knowledge import started
+from lmkbc.kb.builder import engine as engines
+from lmkbc.kb.builder import shards as module
+from lmkbc.kb.builder.addition import Earlier
+from lmkbc.kb.builder.base_directory import Directory, write_parts
+from lmkbc.kb.builder.engine import Engine
+from lmkbc.kb.builder.facts import Tables
+from lmkbc.kb.builder.growth import Bounds, Frontier, Growth
+from lmkbc.kb.builder.settle import REMOVED, Settled
+from lmkbc.kb.builder.shards import Build, BuildPlan
+from lmkbc.kb.builder.subjects import Classes, SubjectFile
 from lmkbc.models.base import Reply
 from lmkbc.notes import Replies
 from lmkbc.progress import silent

@@ -12,7 +12,7 @@ from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
-from lmkbc.kb.build.knowledge import FactRow
+from lmkbc.kb.base.knowledge import FactRow
 from lmkbc.kb.export.left_out import ExportTally
 from lmkbc.kb.export.quickstatements import Proposal, proposal
 

@@ -18,15 +18,16 @@ from lmkbc.api.data_frames import shown
 from lmkbc.api.keywords import keywords, opened
 from lmkbc.errors import InputError, OptionError, check_known
 from lmkbc.files.arrays import key
-from lmkbc.kb.build.addition import Earlier
-from lmkbc.kb.build.base_directory import Directory
-from lmkbc.kb.build.engine import REACHED, Engine
-from lmkbc.kb.build.facts import FACTS, LEAST, SCHEMAS
-from lmkbc.kb.build.growth import LEAST_MEAN, Bounds, Frontier, Growth
-from lmkbc.kb.build.knowledge import inputs_of, started
-from lmkbc.kb.build.settle import ENTITIES, REMOVED
-from lmkbc.kb.build.shards import SHARD, Build, BuildPlan, chosen
-from lmkbc.kb.build.subjects import Classes, SubjectFile
+from lmkbc.kb.base.columns import FACTS, LEAST, SCHEMAS
+from lmkbc.kb.base.knowledge import started
+from lmkbc.kb.builder.addition import Earlier
+from lmkbc.kb.builder.base_directory import Directory
+from lmkbc.kb.builder.engine import REACHED, Engine
+from lmkbc.kb.builder.growth import LEAST_MEAN, Bounds, Frontier, Growth
+from lmkbc.kb.builder.inputs import inputs_of
+from lmkbc.kb.builder.settle import ENTITIES, REMOVED
+from lmkbc.kb.builder.shards import SHARD, Build, BuildPlan, chosen
+from lmkbc.kb.builder.subjects import Classes, SubjectFile
 from lmkbc.link.index import AliasIndex
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
@@ -158,7 +159,7 @@ class Workers:
         for variable, value in QUIET.items():
             os.environ.setdefault(variable, value)
         try:
-            from lmkbc.kb.build.ray_engine import connected
+            from lmkbc.kb.builder.ray_engine import connected
         except ImportError:
             raise InputError("--engine ray needs Ray: install lmkbc[scale]") from None
         return connected(self.address, self.workers, self.gpus)

@@ -217,7 +217,7 @@ def compare_bases(
     least: a change of confidence across it is listed. InputError for a base that is not finished or is damaged.
     """
     from lmkbc.kb.audit.changes import changes  # here, since it loads numpy and polars
-    from lmkbc.kb.build.knowledge import Knowledge
+    from lmkbc.kb.base.knowledge import Knowledge
 
     if not 0 <= least <= 1:
         raise OptionError("least", f"is {least}: give a confidence from 0 to 1")

@@ -15,7 +15,7 @@ from lmkbc.api.keywords import keywords
 from lmkbc.errors import OptionError, check_known
 from lmkbc.files.atomic import writing
 from lmkbc.files.writable import check_directory, check_new
-from lmkbc.kb.build.knowledge import Knowledge
+from lmkbc.kb.base.knowledge import Knowledge
 from lmkbc.kb.export import quickstatements, review, typed_facts, wikidata_json
 from lmkbc.kb.export.left_out import ExportTally
 from lmkbc.kb.export.ntriples import OWN, Triples, checked_base

@@ -132,7 +132,7 @@ def _refuse(base: Path, **options: object) -> None:
 def _base(
     path: Path, out: Path | str | None, space: Workspace, relations: Sequence[str], limit: int | None, progress: Report
 ) -> Page:
-    from lmkbc.kb.build.knowledge import Knowledge
+    from lmkbc.kb.base.knowledge import Knowledge
     from lmkbc.kb.pages import site
 
     if limit is not None and limit < 1:

@@ -101,8 +101,8 @@ def test_the_page_s_queries_run_on_a_base(run: Command, command: Command) -> Non
 
 
 def test_the_page_tells_of_every_column_and_option() -> None:
-    from lmkbc.kb.build.facts import FACTS, MISSING, NOTHING
-    from lmkbc.kb.build.settle import ENTITIES, REMOVED
+    from lmkbc.kb.base.columns import FACTS, MISSING, NOTHING
+    from lmkbc.kb.builder.settle import ENTITIES, REMOVED
 
     for name in {*FACTS, *NOTHING, *MISSING, *REMOVED, *ENTITIES}:
         assert f"`{name}`" in PAGE, name

@@ -22,7 +22,7 @@ from msgspec import structs
 from space import SPACE
 
 import lmkbc
-from lmkbc.kb.build.knowledge import MANIFEST, Knowledge
+from lmkbc.kb.base.knowledge import MANIFEST, Knowledge
 from lmkbc.kb.pages import entity_pieces
 from lmkbc.kb.pages.entity_pieces import IN, MISSING, NOTHING, OUT, ROWS, RowGroups, keys
 from lmkbc.kb.pages.site import write

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from lmkbc.kb.build.facts import FACTS
-from lmkbc.kb.build.knowledge import Knowledge
+from lmkbc.kb.base.columns import FACTS
+from lmkbc.kb.base.knowledge import Knowledge
 from lmkbc.kb.pages.entity_pieces import keys
 
 FACT: dict[str, Any] = dict.fromkeys(("relation", "subject", "subject_id", "object", "object_id"), pl.String)

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from lmkbc.errors import InputError
-from lmkbc.kb.build.knowledge import About, FactRow, Knowledge
+from lmkbc.kb.base.knowledge import About, FactRow, Knowledge
 from lmkbc.kb.export import quickstatements
 from lmkbc.kb.export.quickstatements import MERGED, Triple
 from lmkbc.kinds.kind import kind_of

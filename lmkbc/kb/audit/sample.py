@@ -21,7 +21,7 @@ import msgspec
 
 from lmkbc.errors import InputError, OptionError
 from lmkbc.files.jsonl import decoded, numbered
-from lmkbc.kb.build.knowledge import FactRow, Knowledge
+from lmkbc.kb.base.knowledge import FactRow, Knowledge
 from lmkbc.report.page import render
 from lmkbc.report.rows import FAILED, LONGEST_REPLY, LONGEST_TEXT, MOST_REPLIES, cut
 from lmkbc.select.calibration import confidence_text

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from lmkbc.errors import InputError
-from lmkbc.kb.build.knowledge import FactRow
+from lmkbc.kb.base.knowledge import FactRow
 from lmkbc.kinds.kind import Exported, LeftOutError, kind_of
 
 Written = TypeVar("Written")

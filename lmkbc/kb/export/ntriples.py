@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from lmkbc.errors import OptionError
 from lmkbc.files.checksum import sha256
-from lmkbc.kb.build.knowledge import FactRow
+from lmkbc.kb.base.knowledge import FactRow
 from lmkbc.kb.export.left_out import exported
 from lmkbc.kb.export.wikidata_json import ENTITY, check
 from lmkbc.kinds.kind import kind_of

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from lmkbc.errors import InputError
 from lmkbc.files import reader
 from lmkbc.files.tables import InputTable
-from lmkbc.kb.build.knowledge import FactRow
+from lmkbc.kb.base.knowledge import FactRow
 from lmkbc.kb.export.left_out import exported
 from lmkbc.kb.export.ntriples import unescaped
 from lmkbc.kb.export.wikidata_json import check, check_property

@@ -11,7 +11,7 @@ import polars as pl
 from lmkbc.files.atomic import staged
 from lmkbc.files.tables import comma_separated
 from lmkbc.kb.audit.known import Mark, marked_by
-from lmkbc.kb.build.knowledge import FactRow, Knowledge
+from lmkbc.kb.base.knowledge import FactRow, Knowledge
 from lmkbc.kb.export.left_out import ExportTally
 from lmkbc.kb.export.quickstatements import NOTICE, REVIEW, Proposal, batches, proposal
 from lmkbc.kinds.kind import LeftOutError

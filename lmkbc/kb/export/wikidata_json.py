@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lmkbc.kb.build.knowledge import FactRow
+from lmkbc.kb.base.knowledge import FactRow
 from lmkbc.kb.export.left_out import ExportTally, exported
 from lmkbc.kinds.kind import Exported, LeftOutError, accepted, kind_of
 

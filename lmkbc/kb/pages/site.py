@@ -19,7 +19,7 @@ import polars as pl
 
 from lmkbc.files import atomic
 from lmkbc.files.checksum import sha256
-from lmkbc.kb.build.knowledge import COLUMNS, About, Knowledge, worded
+from lmkbc.kb.base.knowledge import COLUMNS, About, Knowledge, worded
 from lmkbc.kb.pages.entity_pieces import (
     IN,
     MISSING,

@@ -20,7 +20,7 @@ from lmkbc.kb.audit.sample import (
     facts_of,
     planned,
 )
-from lmkbc.kb.build.knowledge import Knowledge
+from lmkbc.kb.base.knowledge import Knowledge
 from lmkbc.report.figures import wilson
 from lmkbc.select.calibration import SHARE_EDGE, log_odds, logistic
 

@@ -31,7 +31,7 @@ from lmkbc.errors import InputError
 from lmkbc.files.tables import InputTable
 from lmkbc.kb.audit import known as known_facts
 from lmkbc.kb.audit.known import Mark
-from lmkbc.kb.build.knowledge import About, FactRow, Knowledge
+from lmkbc.kb.base.knowledge import About, FactRow, Knowledge
 from lmkbc.kb.export.left_out import ExportTally
 from lmkbc.kb.export.ntriples import XSD, Triples, checked_base, iri, line, text
 from lmkbc.kb.export.quickstatements import commands, table

@@ -14,7 +14,7 @@ from pyoxigraph import RdfFormat, Store
 from wikidata_readers import comma_separated, items, proposals, version_1
 
 from lmkbc.kb.audit.known import Mark, read
-from lmkbc.kb.build.knowledge import About, FactRow
+from lmkbc.kb.base.knowledge import About, FactRow
 from lmkbc.kb.export.left_out import ExportTally
 from lmkbc.kb.export.ntriples import XSD, Triples, text
 from lmkbc.kb.export.quickstatements import commands, statements, table

@@ -22,8 +22,8 @@ from typer.testing import CliRunner
 
 from lmkbc.cli import build
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.kb.build.engine import Ask, ShardPart, Work
-from lmkbc.kb.build.facts import Maker
+from lmkbc.kb.builder.engine import Ask, ShardPart, Work
+from lmkbc.kb.builder.facts import Maker
 from lmkbc.session.run import Run
 from lmkbc.types import Query
 from tests.opened import recipe_of
@@ -149,7 +149,7 @@ def work(*tables: dict[str, object]) -> Work:
 
 
 def test_a_block_that_kills_workers_twice_is_missing_and_selection_runs_apart(cluster: Nodes) -> None:
-    from lmkbc.kb.build.ray_engine import connected
+    from lmkbc.kb.builder.ray_engine import connected
 
     plain = work()
     deadly = Deadly(component="deadly", deadly=("Togo",), odd=("Mali",))

@@ -9,66 +9,20 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from typing import Any, NamedTuple
 
 import polars as pl
 
-from lmkbc.files.tables import AT_ONCE
+from lmkbc.kb.base.columns import FACTS, LEAST, MISSING, NOTHING, REPLIES, SETTLED, SPENT
 from lmkbc.kinds.kind import kind_of
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation
 from lmkbc.select.selector import Confidence, PerRelation, confidences
 from lmkbc.session.statements import Statements
 from lmkbc.types import Candidate, CandidateSet, Query, Source, State
-
-SCHEMA_VERSION = "1"
-"""Version of the schema, raised when a column changes its meaning. A new column that may be null does not raise it."""
-SUBJECT: dict[str, Any] = {"subject_row": pl.Int64, "subject": pl.String, "subject_id": pl.String}
-ABOUT: dict[str, Any] = {**SUBJECT, "relation": pl.String, "property": pl.String}
-FACTS: dict[str, Any] = {
-    **ABOUT,
-    "object": pl.String,
-    "object_id": pl.String,
-    "literal": pl.String,
-    "unit": pl.String,
-    "confidence": pl.Float64,
-    "calibrated": pl.Boolean,
-    "sources": pl.List(pl.String),
-    "model": pl.String,
-    "run": pl.String,
-    "precision": pl.String,
-    "subject_entity": pl.Int64,
-    "object_entity": pl.Int64,
-    "more_sources": pl.List(pl.String),
-    "object_label": pl.String,
-    "stated_by": pl.List(pl.String),
-}
-SETTLED = ("subject_entity", "object_entity", "more_sources", "object_label")
-"""Columns of facts that stay null until all facts are there."""
-NOTHING: dict[str, Any] = {**ABOUT, "reason": pl.String, "confidence": pl.Float64, "model": pl.String, "run": pl.String}
-MISSING: dict[str, Any] = {**ABOUT, "reason": pl.String, "run": pl.String}
-REPLIES: dict[str, Any] = {**ABOUT, "model": pl.String, "completions": pl.List(pl.String)}
-LEAST = 0.7
-"""Least probability of a fact, if no other is given.
-
-It is the lowest one at which four of five facts are right on train, out of fold. This holds in each edition,
-and for subjects of another edition (docs/experiments.md).
-"""
-
-
-SPENT: dict[str, Any] = {"relation": pl.String, "tokens": pl.Int64}
-SCHEMAS: Mapping[str, Mapping[str, Any]] = {
-    "facts": FACTS,
-    "nothing": NOTHING,
-    "missing": MISSING,
-    "replies": REPLIES,
-}
-"""Table -> column -> type."""
-
 
 Texts = Mapping[Query, Sequence[tuple[str, Sequence[str | None]]]]
 """Query -> the models that replied, each with a text per draw; None for a failed call."""
@@ -245,14 +199,6 @@ def named_sources(sources: tuple[Source, ...]) -> tuple[list[str], str]:
     """Return the names of some sources in files, and the names of their models."""
     names = [writable(str(source)) for source in sorted(sources)]
     return names, "; ".join(sorted({writable(str(Source(source.model))) for source in sources}))
-
-
-def frames(rows: Iterable[Sequence[Any]], schema: Mapping[str, Any]) -> Iterator[pl.DataFrame]:
-    """Yield rows as data frames of at most `AT_ONCE` rows, at least one frame."""
-    left, is_first = iter(rows), True
-    while (some := [*islice(left, AT_ONCE)]) or is_first:
-        yield pl.DataFrame(some, schema, orient="row")
-        is_first = False
 
 
 def writable(text: str) -> str:

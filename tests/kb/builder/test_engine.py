@@ -9,9 +9,9 @@ import pytest
 from bases import SPACE, Base, answered, failed, tree
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.kb.build import engine as module
-from lmkbc.kb.build.engine import Ask, ShardPart, Work, Worker
-from lmkbc.kb.build.facts import Maker, Tables
+from lmkbc.kb.builder import engine as module
+from lmkbc.kb.builder.engine import Ask, ShardPart, Work, Worker
+from lmkbc.kb.builder.facts import Maker, Tables
 from lmkbc.models.store_place import Database
 from lmkbc.run.pipeline import Block
 from lmkbc.session.options import Servers

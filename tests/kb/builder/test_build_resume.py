@@ -14,9 +14,9 @@ from command import Command
 
 from lmkbc.api.building import KnowledgeBase
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.kb.build import base_directory
-from lmkbc.kb.build.base_directory import Directory
-from lmkbc.kb.build.growth import Bounds
+from lmkbc.kb.builder import base_directory
+from lmkbc.kb.builder.base_directory import Directory
+from lmkbc.kb.builder.growth import Bounds
 from lmkbc.types import CandidateSet, Query
 
 RELATIONS = ("country-borders", "children")

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from space import SPACE
 
 from lmkbc.errors import InputError
-from lmkbc.kb.build.shards import BuildPlan
-from lmkbc.kb.build.subjects import Classes, Subject, SubjectFile
+from lmkbc.kb.builder.shards import BuildPlan
+from lmkbc.kb.builder.subjects import Classes, Subject, SubjectFile
 from lmkbc.names import shown
 from lmkbc.workspace import Workspace
 

@@ -22,8 +22,9 @@ import numpy as np
 import polars as pl
 from polars import selectors as cs
 
-from lmkbc.kb.build.facts import FACTS, NOTHING, SETTLED, Tables
-from lmkbc.kb.build.subjects import Classes, hashes
+from lmkbc.kb.base.columns import FACTS, NOTHING, SETTLED
+from lmkbc.kb.builder.facts import Tables
+from lmkbc.kb.builder.subjects import Classes, hashes
 from lmkbc.link.index import AliasIndex
 from lmkbc.names import name_key, spelling
 from lmkbc.relation import Relation

@@ -27,12 +27,12 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from lmkbc.kb.build.base_directory import Directory
-from lmkbc.kb.build.engine import REACHED, Ask
-from lmkbc.kb.build.facts import Tables
-from lmkbc.kb.build.knowledge import Shard
-from lmkbc.kb.build.settle import WEIGHT
-from lmkbc.kb.build.subjects import SCHEMA, Classes, Subject, Subjects
+from lmkbc.kb.base.knowledge import Shard
+from lmkbc.kb.builder.base_directory import Directory
+from lmkbc.kb.builder.engine import REACHED, Ask
+from lmkbc.kb.builder.facts import Tables
+from lmkbc.kb.builder.settle import WEIGHT
+from lmkbc.kb.builder.subjects import SCHEMA, Classes, Subject, Subjects
 from lmkbc.names import name_key
 from lmkbc.relation import Relation
 from lmkbc.types import Query

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import polars as pl
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.kb.build.facts import Maker, Tables, Texts
+from lmkbc.kb.builder.facts import Maker, Tables, Texts
 from lmkbc.models.budget import MAX_COST, MAX_TOKENS
 from lmkbc.models.store_place import Database, default_place
 from lmkbc.progress import Report

@@ -13,10 +13,10 @@ from bases import Base, answered, failed, tree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmkbc.kb.build.engine import Answers, ShardPart, Work
-from lmkbc.kb.build.facts import Tables
-from lmkbc.kb.build.growth import Bounds
-from lmkbc.kb.build.knowledge import Knowledge
+from lmkbc.kb.base.knowledge import Knowledge
+from lmkbc.kb.builder.engine import Answers, ShardPart, Work
+from lmkbc.kb.builder.facts import Tables
+from lmkbc.kb.builder.growth import Bounds
 from lmkbc.types import CandidateSet, Query
 
 BORDERS, LANGUAGES, RIVERS = "CountryBordersCountry", "CountryHasOfficialLanguage", "RiverBasinsCountry"

@@ -15,7 +15,7 @@ from bases import Base, Killed, answered, dying, failed, tree
 from command import Command
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.kb.build import base_directory
+from lmkbc.kb.builder import base_directory
 from lmkbc.types import CandidateSet, Query
 
 RELATIONS = ("country-borders", "children", "country-languages", "place-of-death")

@@ -11,15 +11,15 @@ from typing import Any
 
 import polars as pl
 
-from lmkbc.kb.build.addition import Earlier
-from lmkbc.kb.build.base_directory import Directory
-from lmkbc.kb.build.engine import UNASKED, Answers, Ask, Engine, ShardPart, ThisProcess, Work, among
-from lmkbc.kb.build.facts import Maker, Tables
-from lmkbc.kb.build.growth import Growth
-from lmkbc.kb.build.knowledge import Shard, finished
-from lmkbc.kb.build.labels import labels_of
-from lmkbc.kb.build.settle import NamedEntities, Settlement
-from lmkbc.kb.build.subjects import Classes, Subjects
+from lmkbc.kb.base.knowledge import Shard, finished
+from lmkbc.kb.builder.addition import Earlier
+from lmkbc.kb.builder.base_directory import Directory
+from lmkbc.kb.builder.engine import UNASKED, Answers, Ask, Engine, ShardPart, ThisProcess, Work, among
+from lmkbc.kb.builder.facts import Maker, Tables
+from lmkbc.kb.builder.growth import Growth
+from lmkbc.kb.builder.labels import labels_of
+from lmkbc.kb.builder.settle import NamedEntities, Settlement
+from lmkbc.kb.builder.subjects import Classes, Subjects
 from lmkbc.link.index import AliasIndex
 from lmkbc.progress import Report, silent, tracked
 from lmkbc.recipe import Recipe

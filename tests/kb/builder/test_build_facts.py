@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opened import recipe_of
 
-from lmkbc.kb.build.facts import FACTS, MISSING, NOTHING, REPLIES, SPENT, Maker, Tables
+from lmkbc.kb.base.columns import FACTS, MISSING, NOTHING, REPLIES, SPENT
+from lmkbc.kb.builder.facts import Maker, Tables
 from lmkbc.kinds.numbers import decimal
 from lmkbc.select.calibration import Calibration
 from lmkbc.select.cutoffs import Cutoff

@@ -30,8 +30,8 @@ from msgspec import structs
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import atomic, checksum, writable
 from lmkbc.files.writable import writing_alone
-from lmkbc.kb.build.facts import SCHEMA_VERSION, SCHEMAS, Tables, spent_of
-from lmkbc.kb.build.knowledge import (
+from lmkbc.kb.base.columns import SCHEMA_VERSION, SCHEMAS
+from lmkbc.kb.base.knowledge import (
     MANIFEST,
     PART,
     TIMING,
@@ -43,7 +43,8 @@ from lmkbc.kb.build.knowledge import (
     read_manifest,
     written,
 )
-from lmkbc.kb.build.settle import REMOVED, Settled, Settlement, restored
+from lmkbc.kb.builder.facts import Tables, spent_of
+from lmkbc.kb.builder.settle import REMOVED, Settled, Settlement, restored
 from lmkbc.progress import Report, silent, tracked
 
 ROWS = 1 << 16

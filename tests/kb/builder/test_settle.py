@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opened import CUTOFF, recipe_of
 
-from lmkbc.kb.build.facts import Maker
-from lmkbc.kb.build.settle import ONE_OBJECT, ONE_SUBJECT, SAME, Claim, NamedEntities, settled
-from lmkbc.kb.build.subjects import Classes
+from lmkbc.kb.builder.facts import Maker
+from lmkbc.kb.builder.settle import ONE_OBJECT, ONE_SUBJECT, SAME, Claim, NamedEntities, settled
+from lmkbc.kb.builder.subjects import Classes
 from lmkbc.link.disambiguation import Hit
 from lmkbc.types import CandidateSet, Query
 

@@ -22,21 +22,13 @@ import polars as pl
 
 from lmkbc.errors import InputError, check_known
 from lmkbc.files import checksum
-from lmkbc.files.arrays import key
 from lmkbc.files.atomic import versions
 from lmkbc.files.reader import whole
-from lmkbc.generate.access import served
-from lmkbc.kb.build.facts import SCHEMA_VERSION
-from lmkbc.models.identity import model_name, portable
-from lmkbc.models.reference import ModelReference
+from lmkbc.kb.base.columns import SCHEMA_VERSION
 from lmkbc.names import QID, spelling
 from lmkbc.progress import Report, silent
-from lmkbc.recipe import Recipe
 from lmkbc.relation import Relation
-from lmkbc.run.directory import inputs, local_models
 from lmkbc.run.submission import PREDICTIONS
-from lmkbc.session.options import EMPTY_TEXTS
-from lmkbc.session.run import Run
 
 MANIFEST, TIMING, UNFINISHED = "manifest.json", "timing.json", "unfinished"
 """Names of a base's manifest, of the file for what differs from run to run, and of an unfinished build's folder."""
@@ -129,29 +121,6 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     shards: tuple[Shard, ...] | None = None
     outputs: Mapping[str, Sha256] = {}
     additions: tuple[Mapping[str, Any], ...] = ()
-
-
-def inputs_of(
-    run: Run, recipe: Recipe, provenance: Mapping[str, Any], relations: Mapping[str, Relation]
-) -> dict[str, Any]:
-    """Return the inputs, besides the subjects, that facts depend on: prompts, models and selection."""
-    asked = {relation.name: msgspec.to_builtins(relation, order="deterministic") for relation in relations.values()}
-    tables = [spec for table in recipe.generate for spec in table.whole() if isinstance(spec, ModelReference)]
-    servers = [name for spec in tables if not run.files and (name := served(spec, run)) is not None]
-    return {
-        "edition": run.edition.name,
-        "title": run.edition.title,
-        "system": recipe.name,
-        "model": run.model and model_name(run.model),
-        **({} if run.learn_from in (None, ("train",)) else {"learn_from": run.learn_from}),
-        **({} if run.empty in (None, EMPTY_TEXTS[0]) else {"empty": run.empty}),
-        **({"served": servers} if servers else {}),
-        "recipe": portable(recipe.tables),
-        "selection": provenance,
-        "thresholds": provenance.get("file_sha256"),
-        "relations": {name: key(table) for name, table in asked.items()},
-        "files": {**dict(inputs(run)), **dict(local_models(run, recipe))},
-    }
 
 
 def started(inputs: Mapping[str, Any], relations: Mapping[str, Relation]) -> dict[str, Any]:

@@ -21,11 +21,11 @@ import polars as pl
 from lmkbc.errors import InputError, counted
 from lmkbc.files.arrays import key
 from lmkbc.files.checksum import sha256
-from lmkbc.kb.build.base_directory import Directory, part
-from lmkbc.kb.build.engine import Ask, among
-from lmkbc.kb.build.facts import Tables, spent_of
-from lmkbc.kb.build.knowledge import TIMING, differing, started
-from lmkbc.kb.build.subjects import Subjects
+from lmkbc.kb.base.knowledge import TIMING, differing, started
+from lmkbc.kb.builder.base_directory import Directory, part
+from lmkbc.kb.builder.engine import Ask, among
+from lmkbc.kb.builder.facts import Tables, spent_of
+from lmkbc.kb.builder.subjects import Subjects
 from lmkbc.relation import Relation
 
 log = logging.getLogger(__name__)
