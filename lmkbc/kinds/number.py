@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from lmkbc.errors import InputError
 from lmkbc.kinds.kind import Described, Exported, Kind, KnownValue, LeftOutError
 from lmkbc.kinds.numbers import decimal, last_place, plain, read_numbers
-from lmkbc.kinds.units import converted, item_of_unit, unit_at, unit_in, unit_of, unit_of_item
+from lmkbc.kinds.units import FEWEST_DIGITS, converted, item_of_unit, unit_at, unit_in, unit_of, unit_of_item
 from lmkbc.names import folded_key
 from lmkbc.relation import EntityType, Relation, Shape
 from lmkbc.scoring.matchers import number
@@ -77,7 +77,7 @@ class Number(Kind):
         return bool(abs(given - true) <= max(relative * abs(true), absolute))
 
     def votes(self, texts: Sequence[str]) -> Mapping[str, str]:
-        """Return number with places -> the only other one that it rounds, as 22.2 does 22.2222."""
+        """Return number with places -> the only converted one that it rounds: 22.2 for 22.22222, which was 72 °F."""
         found = [text for text in texts if _PLACES.fullmatch(text)]
         near = {text: [other for other in found if _rounds(other, text)] for text in found}
         return {text: others[0] for text, others in near.items() if len(others) == 1 and not near[others[0]]}
@@ -161,9 +161,10 @@ class Number(Kind):
 
 
 def _rounds(digits: str, rounded: str) -> bool:
-    """Return whether a number is another one when it is rounded to its places."""
+    """Return whether a number with as many digits as a converted one is another one when it is rounded."""
     few, many = (len(text.partition(".")[2]) for text in (rounded, digits))
-    return few < many and round(Decimal(digits), few) == Decimal(rounded)
+    is_converted = len(Decimal(digits).as_tuple().digits) >= FEWEST_DIGITS
+    return is_converted and few < many and round(Decimal(digits), few) == Decimal(rounded)
 
 
 @lru_cache(maxsize=1 << 14)

@@ -176,7 +176,6 @@ def test_a_run_that_is_killed_goes_on_and_writes_the_same_bytes(tmp_path: Path, 
         "429",
         "cut JSON",
         "half the rows",
-        "two layers",
         *(pytest.param(one, marks=pytest.mark.whole) for one in ("503", "cut short", "time-out")),
     ],
 )
