@@ -16,7 +16,7 @@ import tomli_w
 
 from lmkbc.ask.examples import read_bank
 from lmkbc.ask.plan import PARTS
-from lmkbc.ask.prompts import fill
+from lmkbc.ask.slots import fill
 from lmkbc.ask.wording import NamedWords, Slots, WordFile, WordingSource
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes

@@ -5,6 +5,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterable
 
+import msgspec
+
+UNDECODABLE = msgspec.MsgspecError, UnicodeDecodeError, RecursionError
+"""Errors of msgspec for what is not JSON, not of the expected form, not UTF-8, or nested too deeply."""
+
 
 class LmkbcError(Exception):
     """The run failed, and the input is not the cause (exit status 1)."""

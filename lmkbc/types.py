@@ -17,6 +17,10 @@ _ESCAPED_DRAW = str.maketrans({"%": "%25", ";": "%3B"})
 _ESCAPED = _ESCAPED_DRAW | str.maketrans({"#": "%23"})
 
 
+Pair = tuple[str, str]
+"""(subject, relation): the key of a row in all official scorers."""
+
+
 class Source(NamedTuple):
     """Source of a candidate: a model, and a draw (a sample, a cloze or a part of it); "" if it has only one.
 

@@ -22,9 +22,9 @@ import msgspec
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, check_known, did_you_mean
-from lmkbc.files.jsonl import name_objects, read_examples, read_queries
 from lmkbc.files.places import data_dirs, placed, warn_no_data_dir
 from lmkbc.files.reader import opened, read_toml
+from lmkbc.files.splits import name_objects, read_examples, read_queries
 from lmkbc.files.trusted import FILE, check_code, shell_quoted
 from lmkbc.files.workspace_file import WorkspaceFile, nearest, settings_of
 from lmkbc.names import QID, name_key

@@ -13,8 +13,8 @@ from space import SPACE
 
 from lmkbc.files.checksum import file_sha256
 from lmkbc.kb.base import knowledge
-from lmkbc.kb.base.columns import FACTS, MISSING, NOTHING
 from lmkbc.kb.base.knowledge import started
+from lmkbc.kb.base.schemas import FACTS, MISSING, NOTHING
 from lmkbc.kb.builder import engine as engines
 from lmkbc.kb.builder import shards as module
 from lmkbc.kb.builder.addition import Earlier

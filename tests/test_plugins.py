@@ -12,7 +12,8 @@ from lmkbc import registry
 from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import InputError
 from lmkbc.generate.access import step_model
-from lmkbc.link.disambiguation import Hit, ObjectType, choose
+from lmkbc.link.disambiguation import choose
+from lmkbc.link.hits import Hit, ObjectType
 from lmkbc.models.plain_questions import paragraphs
 from lmkbc.notes import Notes
 from lmkbc.recipe import read_recipe

@@ -30,8 +30,8 @@ from lmkbc.kb.audit.precision import (
     recalibrated,
 )
 from lmkbc.kb.audit.sample import LABELS, MOST, LabelsFile, draw, facts_of, page, rows_of
-from lmkbc.kb.base.columns import frames
 from lmkbc.kb.base.knowledge import About, Knowledge
+from lmkbc.kb.base.schemas import frames
 from lmkbc.kinds.kind import kind_of
 from lmkbc.link.search import wikidata
 from lmkbc.link.wikidata import API_URL

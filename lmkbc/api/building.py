@@ -18,8 +18,8 @@ from lmkbc.api.data_frames import shown
 from lmkbc.api.keywords import keywords, opened
 from lmkbc.errors import InputError, OptionError, check_known
 from lmkbc.files.arrays import key
-from lmkbc.kb.base.columns import FACTS, LEAST, SCHEMAS
 from lmkbc.kb.base.knowledge import started
+from lmkbc.kb.base.schemas import FACTS, LEAST, SCHEMAS
 from lmkbc.kb.builder.addition import Earlier
 from lmkbc.kb.builder.base_directory import Directory
 from lmkbc.kb.builder.engine import REACHED, Engine

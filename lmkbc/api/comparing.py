@@ -16,7 +16,7 @@ from lmkbc.api.scores import HasRun, open_run, other_split, scored_on
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, OptionError, check_known
 from lmkbc.files.atomic import write_bytes
-from lmkbc.files.jsonl import read_examples
+from lmkbc.files.splits import read_examples
 from lmkbc.generate.recorded_rows import each_row
 from lmkbc.progress import Report, silent
 from lmkbc.run.saved import SavedRun, read_gold

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.files.columns import Given, MemoryRow
-from lmkbc.scoring.table import Pair
+from lmkbc.types import Pair
 
 if TYPE_CHECKING:
     import polars as pl

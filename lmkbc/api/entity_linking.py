@@ -14,8 +14,8 @@ from lmkbc.errors import InputError, OptionError
 from lmkbc.files.places import all_placed, placed
 from lmkbc.files.writable import check_file
 from lmkbc.link import explained
-from lmkbc.link.disambiguation import Link, Search
 from lmkbc.link.explained import LinkReport, Offer
+from lmkbc.link.hits import Link, Search
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.index_sources import LANGUAGES, Built
 from lmkbc.link.index_sources import build_index as write_index

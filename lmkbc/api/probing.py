@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from lmkbc.api.keywords import check_kept, keywords, opened_subset
 from lmkbc.errors import OptionError
-from lmkbc.models.reference import Quantise
+from lmkbc.models.base import Quantise
 from lmkbc.progress import Report, silent
 from lmkbc.session.options import (
     HeldOutSplit,

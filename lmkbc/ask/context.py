@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from lmkbc.ask.prompts import fill
+from lmkbc.ask.slots import fill
 from lmkbc.ask.style import check_slots
 from lmkbc.errors import InputError, refuse
 from lmkbc.files.arrays import ArrayStore

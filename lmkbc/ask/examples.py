@@ -17,7 +17,7 @@ import msgspec
 
 from lmkbc.errors import InputError, did_you_mean, refuse
 from lmkbc.files.jsonl import numbered, read_jsonl
-from lmkbc.files.published_rows import QueryRow, examples_of
+from lmkbc.files.splits import QueryRow, examples_of
 from lmkbc.names import folded_key, without_legal_form, without_trailer
 from lmkbc.relation import Relation
 from lmkbc.scoring.matchers import number

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from lmkbc.ask.examples import ExampleSelector, KnownNames, Shots, read_bank
-from lmkbc.ask.prompts import Composer, one_line, worded
+from lmkbc.ask.prompts import Composer, worded
+from lmkbc.ask.slots import one_line
 from lmkbc.ask.style import PromptStyle, Step
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean

@@ -12,7 +12,8 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from lmkbc.ask.style import FOUND, SLOT, PromptStyle
+from lmkbc.ask.slots import fill, one_line
+from lmkbc.ask.style import FOUND, PromptStyle
 from lmkbc.models.base import Message, Prompt
 from lmkbc.relation import Relation
 from lmkbc.types import Example, Query
@@ -83,16 +84,6 @@ def worded(template: str, style: PromptStyle, relations: Mapping[str, Relation],
     """Return a template of the style, filled for a query."""
     writer = _Writer(style, relations[query.relation], "")
     return writer.filled(template, query, asked=writer.ask(query), **slots)
-
-
-def one_line(text: str) -> str:
-    """Return a text on one line."""
-    return " ".join(text.split())
-
-
-def fill(template: str, values: Mapping[str, str]) -> str:
-    """Return a template with its slots filled once. Inserted text is not searched for slots, and unknown slots stay."""
-    return SLOT.sub(lambda slot: values.get(slot[1], slot[0]), template)
 
 
 class _Writer:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Literal, NamedTuple, cast
 
 from lmkbc.answer.formats import AnswerFormat, ParseAs
+from lmkbc.ask.slots import SLOT
 from lmkbc.errors import did_you_mean, refuse
 from lmkbc.models.base import Form, Role, Sampling
 from lmkbc.registry import LISTINGS
@@ -23,7 +24,6 @@ from lmkbc.settings import ReadBy
 
 Style = Literal["question", "triple", "tuple", "record", "json"]
 
-SLOT = re.compile(r"\{(\w+)\}")
 _BRACE = re.compile(r"\{\s*(\w+)\b(\s*\})?")
 
 

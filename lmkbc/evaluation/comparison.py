@@ -17,7 +17,8 @@ from lmkbc.errors import InputError
 from lmkbc.evaluation.official import evaluate
 from lmkbc.files.columns import Given, respelled
 from lmkbc.run.saved import SavedRun
-from lmkbc.scoring.table import Pair, RowScore
+from lmkbc.scoring.table import RowScore
+from lmkbc.types import Pair
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -21,8 +21,9 @@ from lmkbc.errors import InputError
 from lmkbc.files.columns import Column, Rows, namesakes, respelled
 from lmkbc.files.jsonl import no_collection
 from lmkbc.names import subject_key
-from lmkbc.scoring.table import WRONG, Pair, Table, Tally
+from lmkbc.scoring.table import WRONG, Table, Tally
 from lmkbc.session.subset import WHOLE, Subset
+from lmkbc.types import Pair
 
 
 @dataclass(frozen=True, slots=True)

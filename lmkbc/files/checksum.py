@@ -12,8 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from lmkbc.errors import InputError
-from lmkbc.files.jsonl import UNDECODABLE
+from lmkbc.errors import UNDECODABLE, InputError
 from lmkbc.files.reader import opened, stream, whole
 
 DIGEST = 32

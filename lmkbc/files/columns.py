@@ -14,7 +14,7 @@ import msgspec
 from lmkbc.errors import InputError, counted
 from lmkbc.files.jsonl import decoded, no_collection, numbered, row_blocks
 from lmkbc.names import subject_key
-from lmkbc.scoring.table import Pair
+from lmkbc.types import Pair
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.scoring.table import Pair
+from lmkbc.types import Pair
 
 DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """Errors of a damaged file. SQLite's message may quote bytes that are not text, which Python then fails to decode."""

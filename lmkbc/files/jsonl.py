@@ -16,11 +16,8 @@ from typing import IO, Any, TypeVar
 
 import msgspec
 
-from lmkbc.edition import Edition
-from lmkbc.errors import InputError, did_you_mean
+from lmkbc.errors import UNDECODABLE, InputError
 from lmkbc.files import reader
-from lmkbc.files.published_rows import QueryRow, examples_of
-from lmkbc.types import Example, Query
 
 Row = TypeVar("Row")
 
@@ -31,16 +28,11 @@ _HALF = re.compile(
     rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\xed[\xa0-\xbf][\x80-\xbf]"
 )
 """A lone surrogate, as an escape or as bytes, in a text that was cut within a character."""
-UNDECODABLE = msgspec.MsgspecError, UnicodeDecodeError, RecursionError
-"""Errors of msgspec for what is not JSON, not of the expected form, not UTF-8, or nested too deeply."""
 
 
 def without_halves(raw: bytes) -> bytes:
     """Return JSON with lone surrogates, which no reader takes, as U+FFFD."""
     return _HALF.sub(lambda found: found["whole"] or rb"\ufffd", raw)
-
-
-_ROW = msgspec.json.Decoder(QueryRow)
 
 
 def stream(path: Path) -> IO[bytes]:
@@ -185,61 +177,3 @@ def not_utf8(path: Path, number: int, line: bytes) -> InputError:
     word = re.search(r"\w{0,20}[^\W\x00-\x7f]\w{0,20}", line.decode("cp1252", "replace"))
     reads = f" (Windows-1252 reads {word[0]!r} in it)" if word else ""
     return InputError(f"{path}, line {number}: not UTF-8 text{reads}; save the file as UTF-8")
-
-
-def _rows(path: Path, edition: Edition, *, labelled: bool = False) -> Iterator[tuple[QueryRow, Query]]:
-    """Yield the rows of a split with their queries. InputError for a wrong row, and for a query that is asked twice.
-
-    labelled: whether a row without a list of objects is wrong: it would be taken for one whose answer is empty.
-    """
-    names, seen = {name: name for name in edition.relations}, set[Query]()
-    for rows, _ in row_blocks(path, _ROW):
-        for row in rows:
-            relation = names.get(row.Relation, "")  # the edition's own string, since a split may have millions of rows
-            query = Query(row.SubjectEntity, relation, row.SubjectEntityID)
-            repeated = query in seen and (query.subject, relation) not in edition.repeats
-            bare = labelled and row.ObjectEntities is None and row.ObjectEntitiesID is None
-            if repeated or bare or not relation or not row.SubjectEntity.strip():
-                raise _bad_query(path, row, repeated, edition)
-            seen.add(query)
-            yield row, query
-
-
-def _bad_query(path: Path, bad: QueryRow, repeated: bool, edition: Edition) -> InputError:
-    """Return the error for a row that decodes but is wrong, with its line."""
-    same = []
-    for number, line in numbered(path):
-        (row,) = decoded(path, line, _ROW, number)
-        if (row.SubjectEntity, row.Relation, row.SubjectEntityID) == (
-            bad.SubjectEntity,
-            bad.Relation,
-            bad.SubjectEntityID,
-        ):
-            same.append(number)
-    if repeated:
-        pair = f"({bad.SubjectEntity!r}, {bad.Relation!r})"
-        return InputError(f"{path}, line {same[1]}, field SubjectEntity: {pair} repeats line {same[0]}; remove one")
-    where = f"{path}, line {same[0]}"
-    if not bad.SubjectEntity.strip():
-        return InputError(f"{where}, field SubjectEntity: empty; name the subject")
-    if bad.Relation in edition.relations:
-        return InputError(f"{where}: no field {edition.column}; give the objects as a list, [] if there is none")
-    hint = did_you_mean(bad.Relation, edition.relations)
-    return InputError(f"{where}, field Relation: {bad.Relation!r} is no relation of edition {edition.name}; {hint}")
-
-
-def read_queries(path: Path, edition: Edition) -> list[Query]:
-    """Return the queries of a split, in file order."""
-    with no_collection():
-        return [query for _, query in _rows(path, edition)]
-
-
-def name_objects(path: Path) -> bool:
-    """Return whether any row of a split names an object."""
-    return any(row.ObjectEntities or row.ObjectEntitiesID for rows, _ in row_blocks(path, _ROW) for row in rows)
-
-
-def read_examples(path: Path, edition: Edition) -> list[Example]:
-    """Return the queries of a labelled split with their objects, in file order."""
-    with no_collection():
-        return examples_of([row for row, _ in _rows(path, edition, labelled=True)])

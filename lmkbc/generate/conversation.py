@@ -20,7 +20,7 @@ from lmkbc.answer.guard import guarded
 from lmkbc.answer.parse import parse
 from lmkbc.ask.context import Provider, as_context, gathered
 from lmkbc.ask.plan import PromptBuilder, Slots
-from lmkbc.ask.prompts import one_line
+from lmkbc.ask.slots import one_line
 from lmkbc.ask.style import FOUND, VERDICTS, YEARS, Step
 from lmkbc.generate.reply import broken, candidates, mends, united
 from lmkbc.models.base import (

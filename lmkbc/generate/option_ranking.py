@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from lmkbc.ask.plan import PromptBuilder
-from lmkbc.ask.prompts import one_line
+from lmkbc.ask.slots import one_line
 from lmkbc.edition import Edition
 from lmkbc.errors import refuse
 from lmkbc.generate.baselines import ClosedSet, ranked

@@ -36,9 +36,8 @@ from lmkbc.models.base import CUT_OFF, NOTHING, WITHHELD, Reply
 from lmkbc.names import shown, subject_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
-from lmkbc.scoring.table import Pair
 from lmkbc.session.run import RecordedFile, Run
-from lmkbc.types import Candidate, CandidateSet, Dropped, Generator, Nil, Query, Source, State, together
+from lmkbc.types import Candidate, CandidateSet, Dropped, Generator, Nil, Pair, Query, Source, State, together
 from lmkbc.workspace import Workspace
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,8 @@ from lmkbc.answer.clean import Clean, shaped
 from lmkbc.answer.elements import broken_off
 from lmkbc.answer.formats import answer_line
 from lmkbc.answer.guard import guarded
-from lmkbc.ask.style import SLOT, PromptStyle
+from lmkbc.ask.slots import SLOT
+from lmkbc.ask.style import PromptStyle
 from lmkbc.models.base import CUT_OFF, NOTHING, WITHHELD, Reply
 from lmkbc.models.local.endings import list_end
 from lmkbc.models.thoughts import MOST_READ, answer_of, thinks_aloud

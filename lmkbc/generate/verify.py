@@ -23,7 +23,7 @@ from lmkbc.answer.clean import same_name
 from lmkbc.answer.guard import guarded
 from lmkbc.answer.parse import Parsed, parse
 from lmkbc.ask.examples import ExampleSelector, Method, Shots
-from lmkbc.ask.prompts import fill, one_line
+from lmkbc.ask.slots import fill, one_line
 from lmkbc.ask.style import check_slots
 from lmkbc.errors import refuse
 from lmkbc.models.base import LanguageModel, PlannedRequest, Sampling

@@ -13,7 +13,7 @@ from typing import Literal
 from lmkbc.answer.clean import SUBJECT, same_name
 from lmkbc.errors import InputError, refuse
 from lmkbc.generate.spec import check_names
-from lmkbc.link.disambiguation import bundled, is_page
+from lmkbc.link.hits import bundled, is_page
 from lmkbc.link.index import AliasIndex
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation

@@ -14,7 +14,7 @@ import polars as pl
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.jsonl import numbered, read_jsonl
-from lmkbc.link.disambiguation import Hit, Link
+from lmkbc.link.hits import Hit, Link
 from lmkbc.link.linker import Linker
 from lmkbc.link.wordings import sendable
 from lmkbc.progress import Report, silent, tracked

@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import structs
 
-from lmkbc.ask.prompts import fill, one_line
+from lmkbc.ask.slots import fill, one_line
 from lmkbc.generate.access import StepModel, step_model
 from lmkbc.generate.spec import check_names
 from lmkbc.models.base import LanguageModel

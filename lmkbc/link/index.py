@@ -19,7 +19,7 @@ from rapidfuzz.distance import OSA, JaroWinkler
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.database import DATABASE_ERRORS
-from lmkbc.link.disambiguation import Hit
+from lmkbc.link.hits import Hit
 from lmkbc.link.wordings import filed_under, looked_up
 from lmkbc.names import as_qid, name_key, spelling
 

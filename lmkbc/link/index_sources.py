@@ -21,7 +21,7 @@ from lmkbc.errors import InputError, LmkbcError, did_you_mean
 from lmkbc.files import reader
 from lmkbc.files.database import DATABASE_ERRORS
 from lmkbc.files.tables import separator
-from lmkbc.link.disambiguation import bundled
+from lmkbc.link.hits import bundled
 from lmkbc.link.index import PARTIAL, SQLITE, IndexBuilder, IndexEntity, SourceProgress
 from lmkbc.link.train_objects import mentions
 from lmkbc.link.wikibase import ClassClaims, ShapeError, Term, WikibaseEntity, decode, items, picked

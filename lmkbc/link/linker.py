@@ -15,11 +15,11 @@ from typing import Annotated, Any, Literal, get_args
 
 from msgspec import structs
 
-from lmkbc.ask.prompts import fill
+from lmkbc.ask.slots import fill
 from lmkbc.generate.access import StepModel, is_given, step_model
 from lmkbc.generate.spec import check_names
 from lmkbc.link import disambiguation
-from lmkbc.link.disambiguation import Hit, Link, ObjectType, Search, bundled
+from lmkbc.link.hits import NAME, Hit, Link, ObjectType, Search, bundled, is_page
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.search import open_search
 from lmkbc.link.train_objects import BY_ROWS, TrainObjects
@@ -234,7 +234,7 @@ class Linker:
 
     def fits(self, query: Query, hit: Hit) -> bool | None:
         """Return whether a hit has the relation's object type; None if its classes are unknown."""
-        if disambiguation.is_page(hit):
+        if is_page(hit):
             return False
         return bundled().fits(hit.classes, self._type(query).qid) if hit.classes else None
 
@@ -244,7 +244,7 @@ class Linker:
         If not, the index is asked for them.
         """
         indexed = self.index.entities([hit.id for hit in hits]) if self.index and not typed else {}
-        return tuple(hit for hit in hits if not disambiguation.is_page(indexed.get(hit.id) or hit))
+        return tuple(hit for hit in hits if not is_page(indexed.get(hit.id) or hit))
 
     def _offline(self, query: Query, candidate: Candidate) -> Link | _Open:
         """Return the link that offline evidence gives, or a candidate to search."""
@@ -314,7 +314,7 @@ class Linker:
             entities = source.entities([qid]) if source else {}
             if qid in entities:
                 hit = entities[qid]
-                if hit and not disambiguation.is_page(hit):
+                if hit and not is_page(hit):
                     return Link(hit.id, "given", "checked", text, (hit,))
                 return _unlinked("a page of a wiki, and no entity" if hit else "no such entity", text)
         return Link(qid, "given", "unchecked", text)
@@ -337,7 +337,7 @@ class Linker:
         name = name_key(link.searched)
         if word := next((word for word in (name, *name.split()) if word in ids), None):
             return Link(ids[word], "known", word, link.searched)
-        others = [hit.id for hit in link.hits if not bundled().fits(hit.classes, disambiguation.NAME)]
+        others = [hit.id for hit in link.hits if not bundled().fits(hit.classes, NAME)]
         if others and not self._type(query).strict:
             return replace(link, id=others[0], strategy="first of another class")
         return replace(link, evidence="unlinked")

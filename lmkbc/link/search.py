@@ -21,7 +21,7 @@ from lmkbc.files.database import DATABASE_ERRORS, is_unwritable, opened
 from lmkbc.files.places import cache_dir, warn_unwritable
 from lmkbc.files.reader import whole
 from lmkbc.link import wikibase
-from lmkbc.link.disambiguation import Hit, Search
+from lmkbc.link.hits import Hit, Search
 from lmkbc.link.wikibase import ShapeError, T, decode
 from lmkbc.link.wikidata import API_URL, Client
 from lmkbc.names import as_qid

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
-from lmkbc.link.disambiguation import Hit, bundled
+from lmkbc.link.hits import Hit, bundled
 from lmkbc.link.wordings import plausible_typo
 from lmkbc.names import as_qid, name_key, spelling
 from lmkbc.relation import Relation

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 
-from lmkbc.link.disambiguation import Hit
+from lmkbc.link.hits import Hit
 from lmkbc.names import QID
 
 T = TypeVar("T")

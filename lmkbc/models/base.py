@@ -16,6 +16,9 @@ from lmkbc.settings import ReadBy
 Form = Literal["completion", "single", "chat"]
 """Form of a prompt in a recipe."""
 
+Quantise = Literal["none", "4bit", "8bit"]
+"""How the weights of a model on this machine are kept; "none": as they are."""
+
 Role = Literal["system", "user", "assistant"]
 
 ONE_TURN = "use form = 'single' with speaker = 'user', whose only turn is the user's, or 'completion'"

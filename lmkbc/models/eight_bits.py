@@ -23,7 +23,7 @@ from transformers.quantizers.auto import register_quantization_config, register_
 from transformers.quantizers.base import HfQuantizer
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
-from lmkbc.models.reference import Quantise
+from lmkbc.models.base import Quantise
 
 METHOD: Quantise = "8bit"
 """Name of the quantisation, also in the configuration of a saved model."""

@@ -12,9 +12,8 @@ from typing import Any, TypeVar
 import msgspec
 import transformers
 
-from lmkbc.errors import InputError
+from lmkbc.errors import UNDECODABLE, InputError
 from lmkbc.files.checksum import damaged, read_record
-from lmkbc.files.jsonl import UNDECODABLE
 from lmkbc.models.identity import READ, is_path
 
 ADAPTER = "adapter_config.json"

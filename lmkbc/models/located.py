@@ -23,8 +23,8 @@ from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.atomic import writing
 from lmkbc.files.places import cache_dir
 from lmkbc.http import by_proxy, connection
+from lmkbc.models.base import Quantise
 from lmkbc.models.identity import file_digest, is_path
-from lmkbc.models.reference import Quantise
 from lmkbc.progress import Report, silent
 
 logger = logging.getLogger("lmkbc")

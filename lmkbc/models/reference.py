@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from lmkbc.models.base import Quantise
 from lmkbc.models.budget import checked_prices
 from lmkbc.models.server.limits import Limits
 from lmkbc.registry import BACK_ENDS
@@ -15,8 +16,6 @@ LOCAL = "local"
 
 AUTO = "auto"
 """Name for the back end that the other settings imply."""
-
-Quantise = Literal["none", "4bit", "8bit"]
 
 
 @dataclass(frozen=True, kw_only=True)

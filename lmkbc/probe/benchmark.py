@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from lmkbc.errors import LmkbcError, check_known, counted
 from lmkbc.generate.access import open_model
-from lmkbc.models.base import WITHHELD, LanguageModel, Outcome, Prompt, Request, Sampling, single
-from lmkbc.models.reference import ModelReference, Quantise
+from lmkbc.models.base import WITHHELD, LanguageModel, Outcome, Prompt, Quantise, Request, Sampling, single
+from lmkbc.models.reference import ModelReference
 from lmkbc.models.thoughts import answer_of
 from lmkbc.notes import Notes
 from lmkbc.progress import Report, silent

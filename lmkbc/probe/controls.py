@@ -19,11 +19,11 @@ from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.pipeline import propose
 from lmkbc.run.submission import answers
-from lmkbc.scoring.table import WRONG, Pair, Table
+from lmkbc.scoring.table import WRONG, Table
 from lmkbc.session.run import Run
 from lmkbc.tune.learn import tune
 from lmkbc.tune.tuning_set import SEED, TuningOptions, TuningSet
-from lmkbc.types import Example, Prediction
+from lmkbc.types import Example, Pair, Prediction
 
 CONTROLS = ("prior", "naive-bayes", "embedded")
 """Systems without a language model: most frequent objects, words of the subject's name, and both with similarity."""

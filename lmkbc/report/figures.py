@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lmkbc.report.rows import Floats, ScoreCounts, ScoreLevels
+from lmkbc.report.levels import Floats, ScoreCounts, ScoreLevels
 from lmkbc.scoring.table import Summary
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lmkbc.edition import Edition
-from lmkbc.link.disambiguation import MODEL, Hit, Link, Search
+from lmkbc.link.disambiguation import MODEL
+from lmkbc.link.hits import Hit, Link, Search
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.linker import Linking
 from lmkbc.link.search import SearchTable, Wikidata

@@ -18,12 +18,13 @@ from lmkbc.evaluation.official import evaluate
 from lmkbc.files.atomic import Buffer, writing
 from lmkbc.files.columns import Column
 from lmkbc.files.database import ByQuery
-from lmkbc.files.jsonl import read_examples
+from lmkbc.files.splits import read_examples
 from lmkbc.link.linker import Linking
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import read_recipe
 from lmkbc.report import figures
 from lmkbc.report.figures import Plot
+from lmkbc.report.levels import ScoreLevels
 from lmkbc.report.links import TRAIN_ALONE, Evidence, Tracer, linking_of
 from lmkbc.report.page import as_toml, packed, rendered, shortened
 from lmkbc.report.rows import (
@@ -33,7 +34,6 @@ from lmkbc.report.rows import (
     Error,
     RecordedQuery,
     RowCounts,
-    ScoreLevels,
     mentioned,
     recorded,
     row_of,
@@ -43,10 +43,10 @@ from lmkbc.report.shown_prompts import Shown, asked_by, asked_in
 from lmkbc.run import submission
 from lmkbc.run.pipeline import Steps
 from lmkbc.run.saved import RunTiming, SavedRun
-from lmkbc.scoring.table import COLUMNS, OVERALL, WRONG, Pair, Table, Tally
+from lmkbc.scoring.table import COLUMNS, OVERALL, WRONG, Table, Tally
 from lmkbc.session.run import Run
 from lmkbc.session.subset import WHOLE, Subset
-from lmkbc.types import Example, Query
+from lmkbc.types import Example, Pair, Query
 from lmkbc.workspace import Workspace
 
 Made = TypeVar("Made")

@@ -14,9 +14,8 @@ from lmkbc.models.base import Prompt
 from lmkbc.registry import GENERATORS
 from lmkbc.report.rows import LONGEST_REPLY, LONGEST_TEXT, cut
 from lmkbc.run.saved import SavedRun
-from lmkbc.scoring.table import Pair
 from lmkbc.session.run import Run
-from lmkbc.types import Query
+from lmkbc.types import Pair, Query
 
 MOST_PROMPTS = 8
 """Most prompts of a query."""

@@ -20,7 +20,8 @@ from lmkbc.files.jsonl import read_jsonl
 from lmkbc.files.places import name_of
 from lmkbc.files.reader import whole
 from lmkbc.run import submission
-from lmkbc.scoring.table import WRONG, Pair
+from lmkbc.scoring.table import WRONG
+from lmkbc.types import Pair
 from lmkbc.workspace import Workspace
 
 

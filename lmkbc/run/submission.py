@@ -20,16 +20,14 @@ from typing import Any
 import msgspec
 
 from lmkbc.edition import Edition, fault
-from lmkbc.errors import InputError, counted
+from lmkbc.errors import UNDECODABLE, InputError, counted
 from lmkbc.files.atomic import Content, pieces
 from lmkbc.files.columns import Column, read_column, respelled
-from lmkbc.files.jsonl import UNDECODABLE
 from lmkbc.files.reader import whole
 from lmkbc.generate.recorded_rows import EXISTENCE
 from lmkbc.notes import Replies
 from lmkbc.relation import Relation
-from lmkbc.scoring.table import Pair
-from lmkbc.types import Candidate, CandidateSet, Dropped, Nil, Prediction, Query, Source, State
+from lmkbc.types import Candidate, CandidateSet, Dropped, Nil, Pair, Prediction, Query, Source, State
 
 log = logging.getLogger(__name__)
 PREDICTIONS = "predictions.jsonl"

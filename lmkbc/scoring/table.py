@@ -11,12 +11,10 @@ from itertools import repeat
 from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
 from lmkbc.scoring.matchers import Counts, Scorer
+from lmkbc.types import Pair
 
 WRONG = ("(no readable answer)",)
 """Answer of a failed query. It matches nothing, so it is wrong even if gold is empty."""
-
-Pair = tuple[str, str]
-"""(subject, relation): the key of a row in all official scorers."""
 
 
 class RowScore(NamedTuple):

@@ -9,7 +9,8 @@ from space import SPACE
 
 from lmkbc import registry
 from lmkbc.answer.parse import parse
-from lmkbc.ask.prompts import Composer, fill
+from lmkbc.ask.prompts import Composer
+from lmkbc.ask.slots import fill
 from lmkbc.ask.style import PromptStyle, Style
 from lmkbc.models.base import Form, Prompt
 from lmkbc.settings import checked

@@ -101,7 +101,7 @@ def test_the_page_s_queries_run_on_a_base(run: Command, command: Command) -> Non
 
 
 def test_the_page_tells_of_every_column_and_option() -> None:
-    from lmkbc.kb.base.columns import FACTS, MISSING, NOTHING
+    from lmkbc.kb.base.schemas import FACTS, MISSING, NOTHING
     from lmkbc.kb.builder.settle import ENTITIES, REMOVED
 
     for name in {*FACTS, *NOTHING, *MISSING, *REMOVED, *ENTITIES}:

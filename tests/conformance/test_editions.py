@@ -18,7 +18,7 @@ from submitted import check
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.evaluation.official import evaluate
-from lmkbc.files.jsonl import read_examples, read_queries
+from lmkbc.files.splits import read_examples, read_queries
 from lmkbc.run.submission import archive, distinct, prediction_lines
 from lmkbc.types import Candidate, Prediction, Query
 from lmkbc.workspace import Workspace

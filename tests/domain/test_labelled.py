@@ -14,7 +14,7 @@ from lmkbc.domain.labelled import make_data
 from lmkbc.domain.sparql import query_client
 from lmkbc.domain.strata import SPLITS
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.files.jsonl import read_examples
+from lmkbc.files.splits import read_examples
 from lmkbc.relation import EntityType
 from lmkbc.scoring.matchers import IdScorer, MatchingScorer
 from lmkbc.scoring.table import Metric

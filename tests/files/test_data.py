@@ -9,8 +9,8 @@ from space import SPACE
 
 from lmkbc.errors import InputError
 from lmkbc.files.columns import read_column
-from lmkbc.files.jsonl import read_examples, read_queries
 from lmkbc.files.reader import read_toml
+from lmkbc.files.splits import read_examples, read_queries
 
 EDITION = SPACE.edition("2023")
 GOOD = {

@@ -13,7 +13,8 @@ from lmkbc.errors import InputError
 from lmkbc.files import reader
 from lmkbc.files.checksum import read_digests
 from lmkbc.files.columns import Column
-from lmkbc.files.jsonl import QueryRow, read_jsonl
+from lmkbc.files.jsonl import read_jsonl
+from lmkbc.files.splits import QueryRow
 from lmkbc.files.tables import InputTable
 
 ROWS = [{"SubjectEntity": f'Sønder {{"{n}}}\\', "Relation": "r", "ObjectEntities": ["x\n"] * (n % 3)} for n in range(9)]

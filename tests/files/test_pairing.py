@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from space import SPACE
 
 from lmkbc.errors import InputError
-from lmkbc.files.jsonl import numbered, read_examples
-from lmkbc.files.published_rows import objects_of
+from lmkbc.files.jsonl import numbered
+from lmkbc.files.splits import objects_of, read_examples
 from lmkbc.generate.baselines import ClassPrior
 from lmkbc.types import Example, GoldObject, Query
 from lmkbc.workspace import Workspace

@@ -18,7 +18,7 @@ from lmkbc.generate.reply import candidates
 from lmkbc.generate.spec import Only
 from lmkbc.generate.verify import Verifying
 from lmkbc.link import linker
-from lmkbc.link.disambiguation import Hit
+from lmkbc.link.hits import Hit
 from lmkbc.link.linker import Linking
 from lmkbc.models.base import Reply
 from lmkbc.recipe import read_file

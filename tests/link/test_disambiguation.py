@@ -1,7 +1,8 @@
 import pytest
 from writing import Writing
 
-from lmkbc.link.disambiguation import AskModel, Hit, HitChoice
+from lmkbc.link.disambiguation import AskModel, HitChoice
+from lmkbc.link.hits import Hit
 from lmkbc.relation import Relation
 from lmkbc.types import Query
 

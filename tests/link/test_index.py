@@ -7,7 +7,7 @@ from rapidfuzz.distance import OSA
 
 from lmkbc.errors import InputError
 from lmkbc.link import wordings
-from lmkbc.link.disambiguation import Hit
+from lmkbc.link.hits import Hit
 from lmkbc.link.index import AliasIndex, IndexBuilder, IndexEntity
 from lmkbc.names import name_key
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from stand_in import item
 
 from lmkbc.errors import InputError
-from lmkbc.link.disambiguation import Hit, HitChoice, Link
+from lmkbc.link.disambiguation import HitChoice
+from lmkbc.link.hits import Hit, Link
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.index_sources import build_index
 from lmkbc.link.linker import Linker, Linking

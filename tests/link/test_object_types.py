@@ -5,7 +5,7 @@ from space import SPACE
 
 from lmkbc import registry
 from lmkbc.link import disambiguation
-from lmkbc.link.disambiguation import Hit, ObjectType, ObjectTypes, bundled
+from lmkbc.link.hits import Hit, ObjectType, ObjectTypes, bundled
 
 
 def test_the_bundled_table_is_sound() -> None:

@@ -12,7 +12,7 @@ import pytest
 from command import Command
 
 from lmkbc.report import figures
-from lmkbc.report.rows import ScoreCounts
+from lmkbc.report.levels import ScoreCounts
 from lmkbc.report.shown_prompts import asked_in
 
 

@@ -18,11 +18,12 @@ from typer.testing import CliRunner
 from lmkbc.cli import build
 from lmkbc.errors import InputError
 from lmkbc.generate.recorded_rows import CandidateRow
-from lmkbc.link.disambiguation import Hit, Link
+from lmkbc.link.hits import Hit, Link
 from lmkbc.link.train_objects import BY_ROWS
 from lmkbc.report import figures
+from lmkbc.report.levels import ScoreCounts
 from lmkbc.report.links import Trace, trace
-from lmkbc.report.rows import LONGEST_REPLY, Error, RecordedQuery, ScoreCounts, recorded, row_of
+from lmkbc.report.rows import LONGEST_REPLY, Error, RecordedQuery, recorded, row_of
 from lmkbc.run.saved import SavedRun
 from lmkbc.scoring.table import row_score
 from lmkbc.types import Example, GoldObject, Query

@@ -21,7 +21,7 @@ from space import MINI, SPACE, TRAIN
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.generate.access import local_model
 from lmkbc.generate.language_model import LanguageModelSpec
-from lmkbc.link.disambiguation import Hit
+from lmkbc.link.hits import Hit
 from lmkbc.models.local.checkpoint import load
 from lmkbc.models.local.decode import Decoding
 from lmkbc.models.local.model import CausalModel

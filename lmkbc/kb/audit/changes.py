@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from lmkbc.kb.base.columns import FACTS
 from lmkbc.kb.base.knowledge import Knowledge
+from lmkbc.kb.base.schemas import FACTS
 from lmkbc.kb.pages.entity_pieces import keys
 
 FACT: dict[str, Any] = dict.fromkeys(("relation", "subject", "subject_id", "object", "object_id"), pl.String)

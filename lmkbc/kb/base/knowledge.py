@@ -24,7 +24,7 @@ from lmkbc.errors import InputError, check_known
 from lmkbc.files import checksum
 from lmkbc.files.atomic import versions
 from lmkbc.files.reader import whole
-from lmkbc.kb.base.columns import SCHEMA_VERSION
+from lmkbc.kb.base.schemas import SCHEMA_VERSION
 from lmkbc.names import QID, spelling
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation

@@ -30,7 +30,6 @@ from msgspec import structs
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import atomic, checksum, writable
 from lmkbc.files.writable import writing_alone
-from lmkbc.kb.base.columns import SCHEMA_VERSION, SCHEMAS
 from lmkbc.kb.base.knowledge import (
     MANIFEST,
     PART,
@@ -43,6 +42,7 @@ from lmkbc.kb.base.knowledge import (
     read_manifest,
     written,
 )
+from lmkbc.kb.base.schemas import SCHEMA_VERSION, SCHEMAS
 from lmkbc.kb.builder.facts import Tables, spent_of
 from lmkbc.kb.builder.settle import REMOVED, Settled, Settlement, restored
 from lmkbc.progress import Report, silent, tracked

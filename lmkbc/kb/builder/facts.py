@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from lmkbc.kb.base.columns import FACTS, LEAST, MISSING, NOTHING, REPLIES, SETTLED, SPENT
+from lmkbc.kb.base.schemas import FACTS, LEAST, MISSING, NOTHING, REPLIES, SETTLED, SPENT
 from lmkbc.kinds.kind import kind_of
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation

@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 from polars import selectors as cs
 
-from lmkbc.kb.base.columns import FACTS, NOTHING, SETTLED
+from lmkbc.kb.base.schemas import FACTS, NOTHING, SETTLED
 from lmkbc.kb.builder.facts import Tables
 from lmkbc.kb.builder.subjects import Classes, hashes
 from lmkbc.link.index import AliasIndex

@@ -16,8 +16,8 @@ from polars.io.plugins import register_io_source
 
 from lmkbc.files import tables
 from lmkbc.http import printable
-from lmkbc.kb.base.columns import frames
 from lmkbc.kb.base.knowledge import FactRow
+from lmkbc.kb.base.schemas import frames
 from lmkbc.kb.export.left_out import exported
 
 

@@ -28,12 +28,12 @@ from transformers import (
 from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING
 
 from lmkbc.errors import InputError
+from lmkbc.models.base import Quantise
 from lmkbc.models.eight_bits import METHOD, pack, prepare
 from lmkbc.models.hardware import device_of, multiplies_bf16
 from lmkbc.models.identity import file_digest
 from lmkbc.models.loading import ADAPTER, check_files, explained, fills_masks
 from lmkbc.models.located import gguf_digest, gguf_file, local_only, located
-from lmkbc.models.reference import Quantise
 from lmkbc.progress import Report, silent
 
 VOCABULARIES = ("tokenizer.json", "tekken.json", "*.model", "*.tiktoken", "*vocab*", "*bpe*", "*token*.py")

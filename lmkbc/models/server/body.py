@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from lmkbc.files.jsonl import UNDECODABLE, without_halves
+from lmkbc.errors import UNDECODABLE
+from lmkbc.files.jsonl import without_halves
 from lmkbc.models.base import CUT_OFF, WITHHELD, Reply
 
 _SAME = {

@@ -19,8 +19,7 @@ import httpx2
 import msgspec
 import openai
 
-from lmkbc.errors import InputError, LmkbcError
-from lmkbc.files.jsonl import UNDECODABLE
+from lmkbc.errors import UNDECODABLE, InputError, LmkbcError
 from lmkbc.http import CallError, LateError, by_proxy, event_loop
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Reply

@@ -13,8 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from lmkbc.errors import LmkbcError
-from lmkbc.files.jsonl import UNDECODABLE
+from lmkbc.errors import UNDECODABLE, LmkbcError
 from lmkbc.http import CallError, by_proxy, printable, retry_after
 from lmkbc.models.base import ONE_TURN
 from lmkbc.models.server.address import KEY, KEYS, Server

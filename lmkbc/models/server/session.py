@@ -12,8 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from lmkbc.errors import counted
-from lmkbc.files.jsonl import UNDECODABLE
+from lmkbc.errors import UNDECODABLE, counted
 from lmkbc.http import CallError, pooled
 from lmkbc.models.answers import KeptAnswers, Store
 from lmkbc.models.base import Call, Reply

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opened import recipe_of
 
-from lmkbc.kb.base.columns import FACTS, MISSING, NOTHING, REPLIES, SPENT
+from lmkbc.kb.base.schemas import FACTS, MISSING, NOTHING, REPLIES, SPENT
 from lmkbc.kb.builder.facts import Maker, Tables
 from lmkbc.kinds.numbers import decimal
 from lmkbc.select.calibration import Calibration

@@ -16,7 +16,7 @@ from opened import CUTOFF, recipe_of
 from lmkbc.kb.builder.facts import Maker
 from lmkbc.kb.builder.settle import ONE_OBJECT, ONE_SUBJECT, SAME, Claim, NamedEntities, settled
 from lmkbc.kb.builder.subjects import Classes
-from lmkbc.link.disambiguation import Hit
+from lmkbc.link.hits import Hit
 from lmkbc.types import CandidateSet, Query
 
 STATES, AREA, DEATH = "CountryHasStates", "PersonHasNumberOfChildren", "PersonHasPlaceOfDeath"

@@ -11,9 +11,13 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import accumulate
+from pathlib import Path
 
 import msgspec
 
+from lmkbc.edition import Edition
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.files.jsonl import decoded, no_collection, numbered, row_blocks
 from lmkbc.types import Example, GoldObject, Query
 
 _QID = re.compile(r"Q\d+")
@@ -124,3 +128,64 @@ def _certain(pieces: Sequence[str], ids: Sequence[str], known: Mapping[str, Set[
         ends = {start for start, _ in chosen}
         certain[place] = chosen[0] if len(chosen) == 1 else (0, 0)
     return certain
+
+
+_ROW = msgspec.json.Decoder(QueryRow)
+
+
+def _rows(path: Path, edition: Edition, *, labelled: bool = False) -> Iterator[tuple[QueryRow, Query]]:
+    """Yield the rows of a split with their queries. InputError for a wrong row, and for a query that is asked twice.
+
+    labelled: whether a row without a list of objects is wrong: it would be taken for one whose answer is empty.
+    """
+    names, seen = {name: name for name in edition.relations}, set[Query]()
+    for rows, _ in row_blocks(path, _ROW):
+        for row in rows:
+            relation = names.get(row.Relation, "")  # the edition's own string, since a split may have millions of rows
+            query = Query(row.SubjectEntity, relation, row.SubjectEntityID)
+            repeated = query in seen and (query.subject, relation) not in edition.repeats
+            bare = labelled and row.ObjectEntities is None and row.ObjectEntitiesID is None
+            if repeated or bare or not relation or not row.SubjectEntity.strip():
+                raise _bad_query(path, row, repeated, edition)
+            seen.add(query)
+            yield row, query
+
+
+def _bad_query(path: Path, bad: QueryRow, repeated: bool, edition: Edition) -> InputError:
+    """Return the error for a row that decodes but is wrong, with its line."""
+    same = []
+    for number, line in numbered(path):
+        (row,) = decoded(path, line, _ROW, number)
+        if (row.SubjectEntity, row.Relation, row.SubjectEntityID) == (
+            bad.SubjectEntity,
+            bad.Relation,
+            bad.SubjectEntityID,
+        ):
+            same.append(number)
+    if repeated:
+        pair = f"({bad.SubjectEntity!r}, {bad.Relation!r})"
+        return InputError(f"{path}, line {same[1]}, field SubjectEntity: {pair} repeats line {same[0]}; remove one")
+    where = f"{path}, line {same[0]}"
+    if not bad.SubjectEntity.strip():
+        return InputError(f"{where}, field SubjectEntity: empty; name the subject")
+    if bad.Relation in edition.relations:
+        return InputError(f"{where}: no field {edition.column}; give the objects as a list, [] if there is none")
+    hint = did_you_mean(bad.Relation, edition.relations)
+    return InputError(f"{where}, field Relation: {bad.Relation!r} is no relation of edition {edition.name}; {hint}")
+
+
+def read_queries(path: Path, edition: Edition) -> list[Query]:
+    """Return the queries of a split, in file order."""
+    with no_collection():
+        return [query for _, query in _rows(path, edition)]
+
+
+def name_objects(path: Path) -> bool:
+    """Return whether any row of a split names an object."""
+    return any(row.ObjectEntities or row.ObjectEntitiesID for rows, _ in row_blocks(path, _ROW) for row in rows)
+
+
+def read_examples(path: Path, edition: Edition) -> list[Example]:
+    """Return the queries of a labelled split with their objects, in file order."""
+    with no_collection():
+        return examples_of([row for row, _ in _rows(path, edition, labelled=True)])
