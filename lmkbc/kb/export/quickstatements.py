@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from lmkbc.errors import InputError
 from lmkbc.files import reader
-from lmkbc.files.tables import InputTable
+from lmkbc.kb.base.input_table import InputTable
 from lmkbc.kb.base.knowledge import FactRow
 from lmkbc.kb.export.left_out import exported
 from lmkbc.kb.export.ntriples import unescaped
