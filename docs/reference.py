@@ -20,7 +20,7 @@ from typing import Any, Literal, get_args, get_origin
 import typer
 
 import lmkbc
-from lmkbc.cli import COMMANDS, build
+from lmkbc.cli import PURPOSES, build
 from lmkbc.edition import Edition
 from lmkbc.generate.spec import spec_of
 from lmkbc.link.cleaning import Cleaning
@@ -83,7 +83,7 @@ def commands() -> str:
         name, told = " ".join(words), inspect.cleandoc(command.help or "")
         link = f"#{'-'.join(words)}"
         if len(words) == 2:
-            rows[words[1]] = (f"[`{name}`]({link}): {cell(COMMANDS[words[1]])}", [])
+            rows[words[1]] = (f"[`{name}`]({link}): {cell(PURPOSES[words[1]])}", [])
         elif words[1:]:
             rows[words[1]][1].append(f"[`{' '.join(words[2:])}`]({link})")
         sections += [f"## `{name}`", "", told, ""]

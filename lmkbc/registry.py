@@ -204,6 +204,70 @@ RULES = Registry(
 )
 """`rule` of a table `[select]` or of a thresholds file -> the dataclass of its parameters."""
 
+EXPORTS = Registry(
+    what="format",
+    group="lmkbc.exports",
+    base="lmkbc.kb.export.exporter:Exporter",
+    own={
+        "ntriples": "lmkbc.kb.export.ntriples:TRIPLES",
+        "statements": "lmkbc.kb.export.ntriples:STATEMENTS",
+        "wikidata-json": "lmkbc.kb.export.wikidata_json:JSON_DUMP",
+        "quickstatements": "lmkbc.kb.export.quickstatements:COMMANDS",
+        "quickstatements-csv": "lmkbc.kb.export.quickstatements:TABLE",
+        "csv": "lmkbc.kb.export.typed_facts:CSV",
+        "parquet": "lmkbc.kb.export.typed_facts:PARQUET",
+        "graphml": "lmkbc.kb.export.typed_facts:GRAPHML",
+    },
+    objects=True,
+)
+"""`--format` of an exported knowledge base -> how it is written."""
+
+COMMANDS = Registry(
+    what="command",
+    group="lmkbc.commands",
+    base="types:ModuleType",
+    own={
+        "init": "lmkbc.cli.init",
+        "predict": "lmkbc.cli.predict",
+        "ask": "lmkbc.cli.ask",
+        "build": "lmkbc.cli.build_base",
+        "audit": "lmkbc.cli.audit",
+        "export": "lmkbc.cli.export",
+        "tune": "lmkbc.cli.tune",
+        "evaluate": "lmkbc.cli.evaluate",
+        "compare": "lmkbc.cli.compare",
+        "report": "lmkbc.cli.report",
+        "runs": "lmkbc.cli.runs",
+        "link": "lmkbc.cli.link",
+        "submit": "lmkbc.cli.submit",
+        "data": "lmkbc.cli.data",
+        "relations": "lmkbc.cli.relations",
+        "systems": "lmkbc.cli.systems",
+        "trust": "lmkbc.cli.trust",
+        "rules": "lmkbc.cli.rules",
+        "train": "lmkbc.cli.train",
+        "store": "lmkbc.cli.store",
+        "probe": "lmkbc.cli.probe",
+    },
+    objects=True,
+    command="lmkbc --help",
+)
+"""Sub-command of `lmkbc` -> module with its typer group `app`, or with a function of its name and an EXAMPLE."""
+
+BENCHMARKS = Registry(
+    what="benchmark",
+    group="lmkbc.benchmarks",
+    base="lmkbc.probe.benchmark:Benchmark",
+    own={
+        "kamel": "lmkbc.probe.kamel.kamel:KamelBenchmark",
+        "kamel-build": "lmkbc.probe.kamel.kamel:KamelBuild",
+        "lama": "lmkbc.probe.lama.lama:LamaBenchmark",
+        "bear": "lmkbc.probe.bear:BearBenchmark",
+        "optiprompt": "lmkbc.probe.optiprompt.optiprompt:OptiPromptBenchmark",
+    },
+)
+"""Benchmark of `lmkbc probe` -> the dataclass of its options."""
+
 STRATEGIES = Registry(
     what="linking strategy",
     group="lmkbc.linkers",

@@ -12,9 +12,10 @@ import typer
 
 import lmkbc
 from lmkbc import registry
-from lmkbc.cli import COMMANDS, build
+from lmkbc.cli import build
 from lmkbc.generate.spec import spec_of
 from lmkbc.recipe import read_file
+from lmkbc.registry import COMMANDS
 from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parent.parent

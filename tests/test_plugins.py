@@ -1,38 +1,48 @@
 """Plug-ins of other distributions: found by their entry points; broken ones stop nobody who does not ask for them."""
 
+import json
 import logging
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from bases import fact, written
 from opened import generators, recipe_of
 
 from lmkbc import registry
 from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import InputError
 from lmkbc.generate.access import step_model
+from lmkbc.kinds.kind import kind_of
 from lmkbc.link.disambiguation import choose
 from lmkbc.link.hits import Hit, ObjectType
 from lmkbc.models.plain_questions import paragraphs
 from lmkbc.notes import Notes
 from lmkbc.recipe import read_recipe
+from lmkbc.relation import kind_named
 from lmkbc.select.rule import build
 from lmkbc.session.run import Run
 from lmkbc.tune.families import check_rules, grid
 from lmkbc.types import Candidate, CandidateSet, Query
 from lmkbc.workspace import Workspace
+from tests.command import Command
+from tests.small import small_relation
 
 MODULE = """
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
+from msgspec import Meta
 
 from lmkbc import EntityType, GeneratorSpec, Relation
 from lmkbc.answer.formats import AnswerFormat
+from lmkbc.kb.export.exporter import Exporter
+from lmkbc.kinds.kind import Kind
 from lmkbc.models.base import Reply
 from lmkbc.models.server.client import ModelClient
+from lmkbc.probe.benchmark import Findings
 from lmkbc.select.rule import Choice, PrefixRule, Real, Whole
 from lmkbc.types import Candidate, CandidateSet
 
@@ -65,6 +75,27 @@ BAR = AnswerFormat(joint=" | ")
 def last(hits, kind):
     return hits[-1:]
 
+class Colour(Kind):
+    name = "colour"
+
+COLOUR = Colour()
+
+def names(base, tally, settings):
+    for fact in base.facts():
+        tally.facts += 1
+        yield f"{fact.object}\\n"
+
+NAMES = Exporter(pieces=names, what="name")
+
+@dataclass(frozen=True, kw_only=True)
+class Counting:
+    "Count to a number."
+
+    most: Annotated[int, Meta(description="The number.")] = 3
+
+    def run(self, run):
+        return Findings({"most": self.most})
+
 OPERA = Relation(
     name="composer-operas", names=("composerHasOpera",), property="P800", subject_type=EntityType("composer", "Q1"),
     object_type=EntityType("opera", "Q2"), kind="entity", may_be_empty=True, definition="d",
@@ -94,10 +125,31 @@ odd = plugged_in:OPERA
 [lmkbc.linkers]
 last = plugged_in:last
 
+[lmkbc.kinds]
+colour = plugged_in:COLOUR
+odd = plugged_in:OPERA
+
+[lmkbc.exports]
+names = plugged_in:NAMES
+
+[lmkbc.commands]
+greet = plugged_command
+
+[lmkbc.benchmarks]
+counting = plugged_in:Counting
+odd = plugged_in:OPERA
+
 [lmkbc.relations]
 composerHasOpera = plugged_in:OPERA
 broken = nowhere_to_be_found:X
 odd = plugged_in:Share
+"""
+COMMAND = """
+EXAMPLE = "Example: lmkbc greet"
+
+def greet(*, name: str = "you"):
+    "Greet somebody."
+    print(f"hello {name}")
 """
 OPERA = "composerHasOpera"
 
@@ -110,6 +162,7 @@ def installed(folder: Path, name: str, entries: str, module: str = "") -> None:
     (info / "entry_points.txt").write_text(entries)
     if module:
         (folder / "plugged_in.py").write_text(module)
+        (folder / "plugged_command.py").write_text(COMMAND)
 
 
 @pytest.fixture(autouse=True)
@@ -118,7 +171,9 @@ def _distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
     monkeypatch.syspath_prepend(tmp_path / "site")
     grid.cache_clear()
     yield
-    sys.modules.pop("plugged_in", None)
+    for name in ("plugged_in", "plugged_command", "lmkbc.cli.probe"):
+        sys.modules.pop(name, None)
+    kind_named.cache_clear()
     grid.cache_clear()
 
 
@@ -154,6 +209,30 @@ def test_a_listing_and_a_linking_strategy_of_a_plugin_are_used() -> None:
     hits = [Hit("Q2"), Hit("Q3")]
     assert choose(hits, ObjectType(qid="Q1", strategies=("last",))) == ([Hit("Q3")], "last")
     assert "last" in registry.STRATEGIES
+
+
+def test_a_kind_of_a_plugin_is_the_kind_of_a_relation() -> None:
+    assert kind_of(small_relation(kind="colour")).name == "colour"
+    with pytest.raises(ValueError, match=r"kind is 'color': use .*'colour'"):
+        small_relation(kind="color")
+    with pytest.raises(InputError, match="it has to be of the class Kind"):
+        registry.KINDS.get("odd")
+
+
+def test_an_export_of_a_plugin_is_written(command: Command) -> None:
+    written(Path("kb"), [fact(at, "children", number, 0.9, literal=number) for at, number in enumerate("45")])
+    _, told = command.done("export", "kb", "--format", "names", "--out", "names.txt")
+    assert told.startswith("names.txt: 2 facts in 2 names")
+    assert Path("names.txt").read_text() == "4\n5\n"
+    assert "did you mean 'names'" in command.fails("export", "kb", "--format", "name", "--out", "x")
+
+
+def test_a_command_and_a_benchmark_of_a_plugin_run(command: Command) -> None:
+    assert command.done("greet", "--name", "Ada")[0] == "hello Ada\n"
+    assert "greet" in command.done("--help")[0]
+    shown, told = command.done("probe", "counting", "--most", "2", "--json")
+    assert json.loads(shown) == {"most": 2}
+    assert "it has to be of the class Benchmark" in told
 
 
 def test_a_rule_of_a_plugin_can_be_tuned_over_its_search_ranges() -> None:

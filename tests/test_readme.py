@@ -12,7 +12,8 @@ import typer
 from checkout import ROOT
 from command import Command
 
-from lmkbc.cli import COMMANDS, build
+from lmkbc.cli import build
+from lmkbc.registry import COMMANDS
 from lmkbc.workspace import Workspace
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -2,61 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date as calendar
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta
 
 from lmkbc.api.keywords import keywords
-from lmkbc.errors import OptionError, check_known
+from lmkbc.errors import OptionError
 from lmkbc.files.atomic import writing
 from lmkbc.files.writable import check_directory, check_new
 from lmkbc.kb.base.knowledge import Knowledge
-from lmkbc.kb.export import quickstatements, review, typed_facts, wikidata_json
+from lmkbc.kb.export import review
+from lmkbc.kb.export.exporter import ExportSettings, ReviewExporter
 from lmkbc.kb.export.left_out import ExportTally
-from lmkbc.kb.export.ntriples import OWN, Triples, checked_base
+from lmkbc.kb.export.ntriples import OWN, checked_base
 from lmkbc.progress import Report, silent
+from lmkbc.registry import EXPORTS
 from lmkbc.session.options import KnowledgeDir, Trust, WorkspaceDir
 from lmkbc.session.subset import names_of, own_names
 from lmkbc.workspace import Workspace
 
-
-class Format(StrEnum):
-    """Format of an exported knowledge base."""
-
-    NTRIPLES = "ntriples"
-    STATEMENTS = "statements"
-    WIKIDATA_JSON = "wikidata-json"
-    QUICKSTATEMENTS = "quickstatements"
-    QUICKSTATEMENTS_CSV = "quickstatements-csv"
-    CSV = "csv"
-    PARQUET = "parquet"
-    GRAPHML = "graphml"
-
-
-WRITTEN: Mapping[Format, Callable[[Knowledge, Triples, ExportTally], Iterable[str]]] = {
-    Format.NTRIPLES: lambda base, triples, tally: tally.written(
-        base.facts(), lambda fact: "".join(triples.truthy(fact))
-    ),
-    Format.STATEMENTS: lambda base, triples, tally: tally.written(
-        base.facts(), lambda fact: "".join(triples.statement(fact))
-    ),
-    Format.WIKIDATA_JSON: lambda base, _, tally: wikidata_json.lines(
-        filter(None, (wikidata_json.entity(facts, tally) for facts in base.by_subject()))
-    ),
-    Format.CSV: lambda base, _, tally: typed_facts.comma_separated(tally.written(base.facts(), typed_facts.typed)),
-    Format.GRAPHML: lambda base, _, tally: typed_facts.graphml(tally.written(base.facts(), typed_facts.typed)),
-}
-"""Format of a text file -> its text in pieces."""
-REVIEWED = {
-    Format.QUICKSTATEMENTS: ("txt", quickstatements.commands),
-    Format.QUICKSTATEMENTS_CSV: ("csv", quickstatements.table),
-}
-"""Format for review -> ending of its files, and function that formats a batch."""
 LEAST, BATCH = 0.5, 250
 UNSURE = "confidence below {:g}"
 """Reason for facts that `least` leaves out."""
@@ -66,12 +34,14 @@ UNSURE = "confidence below {:g}"
 class Export:
     """An exported knowledge base: its file, or its directory of files for review.
 
-    count: number of lines, of files for review, or of rows of Parquet. facts: number of facts that were written.
+    count: number of lines, of files for review, or of rows of Parquet. what: what is counted, "" for the facts.
+    facts: number of facts that were written.
     left_out: number of facts that were left out, by reason, `UNSURE` included.
     """
 
     path: Path
     count: int
+    what: str
     facts: int
     left_out: Mapping[str, int]
 
@@ -80,7 +50,7 @@ class Export:
 def export(
     knowledge: KnowledgeDir,
     format: Annotated[  # noqa: A002 -- the name of the option
-        Format | str, Meta(description=f"Format: {', '.join(Format)}.", extra={"metavar": "FORMAT"})
+        str, Meta(description=f"Format: {', '.join(EXPORTS)}.", extra={"metavar": "FORMAT"})
     ],
     out: Annotated[Path | str, Meta(description="New file to write. For quickstatements, a new or empty directory.")],
     *,
@@ -120,7 +90,7 @@ def export(
 
     InputError for wrong input, and for a base that is damaged or not finished.
     """
-    check_known(format, [*map(str, Format)], f"format is {format!r}, which is no format")
+    exporter = EXPORTS.get(format)
     for option, value, is_right, bounds in (
         ("least", least, 0 <= least <= 1, "0 to 1"),
         ("limit", limit, limit is None or limit >= 1, "at least 1"),
@@ -133,35 +103,22 @@ def export(
         day = None if date is None else calendar.fromisoformat(date).isoformat()
     except ValueError:
         raise OptionError("date", f"is {date!r}: give a day as in 2026-11-22") from None
-    place, kind = Path(out), Format(format)
+    place = Path(out)
     chosen = own_names(Workspace(workspace, trust=trust), names_of(relation))
     facts, tally = Knowledge(Path(knowledge), least, chosen=chosen, limit=limit, report=progress), ExportTally()
-    if kind in REVIEWED:
-        count = _write_review(facts, place, kind, known, batch, tally)
+    if isinstance(exporter, ReviewExporter):
+        count = _write_review(facts, place, exporter, known, batch, tally)
     else:
-        triples = Triples(base, facts.date if day is None else day, facts.run)
-        count = _write_file(facts, place, kind, triples, tally)
+        settings = ExportSettings(base, facts.date if day is None else day, facts.run)
+        check_new(place)
+        with writing(place, new=True) as file:
+            count = exporter.write(file, facts, tally, settings)
     left_out = ({UNSURE.format(least): facts.unsure} if facts.unsure else {}) | dict(sorted(tally.left_out.items()))
-    return Export(place, count, tally.facts, left_out)
-
-
-def _write_file(facts: Knowledge, out: Path, kind: Format, triples: Triples, tally: ExportTally) -> int:
-    """Write one file, and return the number of its lines, or of its rows."""
-    check_new(out)
-    count = 0
-    with writing(out, new=True) as file:
-        if kind is Format.PARQUET:
-            typed_facts.write_parquet(file, tally.written(facts.facts(), typed_facts.typed))
-            return tally.facts
-        for text in WRITTEN[kind](facts, triples, tally):
-            content = text.encode()
-            file.write(content)
-            count += content.count(b"\n")
-    return count
+    return Export(place, count, exporter.what, tally.facts, left_out)
 
 
 def _write_review(
-    facts: Knowledge, out: Path, kind: Format, known: Path | str | None, size: int, tally: ExportTally
+    facts: Knowledge, out: Path, exporter: ReviewExporter, known: Path | str | None, size: int, tally: ExportTally
 ) -> int:
     """Write files for review, and return their number."""
     if known is None:
@@ -173,4 +130,4 @@ def _write_review(
     check_directory(out)
     if out.is_dir() and any(out.iterdir()):
         raise OptionError("out", f"{out} holds files already: name a directory that is new or empty")
-    return review.write(facts, out, Path(known), size, tally, *REVIEWED[kind])
+    return review.write(facts, out, Path(known), size, tally, exporter)

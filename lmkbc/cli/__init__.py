@@ -11,7 +11,6 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, NoReturn
@@ -20,10 +19,11 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from lmkbc.cli.terminal import confirmed, error_status, note, shown_logs
-from lmkbc.errors import InputError, LmkbcError, OptionError, check_known, lacking
+from lmkbc.errors import InputError, LmkbcError, OptionError, lacking
 from lmkbc.files.trusted import UntrustedError, remember
+from lmkbc.registry import COMMANDS
 
-COMMANDS = {
+PURPOSES = {
     "init": "Make a workspace for relations of your own.",
     "predict": "Make a checked submission for a split.",
     "ask": "Ask one question: the answer, its confidence, its links and the evidence.",
@@ -46,9 +46,7 @@ COMMANDS = {
     "store": "Count, export and drop the kept answers of models.",
     "probe": "Test what a model knows: KAMEL, LAMA, BEAR, KMIR, OptiPrompt, controls, invented names.",
 }
-"""Sub-command -> its purpose, so that the list needs no modules. Each is in the module of the same name."""
-MODULES = {"build": "build_base"}
-"""Sub-command -> its module, if the names differ: here, `build` is the function that returns the command tree."""
+"""Sub-command -> its purpose, so that the list needs no modules."""
 _UsageError: Any = typer.BadParameter.__base__
 """Error that typer raises for a wrong command line. It has no public name."""
 _PLAIN = {
@@ -88,26 +86,26 @@ class _Tree(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 -- typer's signature
         """Return the sub-commands, in order."""
-        return list(COMMANDS)
+        return [*COMMANDS, *COMMANDS.plugged()]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a sub-command from its module."""
         if cmd_name in COMMANDS and cmd_name not in self.commands:
             if self._listing:
-                return TyperCommand(cmd_name, help=COMMANDS[cmd_name], rich_markup_mode=None)
+                return TyperCommand(cmd_name, help=_purpose(cmd_name), rich_markup_mode=None)
             self.add_command(_loaded(cmd_name), cmd_name)
         return super().get_command(ctx, cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return a sub-command and its arguments. InputError for an unknown one."""
         if not ctx.resilient_parsing:
-            check_known(args[0], COMMANDS, f"no such command {args[0]!r}", "lmkbc --help")
+            COMMANDS.check(args[0])
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 -- typer's signature
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
         """List the sub-commands without loading them."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([(name, _purpose(name)) for name in self.list_commands(ctx)])
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command. If the reader of its output closes the pipe, as `head` does, that is no failure."""
@@ -153,9 +151,13 @@ def _plain_complaints() -> Iterator[None]:
 
 
 @cache
+def _purpose(name: str) -> str:
+    return PURPOSES.get(name, "A command of a plug-in.")
+
+
 def _loaded(name: str) -> Any:
     """Load a sub-command from its module, once per process: the group `app`, else the function of its name."""
-    module = import_module(f"lmkbc.cli.{MODULES.get(name, name)}")
+    module = COMMANDS.get(name)
     from lmkbc.cli.typed import spread_all
 
     if group := getattr(module, "app", None):

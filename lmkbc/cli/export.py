@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lmkbc.api.exporting import REVIEWED, UNSURE, Format
+from lmkbc.api.exporting import UNSURE
 from lmkbc.api.exporting import export as export_base
 from lmkbc.cli.terminal import note, progress
 from lmkbc.cli.typed import made_from
@@ -18,12 +18,11 @@ def export(**given: Any) -> None:
     """Write a knowledge base as a table, a graph, triples, Wikidata's JSON, or QuickStatements for review."""
     with progress() as report:
         made = export_base(**given, progress=report)
-    kind, what = given["format"], f"{made.path}: {counted(made.facts, 'fact')}"
-    if kind in REVIEWED:
-        files = counted(made.count, "file")
-        note(f"{what} in {files} to be checked by a person, none of them ready for upload: a model is no source")
-    else:
-        note(what if kind == Format.PARQUET else f"{what} in {counted(made.count, 'line')}")
+    what = f"{made.path}: {counted(made.facts, 'fact')}" + (
+        f" in {counted(made.count, made.what)}" if made.what else ""
+    )
+    is_reviewed = made.path.is_dir()
+    note(what + " to be checked by a person, none of them ready for upload: a model is no source" * is_reviewed)
     if made.left_out:
         reasons = ", ".join(f"{reason} {count}" for reason, count in made.left_out.items())
         hint = "; --least 0 writes facts of any confidence" if UNSURE.format(given["least"]) in made.left_out else ""

@@ -13,7 +13,7 @@ from lmkbc.api.probing import invented as run_invented
 from lmkbc.api.tuning import controls as run_controls
 from lmkbc.cli.terminal import note, note_published, progress, show_json, show_table
 from lmkbc.cli.typed import made_from
-from lmkbc.errors import counted
+from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_directory, check_replaced
 from lmkbc.models.store_place import Place
@@ -23,6 +23,7 @@ from lmkbc.probe.kamel.kamel import KamelBenchmark, KamelBuild
 from lmkbc.probe.kmir.kmir import KmirBuild, KmirRun, KmirScore
 from lmkbc.probe.lama.lama import LamaBenchmark
 from lmkbc.probe.optiprompt.optiprompt import OptiPromptBenchmark
+from lmkbc.registry import BENCHMARKS
 from lmkbc.report.figures import is_picture, standalone
 from lmkbc.session.options import Servers, settled
 
@@ -174,6 +175,24 @@ for group, commands in GROUPS.items():
         name = command.__name__.replace("_", "-")
         group.command(name, epilog=f"Example: {EXAMPLES[name]}")(command)
 app.add_typer(kmir, name="kmir")
+
+
+def _plugged(kind: type[Benchmark]) -> Callable[..., None]:
+    """Return the command of a plug-in's benchmark, whose options are the fields of its dataclass."""
+
+    def probe(*, benchmark: Any, json: bool = False, offline: bool = False) -> None:
+        _show(benchmark, json, offline)
+
+    probe.__doc__ = kind.__doc__
+    probe.__annotations__["benchmark"] = kind
+    return probe
+
+
+for name in BENCHMARKS.plugged():
+    try:
+        app.command(name)(_plugged(BENCHMARKS.get(name)))
+    except InputError as error:  # the other benchmarks work
+        note(str(error))
 
 
 @app.command("invented", epilog="Example: lmkbc probe invented --edition mini --system embedded --subjects 5")

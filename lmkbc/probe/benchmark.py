@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 import numpy as np
 from msgspec import Meta
@@ -61,6 +61,7 @@ class BenchmarkRun(ModelRun):
     progress: Callable[[], AbstractContextManager[Report]] = lambda: nullcontext(silent)
 
 
+@runtime_checkable
 class Benchmark(Protocol):
     """A benchmark with its options."""
 

@@ -14,7 +14,7 @@ from loopback import Loopback
 from opened import recipe_file
 
 from lmkbc import cli
-from lmkbc.cli import COMMANDS, MODULES
+from lmkbc.registry import COMMANDS
 from lmkbc.report.figures import UNDRAWN
 
 HEAVY = "optuna sqlalchemy polars torch transformers openai httpx2 scipy sklearn matplotlib numpy pint".split()
@@ -79,7 +79,7 @@ def test_a_local_model_that_answers_verifies_and_links_loads_no_server_s_library
 
 TABLES = {"audit", "build", "export", "link"}
 """The commands that are about tables."""
-OTHERS = [f"lmkbc.cli.{MODULES.get(command, command)}" for command in sorted({*COMMANDS} - TABLES)]
+OTHERS = [COMMANDS.own[command] for command in sorted({*COMMANDS} - TABLES)]
 
 
 STEPS = [

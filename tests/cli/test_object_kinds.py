@@ -11,7 +11,7 @@ import rdflib
 from command import Command
 from wikidata_readers import comma_separated, items, version_1
 
-from lmkbc.api.exporting import REVIEWED, Format
+from lmkbc.registry import EXPORTS
 
 RELATION = '''"""What it is."""
 from lmkbc import EntityType, Relation
@@ -99,18 +99,18 @@ def test_kinds_of_objects_from_replies_to_exports(
     properties = (number for _, number in KINDS_OF_OBJECTS.values())
     known = [("Q657", "P345", "007"), ("Q912", "P1", "Q2"), *(("Q1", number, "Q2") for number in properties)]
     Path("known.csv").write_text("".join(",".join(row) + "\n" for row in (("subject", "property", "object"), *known)))
-    for name in Format:
-        more = ("--known", "known.csv") if name in REVIEWED else ()
+    for name in EXPORTS:
+        more = ("--known", "known.csv") if name.startswith("quickstatements") else ()
         told[name] = command.done(
             "export", "kb", "--workspace", ".", "-r", "has_inception", *KINDS, "--format", name, "--out", name, *more
         )[1].splitlines()
-    for name in set(Format) - {*REVIEWED, "parquet"}:
+    for name in {*EXPORTS} - {"quickstatements", "quickstatements-csv", "parquet"}:
         lines = (tmp_path / name).read_bytes().count(b"\n")
         assert told[name] == [f"{name}: 10 facts in {lines} lines"], name
     assert told["parquet"] == ["parquet: 10 facts"]
     not_new = "known already 1"
     reasons = f"a text that the format does not accept 1, {not_new}, no QID of the object 2"
-    for name in REVIEWED:
+    for name in ("quickstatements", "quickstatements-csv"):
         assert told[name][0].startswith(f"{name}: 6 facts in 1 file to be checked"), name
         assert told[name][1] == f"{name}: 4 facts left out, by reason: {reasons}"
     check_no_property(command, asked)
@@ -141,7 +141,7 @@ def check_no_property(command: Command, asked: tuple[object, ...]) -> None:
     graph.parse("nodes.nt", format="nt")
     assert len([*graph.triples((None, rdflib.URIRef("urn:lmkbc:prop/statement/head"), None))]) == 2
     for form in ("wikidata-json", "quickstatements"):
-        known = ("--known", "known.csv") if form in REVIEWED else ()
+        known = ("--known", "known.csv") if form.startswith("quickstatements") else ()
         told = command.done("export", "own", "--format", form, "--out", f"own-{form}", *known)[1]
         assert "2 facts left out, by reason: no property of Wikidata 2" in told
     assert "no relation of this base is of a property" in command.fails("audit", "own", "--known", "wikidata")

@@ -13,9 +13,10 @@ from loopback import Loopback
 from opened import recipe_file
 
 import lmkbc
-from lmkbc.cli import MODULES, probe, train
+from lmkbc.cli import probe, train
 from lmkbc.cli.typed import spread
 from lmkbc.errors import LmkbcError, OptionError
+from lmkbc.registry import COMMANDS
 from lmkbc.session import options
 from lmkbc.session.options import described
 from lmkbc.tune.tuning_set import FOLDS, TRIALS
@@ -103,7 +104,7 @@ def unread(command: Callable[..., None], values: Mapping[str, Any], name: str) -
 def called(words: str) -> tuple[Callable[..., None], dict[str, Any]]:
     """Return a command, and the values of its call."""
     module, _, name = words.rpartition(".")
-    command = spread(getattr(import_module(f"lmkbc.cli.{MODULES.get(name, module or name)}"), name))
+    command = spread(getattr(import_module(COMMANDS.own.get(name, f"lmkbc.cli.{module or name}")), name))
     return command, {name: one.default for name, one in inspect.signature(command).parameters.items()} | SCENES[words]
 
 

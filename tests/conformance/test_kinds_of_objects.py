@@ -12,7 +12,7 @@ from lmkbc.answer.parse import parse
 from lmkbc.domain.modules import own_relations
 from lmkbc.domain.properties import of_data_types
 from lmkbc.kinds.kind import kinds
-from lmkbc.registry import KINDS
+from lmkbc.registry import EXPORTS, KINDS
 from lmkbc.workspace import Workspace
 from tests.command import Command
 
@@ -105,7 +105,7 @@ def test_from_init_to_each_export_and_back(made: Path, kind: str, command: Comma
         *("build", *own, "--subjects", made / "subjects.csv", "--from", made / "from.jsonl", "--untuned"),
         *("--least", "0", "--out", "kb", "--trust"),
     )
-    for name in ("ntriples", "statements", "wikidata-json", "csv", "parquet", "graphml"):
+    for name in (name for name in EXPORTS if not name.startswith("quickstatements")):
         command.done("export", "kb", "--format", name, "--out", f"kb.{name}", "--least", "0")
     Path("nothing.json").write_text('[\n{"type":"item","id":"Q1","claims":{}}\n]\n')
     written = ("--format", "quickstatements-csv", "--out", "new", "--least", "0", "--known", "nothing.json")

@@ -15,8 +15,9 @@ from urllib.parse import quote
 
 from lmkbc.errors import OptionError
 from lmkbc.files.checksum import sha256
-from lmkbc.kb.base.knowledge import FactRow
-from lmkbc.kb.export.left_out import exported
+from lmkbc.kb.base.knowledge import FactRow, Knowledge
+from lmkbc.kb.export.exporter import Exporter, ExportSettings
+from lmkbc.kb.export.left_out import ExportTally, exported
 from lmkbc.kb.export.wikidata_json import ENTITY, check
 from lmkbc.kinds.kind import kind_of
 
@@ -135,3 +136,16 @@ class Triples:
     def _hashed(self, kind: str, content: str) -> str:
         """Return a node whose name is the hash of its content."""
         return iri(f"{self.base}{kind}/{sha256(content.encode())[:32]}")
+
+
+def _triples(base: Knowledge, tally: ExportTally, settings: ExportSettings) -> Iterator[str]:
+    triples = Triples(settings.base, settings.date, settings.run)
+    return tally.written(base.facts(), lambda fact: "".join(triples.truthy(fact)))
+
+
+def _statements(base: Knowledge, tally: ExportTally, settings: ExportSettings) -> Iterator[str]:
+    triples = Triples(settings.base, settings.date, settings.run)
+    return tally.written(base.facts(), lambda fact: "".join(triples.statement(fact)))
+
+
+TRIPLES, STATEMENTS = Exporter(pieces=_triples), Exporter(pieces=_statements)

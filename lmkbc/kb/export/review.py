@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from lmkbc.files.atomic import staged
 from lmkbc.files.tables import comma_separated
 from lmkbc.kb.audit.known import Mark, marked_by
 from lmkbc.kb.base.knowledge import FactRow, Knowledge
+from lmkbc.kb.export.exporter import ReviewExporter
 from lmkbc.kb.export.left_out import ExportTally
 from lmkbc.kb.export.quickstatements import NOTICE, REVIEW, Proposal, batches, proposal
 from lmkbc.kinds.kind import LeftOutError
@@ -38,12 +38,11 @@ def write(
     known: Path,
     size: int,
     tally: ExportTally,
-    ending: str,
-    form: Callable[[Sequence[Proposal]], str],
+    exporter: ReviewExporter,
 ) -> int:
     """Write the facts of a base, and return the number of files of new ones.
 
-    known: what is known. size: statements per file. ending: of the files' names. form: function that formats a batch.
+    known: what is known. size: statements per file.
     """
     mark_of, files = marked_by(known, base), 0
     aside: dict[Mark, list[tuple[Any, ...]]] = {mark: [] for mark in ASIDE}
@@ -62,7 +61,7 @@ def write(
         (stage / NOTICE).write_text(REVIEW, encoding="utf-8")
         for batch in batches(tally.written(base.facts(), proposed), size):
             files += 1
-            (stage / f"review-{files:05d}.{ending}").write_text(form(batch), encoding="utf-8")
+            (stage / f"review-{files:05d}.{exporter.ending}").write_text(exporter.form(batch), encoding="utf-8")
         for mark, rows in aside.items():
             frame = pl.DataFrame(rows, COLUMNS, orient="row")
             (stage / ASIDE[mark]).write_text(comma_separated(frame), encoding="utf-8")

@@ -16,9 +16,10 @@ from polars.io.plugins import register_io_source
 
 from lmkbc.files import tables
 from lmkbc.http import printable
-from lmkbc.kb.base.knowledge import FactRow
+from lmkbc.kb.base.knowledge import FactRow, Knowledge
 from lmkbc.kb.base.schemas import frames
-from lmkbc.kb.export.left_out import exported
+from lmkbc.kb.export.exporter import Exporter, ExportSettings
+from lmkbc.kb.export.left_out import ExportTally, exported
 
 
 class TypedFact(NamedTuple):
@@ -138,3 +139,15 @@ def _data(side: str, names: Iterable[str], values: dict[str, Any]) -> str:
             )
             made += f'<data key="{side}-{name}">{escape(text)}</data>'
     return made
+
+
+class _Parquet(Exporter):
+    def write(self, file: IO[bytes], base: Knowledge, tally: ExportTally, settings: ExportSettings) -> int:  # noqa: ARG002
+        """Write facts as Parquet, and return the number of its rows."""
+        write_parquet(file, tally.written(base.facts(), typed))
+        return tally.facts
+
+
+CSV = Exporter(pieces=lambda base, tally, _: comma_separated(tally.written(base.facts(), typed)))
+PARQUET = _Parquet(what="")
+GRAPHML = Exporter(pieces=lambda base, tally, _: graphml(tally.written(base.facts(), typed)))

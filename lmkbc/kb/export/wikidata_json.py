@@ -11,7 +11,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lmkbc.kb.base.knowledge import FactRow
+from lmkbc.kb.base.knowledge import FactRow, Knowledge
+from lmkbc.kb.export.exporter import Exporter, ExportSettings
 from lmkbc.kb.export.left_out import ExportTally, exported
 from lmkbc.kinds.kind import Exported, LeftOutError, accepted, kind_of
 
@@ -93,3 +94,10 @@ def lines(entities: Iterator[Json]) -> Iterator[str]:
         yield before + json.dumps(item, ensure_ascii=False, separators=(",", ":"))
         before = ",\n"
     yield "\n]\n" if before == ",\n" else "[\n]\n"
+
+
+def _entities(base: Knowledge, tally: ExportTally, _: ExportSettings) -> Iterator[str]:
+    return lines(filter(None, (entity(facts, tally) for facts in base.by_subject())))
+
+
+JSON_DUMP = Exporter(pieces=_entities)

@@ -26,7 +26,7 @@ from small_disk import small_disk
 from wikidata_readers import comma_separated, items, proposals, version_1
 
 import lmkbc
-from lmkbc.api.exporting import REVIEWED, UNSURE, WRITTEN, Format
+from lmkbc.api.exporting import UNSURE
 from lmkbc.errors import InputError
 from lmkbc.kb.audit import known as known_facts
 from lmkbc.kb.audit.known import Mark
@@ -40,6 +40,7 @@ from lmkbc.kb.export.typed_facts import graphml, typed
 from lmkbc.kb.export.wikidata_json import entity, lines
 from lmkbc.kinds.kind import LeftOutError, accepted, kinds
 from lmkbc.kinds.units import unit_of_item
+from lmkbc.registry import EXPORTS
 from lmkbc.types import CandidateSet, Query
 
 RELATIONS = ("country-borders", "children")
@@ -92,7 +93,6 @@ def test_python_writes_what_the_command_writes_and_refuses_what_it_refuses(run: 
         len((tmp_path / "python.nt").read_bytes().splitlines()),
         4,
     )
-    assert {*WRITTEN, *REVIEWED, Format.PARQUET} == {*Format}
     for wrong, told in (
         ({"format": "triples"}, "did you mean 'ntriples'"),
         ({"least": 70}, "least is 70: give 0 to 1"),
@@ -111,8 +111,8 @@ def test_low_confidence_is_left_out_and_counted_unless_it_is_asked_for(command: 
     options = ("--edition", "mini", "--relation", "country-borders", "--from", "said.candidates.jsonl", "--offline")
     command.done("build", "--subjects", "subjects.csv", "--system", recipe, *options, "--out", "low", "--least", "0")
     Path("known").write_text("subject,property,object\nQ9,P47,Q1\nQ657,P1,Q1\n")
-    for form in Format:
-        more = ("--known", "known") if form in REVIEWED else ()
+    for form in EXPORTS:
+        more = ("--known", "known") if form.startswith("quickstatements") else ()
         _, told = command.done("export", "low", "--format", form, "--out", f"sure.{form}", *more)
         reasons = "confidence below 0.5 1; --least 0 writes facts of any confidence"
         assert f"sure.{form}: 1 fact left out, by reason: {reasons}" in told
@@ -177,7 +177,7 @@ READERS: dict[str, Callable[[str], set[Any]]] = {
 @pytest.mark.parametrize("form", READERS)
 def test_a_part_is_written_alone_for_a_reader_of_each_format(run: Command, tmp_path: Path, form: str) -> None:
     Path("known").write_text("subject,property,object\nQ9,P47,Q1\nQ9,P1971,3\nQ1,P1,Q1\nQ2,P1,Q1\n")
-    more = ("--known", "known") if form in REVIEWED else ()
+    more = ("--known", "known") if form.startswith("quickstatements") else ()
     assert run("kb", "--format", form, "--out", "part", "-r", "children", "--limit", "2", *more)[0] == 0
     part = tmp_path / "part"
     written = part.read_text() if part.is_file() else next(part.glob("review-*")).read_text()
@@ -513,8 +513,8 @@ def test_what_is_no_space_of_iris_is_refused(base: str) -> None:
         checked_base(base)
 
 
-@pytest.mark.parametrize("form", [*WRITTEN, Format.PARQUET])
-def test_a_full_disk_is_one_sentence_and_leaves_nothing(run: Command, tmp_path: Path, form: Format) -> None:
+@pytest.mark.parametrize("form", [form for form in EXPORTS if not form.startswith("quickstatements")])
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(run: Command, tmp_path: Path, form: str) -> None:
     with small_disk(10):
         told = run.fails("kb", "--format", form, "--out", "x", status=1)
     assert re.search("x cannot be written: .*File too large.*; what was there before is untouched", told), told
