@@ -18,7 +18,7 @@ from space import SPACE
 
 from lmkbc.errors import InputError
 from lmkbc.evaluation.official import evaluate
-from lmkbc.files import jsonl, reader
+from lmkbc.files import reader, splits
 from lmkbc.files.columns import read_column
 
 EDITION = SPACE.edition("2023")
@@ -49,7 +49,7 @@ def test_a_pipe_is_read_as_often_as_a_file(tmp_path: Path, pack: Callable[[bytes
         evaluate(predicted, tmp_path / "gold", EDITION)
     again = pipe(tmp_path / "again", pack(ROW % 1 + b'{"SubjectEntity": "", "Relation": "BandHasMember"}'))
     with pytest.raises(InputError, match="line 2, field SubjectEntity: empty"):
-        jsonl.read_queries(again, EDITION)
+        splits.read_queries(again, EDITION)
 
 
 @pytest.mark.parametrize(
