@@ -45,8 +45,13 @@ LOCAL = frozenset("gguf huggingface_hub safetensors scipy sklearn tokenizers tor
 
 
 def lacking(error: ModuleNotFoundError) -> InputError | None:
-    """Return the error that names the extra to install for a missing module; None for any other module."""
+    """Return the error that names the extra to install for a missing module; None for any other module.
+
+    A part of lmkbc itself may be missing, too, since the core does without its wings.
+    """
     name = (error.name or "").partition(".")[0]
+    if name == "lmkbc":
+        return InputError(f"this needs {error.name}, which this installation lacks: install lmkbc whole")
     if name == "matplotlib":
         return InputError("figures are drawn by matplotlib, which is not installed: install lmkbc[pictures]")
     if name not in LOCAL:

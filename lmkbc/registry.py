@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pkgutil import resolve_name
 from typing import Any
@@ -61,7 +62,11 @@ class Registry:
     def get(self, name: object) -> Any:
         """Return the component of a name, imported now. Raise InputError for an unknown name and a wrong plug-in."""
         self.check(name)
-        return resolve_name(self.own[str(name)]) if name in self.own else self._plug_in(str(name))
+        if name not in self.own:
+            return self._plug_in(str(name))
+        module, _, component = self.own[str(name)].partition(":")
+        loaded = import_module(module)
+        return getattr(loaded, component) if component else loaded
 
     def called(self, name: str) -> str:
         """Return the name of a plug-in for a message, with its distribution."""

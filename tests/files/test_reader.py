@@ -18,7 +18,7 @@ from space import SPACE
 
 from lmkbc.errors import InputError
 from lmkbc.evaluation.official import evaluate
-from lmkbc.files import reader, splits
+from lmkbc.files import jsonl, reader, splits
 from lmkbc.files.columns import read_column
 
 EDITION = SPACE.edition("2023")

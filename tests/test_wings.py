@@ -1,0 +1,54 @@
+"""Wings come off: without one, the core works as before, and commands of the wing name what is missing."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+WINGS = {
+    "kb": (
+        ["build", "--subjects", "x.csv", "--out", "kb"],
+        ["audit", "kb"],
+        ["export", "kb", "--format", "csv", "--out", "x"],
+    ),
+    "probe": (["probe", "lama", "data", "--model", "m"],),
+    "train": (["train", "mlm", "--out", "x"],),
+    "report": (["report", "run"],),
+    "domain": (["init", "own", "--relation", "a:date"],),
+}
+"""Wing -> commands that need it."""
+WITHOUT = """
+import sys
+from lmkbc.cli import main
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if (name + ".").startswith(f"lmkbc.{WING}."):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+WING = sys.argv.pop(1)
+sys.meta_path.insert(0, Missing())
+import lmkbc
+from lmkbc.cli import build
+for words in (["--help"], ["rules", "list"], ["predict", "--edition", "mini", "--split", "val", "--system", "prior",
+              "--no-report", "--out", "run"], ["evaluate", "run"]):
+    build()(words, standalone_mode=False)
+sys.argv = ["lmkbc", *sys.argv[1:]]
+main()
+"""
+
+
+@pytest.mark.parametrize("wing", WINGS)
+def test_the_core_does_without_a_wing(wing: str, tmp_path: Path) -> None:
+    for words in WINGS[wing]:
+        folder = tmp_path / words[0]
+        folder.mkdir()
+        (folder / "x.csv").write_text("name\nX\n")
+        done = subprocess.run(
+            [sys.executable, "-c", WITHOUT, wing, *words], cwd=folder, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 2, done.stderr
+        assert "Average" in done.stdout
+        assert f"error: this needs lmkbc.{wing}" in done.stderr
+        assert "Traceback" not in done.stderr
