@@ -25,7 +25,7 @@ from lmkbc.answer.clean import Clean, shaped
 from lmkbc.answer.guard import guarded
 from lmkbc.ask.style import PromptStyle
 from lmkbc.edition import Edition, misfit
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, counted
 from lmkbc.files.columns import log_respelled
 from lmkbc.files.database import ByQuery
 from lmkbc.files.places import name_of
@@ -349,7 +349,8 @@ class _Texts:
         """Return the counts as a sentence; texts in it are escaped."""
         empty = self.unread[State.EMPTY]
         others = (f"; {count:,} {state}" for state, count in sorted(self.unread.items()) if state != State.EMPTY)
-        hint = f", {empty:,} are empty strings: --empty none counts these as 'there is none'" if empty else ""
+        are = counted(empty, "is an empty string", "are empty strings")
+        hint = f", {are}: --empty none counts them as 'there is none'" if empty else ""
         return (
             f"{self.unread.total():,} of {self.all:,} texts cannot be read{hint}{''.join(others)}"
             + f", such as {', '.join(self._examples)}; 'lmkbc report RUN --from FILE' shows all" * bool(self._examples)

@@ -36,7 +36,7 @@ def states() -> dict[str, int]:
 def test_empty_texts_are_named_first_with_what_helps(said: Command) -> None:
     _, told = said.done()
     first, *_ = told.splitlines()
-    assert "said.jsonl: 5 of 6 texts cannot be read, 4 are empty strings: --empty none counts these as" in first
+    assert "said.jsonl: 5 of 6 texts cannot be read, 4 are empty strings: --empty none counts them as" in first
     assert "1 truncated, such as 'I would rather\\x1b[31m not say" in first
     assert "'lmkbc report RUN --from FILE' shows all" in first
     assert "--fresh" not in told
@@ -63,7 +63,7 @@ def test_a_call_that_failed_is_counted_with_the_texts_that_are_not_read(said: Co
     ]
     jsonl(Path("said.jsonl"), rows)
     told = said.fails(status=1)
-    assert "said.jsonl: 5 of 7 texts cannot be read, 1 are empty strings" in told
+    assert "said.jsonl: 5 of 7 texts cannot be read, 1 is an empty string" in told
     assert "; 4 missing\n" in told
 
 
