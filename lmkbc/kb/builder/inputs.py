@@ -23,6 +23,9 @@ def inputs_of(
 ) -> dict[str, Any]:
     """Return the inputs, besides the subjects, that facts depend on: prompts, models and selection."""
     asked = {relation.name: msgspec.to_builtins(relation, order="deterministic") for relation in relations.values()}
+    for table in asked.values():
+        if not table["language"]:  # bases of before know no such field
+            del table["language"]
     tables = [spec for table in recipe.generate for spec in table.whole() if isinstance(spec, ModelReference)]
     servers = [name for spec in tables if not run.files and (name := served(spec, run)) is not None]
     return {
