@@ -35,6 +35,8 @@ _MARKS = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", 
 
 
 _LONE = '"“”„«»*`'
+_STARRED = re.compile(r"(?<![^\W_])[A-Z]\*\Z")
+"""A star that belongs to a letter, as in "A*"; behind a word, it marks a footnote."""
 
 
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}
@@ -146,7 +148,7 @@ def trim(text: str) -> str:
             text = text[1:-1]
         elif text and text[0] in _LONE and text.count(text[0]) == 1:
             text = text[1:]
-        elif text and text[-1] in _LONE and text.count(text[-1]) == 1:
+        elif text and text[-1] in _LONE and text.count(text[-1]) == 1 and not _STARRED.search(text):
             text = text[:-1]
         if text and _BRACKETS.get(text[0]) == text[-1] and text.count(text[0]) == 1:
             text = text[1:-1]

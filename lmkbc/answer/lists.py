@@ -371,6 +371,6 @@ def _conjuncts(parts: list[str], relation: Relation) -> Iterator[str]:
 
 
 def is_capitalised(word: str) -> bool:
-    """Return whether a word begins with a capital, behind marks and an elided article."""
-    word = word.lstrip("\"'“‘*_([")
+    """Return whether a word begins with a capital, behind marks, the dot of ".NET" and an elided article."""
+    word = word.lstrip("\"'“‘*_([.")
     return word[:1].isupper() or _ELIDED.match(word) is not None

@@ -43,7 +43,7 @@ _UNPRINTED = re.compile(
 _NO_REFERENCE = re.compile("&#[0-9]{9,};?")
 _STOP = re.compile(r"(?<=[\x00-\x7fÀ-ɏ])。(?=\s|$|[,;])")
 _PICTURE = re.compile(
-    "[\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff\u2600-\u2604\u2607-\u26ff\u2700-\u2712\u2715-\u27bf\u2b00-\u2bff]"
+    "[\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff\u2600-\u2604\u2607-\u266c\u2670-\u26ff\u2700-\u2712\u2715-\u27bf\u2b00-\u2bff]"
     "[\ufe0f\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*[ \t]*"
 )
 _NOT_TICKED = re.compile(r"^[ \t]*(?:[-*•][ \t]+)?(?:\[ \]|[❌✗✘☐🚫❎✖×]\ufe0f?)[^\n]*(?:\n|\Z)", re.MULTILINE)

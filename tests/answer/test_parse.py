@@ -9,11 +9,13 @@ from growth import in_proportion
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from lmkbc.answer.clean import sifted
 from lmkbc.answer.markup import read_table
 from lmkbc.answer.parse import Parsed, parse, verbatim
 from lmkbc.kinds.numbers import read_numbers
 from lmkbc.relation import EntityType, Relation, Shape
 from lmkbc.types import State
+from tests.small import small_relation
 
 SUBJECT = "Some Subject"
 
@@ -406,3 +408,21 @@ def test_an_empty_list_is_an_abstention(text: str) -> None:
 def test_marks_that_a_prompt_asks_for_are_an_abstention(null: str) -> None:
     for asked in (BAND, AREA):
         assert parse(null, asked, "France", null) == verbatim(null, asked, "France", null) == Parsed(State.ABSTAINED)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('["A*"]', ["A*"]),
+        ("A*, B and C*", ["A*", "B", "C*"]),
+        ("**A***", ["A*"]),
+        ("Sagittarius A*", ["Sagittarius A*"]),
+        ('["Chile*", "Peru"]', ["Chile", "Peru"]),
+        ("C♯", ["C♯"]),
+        ("It was influenced by .NET.", [".NET"]),
+        ('["Node.js", ".NET"]', ["Node.js", ".NET"]),
+    ],
+)
+def test_signs_that_belong_to_a_name_stay(text: str, names: list[str]) -> None:
+    asked = small_relation(question="Which works was {subject} influenced by?", triple="was influenced by")
+    assert list(sifted(parse(text, asked, "X").objects, asked, "X")[0]) == names
