@@ -19,7 +19,8 @@ from lmkbc.kb.export.quickstatements import Proposal, proposal
 ITEM, PROPERTY = r"Q[1-9]\d*", r"P[1-9]\d*"
 QUANTITY = r"[+-]?\d+(?:\.\d+)?(?:~\d+(?:\.\d+)?)?(?:U[1-9]\d*)?"
 TIME = r"[+-]\d+-\d\d-\d\dT00:00:00Z/(?:7|8|9|10|11)(?:/J)?"
-VALUE = re.compile(rf'{ITEM}|{QUANTITY}|{TIME}|(?:[a-z-]+:)?"[^"\t\n]+"|somevalue|novalue')
+PLACE = r"@-?\d+(?:\.\d+)?/-?\d+(?:\.\d+)?"
+VALUE = re.compile(rf'{ITEM}|{QUANTITY}|{TIME}|{PLACE}|(?:[a-z-]+:)?"[^"\t\n]+"|somevalue|novalue')
 PAIR = re.compile(r"(!?S|P)[1-9]\d*")
 
 
@@ -137,15 +138,45 @@ class TimeValue(Strict, tag_field="type", tag="time"):
     value: Time
 
 
+class Monolingual(Strict):
+    text: Text
+    language: str
+
+
+class MonolingualValue(Strict, tag_field="type", tag="monolingualtext"):
+    value: Monolingual
+
+
+class Globe(Strict):
+    latitude: Annotated[float, msgspec.Meta(ge=-90, le=90)]
+    longitude: Annotated[float, msgspec.Meta(ge=-180, le=180)]
+    altitude: None
+    precision: float
+    globe: Literal["http://www.wikidata.org/entity/Q2"]
+
+
+class GlobeValue(Strict, tag_field="type", tag="globecoordinate"):
+    value: Globe
+
+
 TEXTS = ("string", "url", "external-id")
-OF = {"wikibase-item": EntityValue, "quantity": QuantityValue, "time": TimeValue, **dict.fromkeys(TEXTS, StringValue)}
+OF = {
+    "wikibase-item": EntityValue,
+    "quantity": QuantityValue,
+    "time": TimeValue,
+    "monolingualtext": MonolingualValue,
+    "globe-coordinate": GlobeValue,
+    **dict.fromkeys(TEXTS, StringValue),
+}
 
 
 class Snak(Strict):
     snaktype: Literal["value", "somevalue", "novalue"]
     property: Pid
-    datatype: Literal["wikibase-item", "quantity", "string", "url", "external-id", "time"]
-    datavalue: EntityValue | QuantityValue | StringValue | TimeValue | None = None
+    datatype: Literal[
+        "wikibase-item", "quantity", "string", "url", "external-id", "time", "monolingualtext", "globe-coordinate"
+    ]
+    datavalue: EntityValue | QuantityValue | StringValue | TimeValue | MonolingualValue | GlobeValue | None = None
 
     def __post_init__(self) -> None:
         if (self.snaktype == "value") != (self.datavalue is not None):

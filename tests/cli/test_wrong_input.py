@@ -57,8 +57,8 @@ def _files(tmp_path: Path, index: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("frobnicate", "no such command 'frobnicate': 'lmkbc --help' says which there are"),
-        ("predcit", "no such command 'predcit': did you mean 'predict'?"),
+        ("frobnicate", "unknown command 'frobnicate': 'lmkbc --help' says which there are"),
+        ("predcit", "unknown command 'predcit': did you mean 'predict'?"),
         ("relations lst", "no such command 'lst' (did you mean 'list'?); see"),
         ("predict --edtion mini", "no such option: --edtion (did you mean --edition?); see"),
         ("predict val", "no option stands before val: write one, as in --split val; see"),

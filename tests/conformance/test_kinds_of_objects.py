@@ -15,6 +15,7 @@ from lmkbc.kinds.kind import kinds
 from lmkbc.registry import EXPORTS, KINDS
 from lmkbc.workspace import Workspace
 from tests.command import Command
+from tests.wikidata_readers import items
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +112,7 @@ def test_from_init_to_each_export_and_back(made: Path, kind: str, command: Comma
     written = ("--format", "quickstatements-csv", "--out", "new", "--least", "0", "--known", "nothing.json")
     command.done("export", "kb", *written)
     assert any(f"qid,{PROPERTY}" in path.read_text(encoding="utf-8") for path in Path("new").glob("*.csv"))
+    assert items(Path("kb.wikidata-json").read_text(encoding="utf-8"))
     for name in ("ntriples", "statements"):
         Store().load(Path(f"kb.{name}").read_bytes(), RdfFormat.N_TRIPLES)
     table = Path("kb.csv").read_text(encoding="utf-8")

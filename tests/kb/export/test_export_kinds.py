@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pyoxigraph import RdfFormat, Store
 from wikidata_readers import comma_separated, items, proposals, version_1
@@ -156,13 +156,15 @@ def test_addresses_and_texts_of_a_dump_are_read_as_they_are_written(tmp_path: Pa
     ]
 
 
+@example("Je me souviens", "text", "")
+@example("45.5° N, 73.6° W", "coordinates", "45.5, -73.6")
 @given(st.text(), st.sampled_from([*kinds()]), st.text())
 def test_any_text_of_any_kind_is_accepted_by_the_readers(value: str, kind: str, literal: str) -> None:
-    made = entity([fact(kind, value, literal if kind == "date" else "4")], ExportTally())
+    made = entity([fact(kind, value, literal if kind in ("date", "coordinates") else "4")], ExportTally())
     written = "".join(lines(iter([made] if made else [])))
     assert json.loads(written) == ([made] if made else [])
     items(written)
-    batch = [*proposals([fact(kind, value, literal if kind == "date" else "4")])]
+    batch = [*proposals([fact(kind, value, literal if kind in ("date", "coordinates") else "4")])]
     assert version_1(commands(batch)) == comma_separated(table(batch)) if batch else True
 
 
