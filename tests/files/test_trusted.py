@@ -120,8 +120,7 @@ def test_ones_own_workspace_is_not_asked_about(command: Command, stranger: Path,
     command.done("trust", "--own", stranger)
     edit(stranger)
     show.done(stranger)
-    shutil.rmtree(tmp_path / "mine")
-    (tmp_path / "filler").mkdir()  # so that the number of the folder differs
+    (tmp_path / "mine").rename(tmp_path / "old")  # it keeps its number, which a deleted folder would free
     shutil.copytree(stranger, tmp_path / "mine")
     assert "holds code" in show.fails("mine")
 
