@@ -171,6 +171,8 @@ def without_legal_form(name: str) -> list[str]:
     return [word for word in words if word not in _LEGAL_FORMS] or words
 
 
+WIKIDATA_ITEM = "http://www.wikidata.org/entity/"
+"""Beginning of the address of Wikidata's items in RDF."""
 QID = r"Q[1-9][0-9]{0,11}"
 """Pattern of an item's id; a match fits a column of integers and a list separated by "|"."""
 

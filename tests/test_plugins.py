@@ -85,7 +85,7 @@ def names(base, tally, settings):
         tally.facts += 1
         yield f"{fact.object}\\n"
 
-NAMES = Exporter(pieces=names, what="name")
+NAMES = Exporter(pieces=names, counted="name")
 
 @dataclass(frozen=True, kw_only=True)
 class Counting:

@@ -12,11 +12,8 @@ from msgspec import Meta
 
 from lmkbc.api.keywords import keywords
 from lmkbc.errors import OptionError
-from lmkbc.files.atomic import writing
-from lmkbc.files.writable import check_directory, check_new
 from lmkbc.kb.base.knowledge import Knowledge
-from lmkbc.kb.export import review
-from lmkbc.kb.export.exporter import ExportSettings, ReviewExporter
+from lmkbc.kb.export.exporter import Exporter, ExportSettings
 from lmkbc.kb.export.left_out import ExportTally
 from lmkbc.kb.export.ntriples import OWN, checked_base
 from lmkbc.progress import Report, silent
@@ -34,14 +31,12 @@ UNSURE = "confidence below {:g}"
 class Export:
     """An exported knowledge base: its file, or its directory of files for review.
 
-    count: number of lines, of files for review, or of rows of Parquet. what: what is counted, "" for the facts.
-    facts: number of facts that were written.
+    count: number of lines, of files for review, or of rows of Parquet. facts: number of facts that were written.
     left_out: number of facts that were left out, by reason, `UNSURE` included.
     """
 
     path: Path
     count: int
-    what: str
     facts: int
     left_out: Mapping[str, int]
 
@@ -90,7 +85,7 @@ def export(
 
     InputError for wrong input, and for a base that is damaged or not finished.
     """
-    exporter = EXPORTS.get(format)
+    exporter: Exporter = EXPORTS.get(format)
     for option, value, is_right, bounds in (
         ("least", least, 0 <= least <= 1, "0 to 1"),
         ("limit", limit, limit is None or limit >= 1, "at least 1"),
@@ -106,28 +101,13 @@ def export(
     place = Path(out)
     chosen = own_names(Workspace(workspace, trust=trust), names_of(relation))
     facts, tally = Knowledge(Path(knowledge), least, chosen=chosen, limit=limit, report=progress), ExportTally()
-    if isinstance(exporter, ReviewExporter):
-        count = _write_review(facts, place, exporter, known, batch, tally)
-    else:
-        settings = ExportSettings(base, facts.date if day is None else day, facts.run)
-        check_new(place)
-        with writing(place, new=True) as file:
-            count = exporter.write(file, facts, tally, settings)
+    settings = ExportSettings(
+        base=base,
+        date=facts.date if day is None else day,
+        run=facts.run,
+        known=None if known is None else Path(known),
+        batch=batch,
+    )
+    count = exporter.write(facts, place, tally, settings)
     left_out = ({UNSURE.format(least): facts.unsure} if facts.unsure else {}) | dict(sorted(tally.left_out.items()))
-    return Export(place, count, exporter.what, tally.facts, left_out)
-
-
-def _write_review(
-    facts: Knowledge, out: Path, exporter: ReviewExporter, known: Path | str | None, size: int, tally: ExportTally
-) -> int:
-    """Write files for review, and return their number."""
-    if known is None:
-        lacks = (
-            "quickstatements writes only facts that Wikidata lacks: give those that it has with --known FILE, or the "
-            "file that 'lmkbc audit DIR --known wikidata --out FILE' wrote"
-        )
-        raise OptionError("format", lacks)
-    check_directory(out)
-    if out.is_dir() and any(out.iterdir()):
-        raise OptionError("out", f"{out} holds files already: name a directory that is new or empty")
-    return review.write(facts, out, Path(known), size, tally, exporter)
+    return Export(place, count, tally.facts, left_out)

@@ -9,6 +9,7 @@ from lmkbc.api.exporting import export as export_base
 from lmkbc.cli.terminal import note, progress
 from lmkbc.cli.typed import made_from
 from lmkbc.errors import counted
+from lmkbc.registry import EXPORTS
 
 EXAMPLE = "Example: lmkbc export rivers --format statements --out rivers.nt"
 
@@ -18,11 +19,9 @@ def export(**given: Any) -> None:
     """Write a knowledge base as a table, a graph, triples, Wikidata's JSON, or QuickStatements for review."""
     with progress() as report:
         made = export_base(**given, progress=report)
-    what = f"{made.path}: {counted(made.facts, 'fact')}" + (
-        f" in {counted(made.count, made.what)}" if made.what else ""
-    )
-    is_reviewed = made.path.is_dir()
-    note(what + " to be checked by a person, none of them ready for upload: a model is no source" * is_reviewed)
+    exporter = EXPORTS.get(given["format"])
+    within = f" in {counted(made.count, exporter.counted)}" if exporter.counted else ""
+    note(f"{made.path}: {counted(made.facts, 'fact')}{within}{exporter.remark}")
     if made.left_out:
         reasons = ", ".join(f"{reason} {count}" for reason, count in made.left_out.items())
         hint = "; --least 0 writes facts of any confidence" if UNSURE.format(given["least"]) in made.left_out else ""

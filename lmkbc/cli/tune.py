@@ -79,20 +79,12 @@ def confidence_json(known: Confidences) -> dict[str, Any]:
 def _print(tuned: Tuned, title: str) -> None:
     from lmkbc.tune.tuned_rules import FEW, named_few
 
-    rows: list[list[Any]] = [
-        [
-            name,
-            relation.rows,
-            relation.untuned_f1,
-            relation.cv_f1,
-            relation.insample_f1,
-            getattr(tuned.confidences.relations.get(name), "recall", None),
-            described(relation.rule.to_table()) + (f", at most {relation.most}" if relation.most else "")
-            if name in tuned.confidences.relations
-            else relation.reason,
-        ]
-        for name, relation in sorted(tuned.relations.items())
-    ]
+    known = tuned.confidences.relations
+    rows: list[list[Any]] = []
+    for name, relation in sorted(tuned.relations.items()):
+        rule = described(relation.rule.to_table()) + (f", at most {relation.most}" if relation.most else "")
+        learned = [known[name].recall, rule] if name in known else [None, relation.reason]  # else no answer was read
+        rows.append([name, relation.rows, relation.untuned_f1, relation.cv_f1, relation.insample_f1, *learned])
     overall = [tuned.untuned_macro_f1, tuned.cv_macro_f1, tuned.insample_macro_f1, tuned.confidences.recall]
     rows.append(["*** Average ***", None, *overall, ""])
     columns = ["relation", "rows", "F1 untuned", "F1 out of fold", "F1 in sample", "R@P90", "rule"]

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from lmkbc.domain.sparql import ENTITY, Row
+from lmkbc.domain.sparql import Row
 from lmkbc.kinds.kind import LeftOutError, kind_of
-from lmkbc.names import QID
+from lmkbc.names import QID, WIKIDATA_ITEM
 from lmkbc.relation import Relation
 from lmkbc.types import GoldObject, grouped
 
-_ITEM = re.compile(rf"{re.escape(ENTITY)}({QID})")
+_ITEM = re.compile(rf"{re.escape(WIKIDATA_ITEM)}({QID})")
 _SMALL = re.compile("[0-9]{1,9}")
 _TEXT = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,10000}")
 """Text that a label or a value may be: without control characters, and not endless."""

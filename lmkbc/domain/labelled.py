@@ -18,13 +18,13 @@ from typing import Any
 from lmkbc.domain import sparql
 from lmkbc.domain.gold import LabelledSubject, number_of, readable, subjects
 from lmkbc.domain.properties import PID
-from lmkbc.domain.sparql import ENTITY, PAGE, QUERY_URL, QueryAnswer, QueryService, Row
+from lmkbc.domain.sparql import PAGE, QUERY_URL, QueryAnswer, QueryService, Row
 from lmkbc.domain.strata import SPLITS, Stratum, draw
 from lmkbc.errors import InputError, OptionError
 from lmkbc.files.atomic import DirectoryKind, check_replaceable, with_record, write_directory
 from lmkbc.files.places import cache_dir
 from lmkbc.link.wikidata import Client
-from lmkbc.names import as_qid
+from lmkbc.names import WIKIDATA_ITEM, as_qid
 from lmkbc.progress import Report, silent
 from lmkbc.relation import ANYTHING, Relation
 from lmkbc.types import grouped
@@ -180,7 +180,7 @@ def _aliases(
     groups = [items[at : at + sparql.GROUP] for at in range(0, len(items), sparql.GROUP)]
     answers = service.answers([sparql.aliases(group, language) for group in groups], "aliases (groups)", progress)
     rows = (row for answer in answers for row in answer.rows)
-    names = grouped((row["item"].removeprefix(ENTITY), readable(row.get("alias", ""))) for row in rows)
+    names = grouped((row["item"].removeprefix(WIKIDATA_ITEM), readable(row.get("alias", ""))) for row in rows)
     return {qid: tuple(sorted({*filter(None, spellings)})) for qid, spellings in names.items()}, answers
 
 

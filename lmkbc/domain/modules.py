@@ -65,13 +65,15 @@ def new_relations(
     if subject_class and as_qid(subject_class) != subject_class:
         raise InputError(f"{subject_class!r} is no class of Wikidata: name its QID, as in Q9143")
     entities = properties.read(ids, lookup)
-    needed = [qid for entity in entities for qid in (*entity.subjects, *entity.values, *_unit(entity))]
+    types = properties.of_data_types()
+    kinds = [types[entity.datatype] for entity in entities]
+    each = [*zip(entities, kinds, strict=True)]
+    needed = [qid for entity, kind in each for qid in (*entity.subjects, *entity.values, *_unit(entity, kind))]
     named = lookup([*dict.fromkeys(filter(None, [subject_class, *needed]))])
     labels = {qid: clean(item.label) for qid, item in named.items() if item.label}
     if subject_class and subject_class not in labels:
         raise InputError(f"Wikidata has no class {subject_class} with an English label: name its QID, as in Q9143")
-    types = properties.of_data_types()
-    relations = [_relation(entity, labels, subject_class, types[entity.datatype]) for entity in entities]
+    relations = [_relation(entity, kind, labels, subject_class) for entity, kind in each]
     return _write(zip(_paired(relations, entities), map(_about, entities), strict=True), folder, taken)
 
 
@@ -85,22 +87,18 @@ def own_relations(kinds: Mapping[str, str], folder: Path, *, taken: Collection[s
 def _skeleton(name: str, label: str, kind: Kind, own_name: str) -> tuple[Relation, str]:
     """Return a property, or a relation of one's own, of which only a label and its kind are known; and a docstring."""
     entity = WikidataEntity(id="P1", datatype=kind.data_types[0], labels={"en": Term(label)})
-    relation = replace(_relation(entity, {}, "", kind), name=own_name, names=(name,), property=name)
+    relation = replace(_relation(entity, kind, {}, ""), name=own_name, names=(name,), property=name)
     return relation, f"A skeleton: fill in what {label!r} means, its types{kind.hint} and its sentences."
 
 
-def _unit(entity: WikidataEntity) -> tuple[str, ...]:
+def _unit(entity: WikidataEntity, kind: Kind) -> tuple[str, ...]:
     """Return the item of the unit of a property's numbers: a usual one, else the first that is known, if any."""
-    allowed = (
-        entity.constrained(properties.UNITS, properties.ITEM)
-        if properties.of_data_types()[entity.datatype].has_unit
-        else ()
-    )
+    allowed = entity.constrained(properties.UNITS, properties.ITEM) if kind.has_unit else ()
     known = [qid for qid in (*UNITS, *allowed) if qid in allowed and unit_of_item(qid)]
     return tuple([*known, *allowed][:1])
 
 
-def _relation(entity: WikidataEntity, labels: Mapping[str, str], subject_class: str, kind: Kind) -> Relation:
+def _relation(entity: WikidataEntity, kind: Kind, labels: Mapping[str, str], subject_class: str) -> Relation:
     """Return the relation of a property. labels: QID -> label of classes and units."""
     label = clean(entity.label)
     is_entity = kind.is_entity
@@ -110,7 +108,7 @@ def _relation(entity: WikidataEntity, labels: Mapping[str, str], subject_class: 
     subject_type = _type(subjects, labels)
     object_type = kind.type if not is_entity else subject_type if symmetric else _type(values, labels)
     functional = any(entity.constraints(*properties.SINGLE_VALUE))
-    unit_id = next(iter(_unit(entity)), None)
+    unit_id = next(iter(_unit(entity, kind)), None)
     unit = labels.get(unit_id or "", "")
     words = unit and plural(unit)
     telling = [qid for qid in values if qid in labels and qid not in ABSTRACT]

@@ -150,7 +150,8 @@ def of_dump(path: Path) -> Lookup:
 def read(ids: Sequence[str], lookup: Lookup) -> list[WikidataEntity]:
     """Return properties in order. InputError for one that cannot be asked: unknown, merged, of another data type."""
     found = lookup(ids)
-    return [_checked(name, found.get(name)) for name in ids]
+    types = of_data_types()
+    return [_checked(name, found.get(name), types) for name in ids]
 
 
 def check_ids(ids: Sequence[str]) -> list[str]:
@@ -164,12 +165,12 @@ def check_ids(ids: Sequence[str]) -> list[str]:
     return names
 
 
-def _checked(name: str, entity: WikidataEntity | None) -> WikidataEntity:
+def _checked(name: str, entity: WikidataEntity | None, types: Mapping[str, Kind]) -> WikidataEntity:
     if entity is None or entity.missing is not msgspec.UNSET:
         raise InputError(f"Wikidata has no property {name}: look it up on https://www.wikidata.org/wiki/Special:Search")
     if entity.id != name:
         raise InputError(f"{name} was merged into {entity.id}: name {entity.id}")
-    if entity.datatype not in of_data_types():
+    if entity.datatype not in types:
         raise InputError(
             f"{name} ({entity.label or 'no label'}) has values of the type {entity.datatype or 'unknown'!r}, which no "
             "question can ask for: name a property of items, numbers, dates or texts"

@@ -24,7 +24,6 @@ from lmkbc.progress import Report
 from lmkbc.relation import Relation
 
 QUERY_URL = "https://query.wikidata.org/sparql"
-ENTITY = "http://www.wikidata.org/entity/"
 EVERY = "mul"
 """Code of labels that hold in every language."""
 PAGE, GROUP = 200, 50

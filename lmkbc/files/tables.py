@@ -1,19 +1,173 @@
-"""Tables of text as CSV: what is written is no formula of a spreadsheet, and the sign that parts a header."""
+"""Tables of a few text columns, read row by row: CSV, JSONL or Parquet. The content decides which format it is.
+
+The values of CSV are parted by the sign that parts the header: a comma, a semicolon or a tab. What is written as CSV is
+no formula of a spreadsheet.
+
+Only one row is in memory; for Parquet, one row group.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+import io
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.files import reader
+from lmkbc.files.jsonl import decoded, not_utf8, numbered
 
 if TYPE_CHECKING:
     import polars as pl
 
+AT_ONCE = 1 << 16
+"""Rows to convert between Python's values and a data frame at once."""
+_PARQUET = b"PAR1"
 SEPARATORS = ",;\t"
 _NUMBER = r"^[+-]?([0-9][0-9,]*\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-FORMULA = "'*[=+\\-@\t\r\n\uff0b\uff0d\uff1d\uff20]"
+_FORMULA = "'*[=+\\-@\t\r\n\uff0b\uff0d\uff1d\uff20]"
 """Beginning of a formula of a spreadsheet, with apostrophes of our own or of the text."""
+_APOSTROPHE = re.compile(f"'(?={_FORMULA})")
 _CONTROL = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
+
+
+class TableRow(NamedTuple):
+    """Values of the chosen columns, None for a missing one. place: file and row, for messages."""
+
+    place: str
+    values: tuple[str | None, ...]
+
+
+class InputTable:
+    """The rows of a file, which can be read more than once. InputError names the file, the line and the column.
+
+    columns: columns to read; others are ignored. needed: number of required columns, from the first.
+    also: of CSV and Parquet, other name -> column of which it is the name if no column has the name itself.
+    ends: whether the last line of CSV needs a line end, since a value that is cut off is a wrong value.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        columns: Sequence[str],
+        needed: int,
+        *,
+        ends: bool = False,
+        also: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self.path, self._columns, self._needed, self._ends, self._also = path, tuple(columns), needed, ends, also
+
+    def rows(self) -> Iterator[TableRow]:
+        """Yield the rows in the order of the file, without blank lines."""
+        with reader.stream(self.path) as file:
+            start = file.read(4096)
+        if start.startswith(_PARQUET):
+            yield from self._parquet()
+        elif start.lstrip()[:1] in (b"{", b"["):
+            yield from self._jsonl()
+        else:
+            yield from self._csv(start)
+
+    def _jsonl(self) -> Iterator[TableRow]:
+        needed, rest = self._columns[: self._needed], self._columns[self._needed :]
+        fields: list[Any] = [(f"f{place}", str) for place in range(len(needed))]
+        fields += [(f"f{place}", str | None, None) for place in range(len(needed), len(self._columns))]
+        rename = {f"f{place}": name for place, name in enumerate((*needed, *rest))}
+        decoder = msgspec.json.Decoder(msgspec.defstruct("Row", fields, rename=rename, gc=False))
+        for number, line in numbered(self.path):
+            for row in decoded(self.path, line, decoder, number):
+                yield TableRow(f"{self.path}, line {number}", msgspec.structs.astuple(row))
+
+    def _csv(self, start: bytes) -> Iterator[TableRow]:
+        with reader.stream(self.path) as file:
+            text = io.TextIOWrapper(file, "utf-8", "surrogateescape", newline="")  # ends lines at \r too
+            records = csv.reader(
+                self._text(text), delimiter=separator(start, self._columns[: self._needed]), strict=True
+            )
+            header, places = list[str](), list[int]()
+            for where, cells in self._records(records):
+                if not header and cells[0].startswith("sep="):  # Excel's own first line
+                    continue
+                if not header:
+                    header = [cell.strip() for cell in cells]
+                    places = self._places(header)
+                    continue
+                if len(cells) != len(header):
+                    raise InputError(
+                        f"{where}: {len(cells)} values where the header names {len(header)} columns; put a name that "
+                        "holds a comma in quotes"
+                    )
+                plain = [cell[1:] if _APOSTROPHE.match(cell) else cell for cell in cells]
+                yield TableRow(where, tuple(plain[place] if place >= 0 else None for place in places))
+
+    def _records(self, records: Any) -> Iterator[tuple[str, list[str]]]:
+        """Yield the rows of CSV with a value that is not blank, each with its place."""
+        begins = 1
+        try:
+            for cells in records:
+                if any(map(str.strip, cells)):
+                    yield f"{self.path}, line {begins}", cells
+                begins = records.line_num + 1
+        except csv.Error as error:
+            raise InputError(
+                f"{self.path}, line {begins}: {error}; put a name that holds quotes, commas or line ends in quotes, "
+                "and double the quotes within it"
+            ) from None
+
+    def _text(self, file: io.TextIOWrapper) -> Iterator[str]:
+        for number, line in enumerate(file, start=1):
+            if self._ends and not line.endswith(("\n", "\r")):
+                raise InputError(
+                    f"{self.path}, line {number}: has no line end, so the file may be cut off; get it whole, or end "
+                    "the line"
+                )
+            try:
+                line.encode()
+            except UnicodeEncodeError:  # bytes that are no UTF-8 stand as halves of surrogate pairs
+                raise not_utf8(self.path, number, line.encode("utf-8", "surrogateescape")) from None
+            yield line
+
+    def _places(self, names: Sequence[str]) -> list[int]:
+        """Return the positions of the columns, -1 for a missing one. Case does not count."""
+        header = [*map(_folded, names)]
+        header = [own if (own := self._also.get(name, name)) not in header else name for name in header]
+        for name in self._columns[: self._needed]:
+            if name not in header:
+                hint = did_you_mean(name, names)
+                columns = ",".join(self._columns[: max(self._needed, 2)])
+                raise InputError(f"{self.path} has no column {name!r}: {hint} (the first line must be {columns})")
+        twice = next((name for name in self._columns if header.count(name) > 1), None)
+        if twice:
+            raise InputError(f"{self.path} has two columns {twice!r}: rename one")
+        return [header.index(name) if name in header else -1 for name in self._columns]
+
+    def _parquet(self) -> Iterator[TableRow]:
+        import polars as pl
+
+        number = 0
+        try:
+            schema = pl.read_parquet_schema(self.path)
+            names = [*schema]
+            there = [names[place] if place >= 0 else "" for place in self._places(names)]
+            for name in filter(None, there):
+                if not isinstance(schema[name], pl.String | pl.Categorical | pl.Enum | pl.Null):
+                    raise InputError(f"{self.path}, column {name!r}: holds {schema[name]}, where text is due; cast it")
+            texts = pl.scan_parquet(self.path, glob=False).select(pl.col(*filter(None, there)).cast(pl.String))
+            for batch in texts.collect_batches(chunk_size=AT_ONCE, maintain_order=True):
+                columns = [batch[name] if name else [None] * len(batch) for name in there]
+                for values in zip(*columns, strict=True):
+                    number += 1
+                    if any(value is None for value in values[: self._needed]):
+                        raise InputError(f"{self.path}, row {number}: {self._columns[0]} is null; mend the row")
+                    yield TableRow(f"{self.path}, row {number}", values)
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+            reason = (str(error).splitlines() or ["damaged"])[0]
+            raise InputError(f"{self.path} cannot be read as Parquet: {reason}; make it again") from None
 
 
 def comma_separated(frame: pl.DataFrame, *, header: bool = True) -> str:
@@ -26,7 +180,7 @@ def comma_separated(frame: pl.DataFrame, *, header: bool = True) -> str:
     import polars.selectors as cs
 
     text = cs.string().str.replace_all(_CONTROL, "\N{REPLACEMENT CHARACTER}")
-    inert = ~text.str.contains(f"^{FORMULA}") | text.str.contains(_NUMBER)
+    inert = ~text.str.contains(f"^{_FORMULA}") | text.str.contains(_NUMBER)
     return frame.with_columns(pl.when(inert).then(text).otherwise(pl.lit("'") + text)).write_csv(include_header=header)
 
 
@@ -35,9 +189,8 @@ def separator(start: bytes, needed: Iterable[str]) -> str:
     lines = (line for line in start.decode("utf-8", "replace").splitlines() if not line.startswith("sep="))
     first = next(filter(str.strip, lines), "")
     parted = ((one, next(csv.reader([first], delimiter=one), [])) for one in SEPARATORS)
-    return next((one for one, header in parted if {*needed} <= {*map(folded, header)}), ",")
+    return next((one for one, header in parted if {*needed} <= {*map(_folded, header)}), ",")
 
 
-def folded(name: str) -> str:
-    """Return the name of a column without case and blanks around it."""
+def _folded(name: str) -> str:
     return name.strip().casefold()

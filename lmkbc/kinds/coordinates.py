@@ -11,15 +11,16 @@ import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from lmkbc.kinds.kind import Described, Exported, Kind, KnownValue, LeftOutError
-from lmkbc.relation import EntityType, Relation, Shape
+from lmkbc.kinds.kind import WITH_COMMAS, Described, Exported, Kind, KnownValue, LeftOutError
+from lmkbc.names import WIKIDATA_ITEM
+from lmkbc.relation import EntityType, Relation
 
 NEAR = 5.0
 """Kilometres within which two places are the same, if a relation gives no `absolute_tolerance`."""
 RADIUS = 6371.0
 """Radius of Earth in kilometres."""
 WKT = "http://www.opengis.net/ont/geosparql#wktLiteral"
-EARTH = "http://www.wikidata.org/entity/Q2"
+EARTH = f"{WIKIDATA_ITEM}Q2"
 CELL = 20
 """Cells of a degree in which known places are looked up."""
 MOST = 20_000
@@ -57,7 +58,7 @@ class Coordinates(Kind):
     }
     data_types = ("globe-coordinate",)
     type = EntityType("place on Earth", "Q22664")
-    shape = Shape(separators=(";", "\n"), conjunction=False)
+    shape = WITH_COMMAS
     form = ", in decimal degrees: the latitude, a comma, and the longitude."
 
     def read(self, text: str, relation: Relation) -> list[str]:
@@ -89,7 +90,7 @@ class Coordinates(Kind):
         """Return the place in decimal degrees."""
         return next(_places(texts[-1]), None), None
 
-    def exact(self, literal: str | None) -> str | None:
+    def known_key(self, literal: str | None) -> str | None:
         """Return the cell of a place."""
         place = _degrees(literal or "")
         return place and _cell(*place)
@@ -114,7 +115,7 @@ class Coordinates(Kind):
             f"@{latitude}/{longitude}",
             precision=f"{precision:g}",
             node=("GlobecoordinateValue", of_node),
-            key=value or "",
+            node_key=value or "",
         )
 
     def known(self, text: str, unit: str | None, about: Described) -> KnownValue | None:

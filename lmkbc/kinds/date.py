@@ -13,10 +13,11 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from lmkbc.kinds.dates import PartialDate, Precision, find_dates, read_date
-from lmkbc.kinds.kind import Described, Exported, Kind, KnownValue, LeftOutError
-from lmkbc.relation import EntityType, Relation, Shape
+from lmkbc.kinds.kind import WITH_COMMAS, Described, Exported, Kind, KnownValue, LeftOutError
+from lmkbc.names import WIKIDATA_ITEM
+from lmkbc.relation import EntityType, Relation
 
-GREGORIAN, JULIAN = "http://www.wikidata.org/entity/Q1985727", "http://www.wikidata.org/entity/Q1985786"
+GREGORIAN, JULIAN = f"{WIKIDATA_ITEM}Q1985727", f"{WIKIDATA_ITEM}Q1985786"
 EDTF = "http://id.loc.gov/datatypes/edtf/EDTF"
 CIRCA = "P1480", "Q5727902"
 """Wikidata's qualifier "sourcing circumstances", and its item "circa"."""
@@ -35,7 +36,7 @@ class Date(Kind):
     example = "'1985', '1985-10' or '1985-10-12'"
     data_types = ("time",)
     type = EntityType("date", "Q205892")
-    shape = Shape(separators=(";", "\n"), conjunction=False)
+    shape = WITH_COMMAS
     form = ", as precisely as is known: the year, the month and year, or the day."
 
     def read(self, text: str, relation: Relation) -> list[str]:
@@ -74,7 +75,7 @@ class Date(Kind):
         date = read_date(texts[-1])
         return (str(date) if date else None), None
 
-    def exact(self, literal: str | None) -> str | None:
+    def known_key(self, literal: str | None) -> str | None:
         """Return the date without "circa"."""
         return str(date.at(date.precision)) if (date := read_date(literal or "")) else None
 
@@ -100,7 +101,7 @@ class Date(Kind):
             precision=date.precision.name.lower(),
             approximate=date.circa,
             node=("TimeValue", of_node),
-            key=str(date.at(date.precision)),
+            node_key=str(date.at(date.precision)),
             qualifier=CIRCA if date.circa else (),
         )
 

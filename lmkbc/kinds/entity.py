@@ -19,7 +19,12 @@ class EntityKind(Kind):
 
     def known(self, text: str, unit: str | None, about: Described) -> KnownValue | None:
         """Return an item's QID; a text stands for a name."""
-        return KnownValue(frozenset({as_qid(text) or decimal(text) or name_key(text)}))
+        return KnownValue(frozenset({object_key(text)}))
+
+
+def object_key(text: str) -> str:
+    """Return the key of a text that is a QID, a number or a name."""
+    return as_qid(text) or decimal(text) or name_key(text)
 
 
 ENTITY = EntityKind()

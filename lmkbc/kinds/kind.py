@@ -1,4 +1,4 @@
-"""What a kind of objects knows: how its objects are read, compared, exported, and how they stand in Wikidata.
+"""Kind of objects: how they are read, compared and exported, and how they stand in Wikidata.
 
 `Kind` is the protocol, with the answers of a plain text. Each kind is an object of a subclass, in a module beside this
 one, with a line in `lmkbc.registry.KINDS`. No other module compares a kind's name.
@@ -14,6 +14,8 @@ from lmkbc.registry import KINDS
 from lmkbc.relation import EntityType, Relation, Shape, kind_named
 
 _FOLDED = Memo(folded_key)
+WITH_COMMAS = Shape(separators=(";", "\n"), conjunction=False)
+"""Form of objects that may hold commas, such as numbers and dates."""
 TEXT = EntityType("text", "Q234460")
 
 
@@ -49,7 +51,7 @@ class Exported(NamedTuple):
     wikidata: datatype of its property, and the value in Wikidata's JSON. command: value in QuickStatements.
     unit, unit_id: of a number, and its item. precision: in tables. approximate: whether it is "circa"; None if that
     makes no sense. node: class of its value node in RDF, then (name, text, datatype) of each statement about the node,
-    where a datatype "iri" stands for an address. key: what makes the node. qualifier: property and item, if any.
+    where a datatype "iri" stands for an address. node_key: what makes it. qualifier: property and item, if any.
     fault: why Wikidata and RDF cannot hold it; "" if they can.
     """
 
@@ -62,7 +64,7 @@ class Exported(NamedTuple):
     precision: str | None = None
     approximate: bool | None = None
     node: tuple[str, Sequence[tuple[str, str, str]]] | None = None
-    key: str = ""
+    node_key: str = ""
     qualifier: tuple[str, str] | tuple[()] = ()
     fault: str = ""
 
@@ -144,7 +146,7 @@ class Kind:
         """Return text -> the more precise one for which it is a vote, among the objects of one query."""
         return {}
 
-    def key(self, text: str) -> str | None:
+    def gold_key(self, text: str) -> str | None:
         """Return the text by which labelled objects are found again; None if it is no object of this kind."""
         return text
 
@@ -152,7 +154,7 @@ class Kind:
         """Return what a knowledge base keeps of an object, and the value of its last digit, from its id and text."""
         return None, None
 
-    def exact(self, literal: str | None) -> str | None:
+    def known_key(self, literal: str | None) -> str | None:
         """Return the key of a fact's literal among known values."""
         return literal
 

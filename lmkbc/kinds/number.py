@@ -9,11 +9,11 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from lmkbc.errors import InputError
-from lmkbc.kinds.kind import Described, Exported, Kind, KnownValue, LeftOutError
+from lmkbc.kinds.kind import WITH_COMMAS, Described, Exported, Kind, KnownValue, LeftOutError
 from lmkbc.kinds.numbers import decimal, last_place, plain, read_numbers
 from lmkbc.kinds.units import FEWEST_DIGITS, converted, item_of_unit, unit_at, unit_in, unit_of, unit_of_item
-from lmkbc.names import folded_key
-from lmkbc.relation import EntityType, Relation, Shape
+from lmkbc.names import WIKIDATA_ITEM, folded_key
+from lmkbc.relation import EntityType, Relation
 from lmkbc.scoring.matchers import number
 
 NO_UNIT = "Q199"
@@ -36,7 +36,7 @@ class Number(Kind):
     schema: ClassVar = {"type": "number"}
     data_types = ("quantity",)
     type = EntityType("number", "Q11563")
-    shape = Shape(separators=(";", "\n"), conjunction=False)
+    shape = WITH_COMMAS
     form = ", as one plain number{within} without thousands separators."
     hint = ", its unit (as in unit='°C')"
 
@@ -82,7 +82,7 @@ class Number(Kind):
         near = {text: [other for other in found if _rounds(other, text)] for text in found}
         return {text: others[0] for text, others in near.items() if len(others) == 1 and not near[others[0]]}
 
-    def key(self, text: str) -> str | None:
+    def gold_key(self, text: str) -> str | None:
         """Return the number as the scorers read it."""
         value = number(text)
         return None if value is None else str(value)
@@ -106,12 +106,12 @@ class Number(Kind):
                     f"its unit {about.unit!r} cannot be converted into its unit_id {item}; correct one of them in the "
                     "relation, and build again"
                 )
-            value, named = str(decimal(f"{made:f}")), about.unit if into == unit else into
+            value, named = plain(made), about.unit if into == unit else into
         amount = value if value.startswith("-") else f"+{value}"
-        address = f"http://www.wikidata.org/entity/{item}" if item else "1"
+        address = f"{WIKIDATA_ITEM}{item}" if item else "1"
         of_node = [
             ("quantityAmount", amount, "decimal"),
-            ("quantityUnit", f"http://www.wikidata.org/entity/{item or NO_UNIT}", "iri"),
+            ("quantityUnit", f"{WIKIDATA_ITEM}{item or NO_UNIT}", "iri"),
         ]
         return Exported(
             value,
@@ -121,7 +121,7 @@ class Number(Kind):
             unit=named,
             unit_id=item,
             node=("QuantityValue", of_node),
-            key=f"{value} {item}",
+            node_key=f"{value} {item}",
         )
 
     def known(self, text: str, unit: str | None, about: Described) -> KnownValue | None:

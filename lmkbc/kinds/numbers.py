@@ -134,9 +134,7 @@ def decimal(text: str) -> str | None:
         return None
     if not value.is_finite() or abs(value.adjusted()) > DIGITS:
         return None
-    digits = format(value, "f")
-    digits = digits.rstrip("0").rstrip(".") if "." in digits else digits
-    return digits if value else "0"
+    return plain(value)
 
 
 def _is_writable(value: Decimal) -> bool:

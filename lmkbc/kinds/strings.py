@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from lmkbc.kinds.kind import Kind
-from lmkbc.relation import Shape
+from lmkbc.kinds.kind import WITH_COMMAS, Kind
 
 
 class Strings(Kind):
@@ -11,7 +10,7 @@ class Strings(Kind):
 
     name = "strings"
     is_parted = True
-    shape = Shape(separators=(";", "\n"), conjunction=False)
+    shape = WITH_COMMAS
 
 
 STRINGS = Strings()

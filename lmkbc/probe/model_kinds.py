@@ -9,10 +9,10 @@ from lmkbc.errors import InputError
 from lmkbc.models.loading import ADAPTER, check_files, explained, fills_masks
 from lmkbc.models.located import local_only, located
 
-Kind = Literal["masked", "causal"]
+ModelKind = Literal["masked", "causal"]
 
 
-def model_kind(name: str, *, offline: bool = False) -> Kind:
+def model_kind(name: str, *, offline: bool = False) -> ModelKind:
     """Return the kind of a model by id or directory. Raise InputError if it is of neither kind, or does not exist."""
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
 

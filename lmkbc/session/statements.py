@@ -102,7 +102,8 @@ def _named(names: Iterable[str], id_: str | None, relation: Relation) -> tuple[I
     """Return names and QID of an object. The id of a literal is a name; numbers are named by their value."""
     if relation.has_entities():
         return names, id_
-    return [key for text in (*names, *filter(None, (id_,))) if (key := kind_of(relation).key(text)) is not None], None
+    keys = map(kind_of(relation).gold_key, (*names, *filter(None, (id_,))))
+    return [key for key in keys if key is not None], None
 
 
 def _keys(names: Iterable[str], qid: str | None) -> list[str]:

@@ -118,6 +118,7 @@ def _tune(data: TuningSet, report: Report) -> Tuned:
     for found, example in zip(data.sets, data.examples, strict=True):
         if found.failed:
             lost.setdefault(found.query.relation, []).append(len(edition.gold_column(example)))
+    unread = {name: Chosen(data.selector.rule(name), np.zeros(0), reason=UNREAD) for name in lost}
     cv, insample, own = (official(made, data.examples, edition) for made in (held_out, fitted, untuned))
     return Tuned(
         relations={
@@ -130,14 +131,7 @@ def _tune(data: TuningSet, report: Report) -> Tuned:
                 most=chosen.most,
                 reason=chosen.reason,
             )
-            for name, chosen in (
-                *final.items(),
-                *(
-                    (name, Chosen(data.selector.rule(name), np.zeros(0), reason=UNREAD))
-                    for name in lost
-                    if name not in tasks
-                ),
-            )
+            for name, chosen in (unread | final).items()
         },
         cv_macro_f1=cv.overall.f1,
         insample_macro_f1=insample.overall.f1,

@@ -15,7 +15,7 @@ from lmkbc.files.checksum import read_digests
 from lmkbc.files.columns import Column
 from lmkbc.files.jsonl import read_jsonl
 from lmkbc.files.splits import QueryRow
-from lmkbc.kb.base.input_table import InputTable
+from lmkbc.files.tables import InputTable
 
 ROWS = [{"SubjectEntity": f'Sønder {{"{n}}}\\', "Relation": "r", "ObjectEntities": ["x\n"] * (n % 3)} for n in range(9)]
 FORMS: dict[str, Callable[[list[dict[str, object]]], str]] = {

@@ -28,8 +28,9 @@ from lmkbc.errors import InputError
 from lmkbc.kb.base.knowledge import About, FactRow, Knowledge
 from lmkbc.kb.export import quickstatements
 from lmkbc.kb.export.quickstatements import MERGED, Triple
+from lmkbc.kinds.entity import object_key
 from lmkbc.kinds.kind import kind_of
-from lmkbc.kinds.numbers import decimal, last_place
+from lmkbc.kinds.numbers import last_place
 from lmkbc.kinds.units import unit_of
 from lmkbc.link.index_sources import entity_of, lines, open_dump
 from lmkbc.link.search import Wikidata
@@ -96,7 +97,7 @@ class Known:
         known = self.objects[key] if key else None
         item = fact.object_id and self.merged.get(fact.object_id, fact.object_id)
         kind = kind_of(fact.about)
-        value = item if kind.is_entity else kind.exact(fact.literal)
+        value = item if kind.is_entity else kind.known_key(fact.literal)
         named = self.named or not (kind.is_entity or kind.has_values)
         values = {value, name_key(fact.object) if named else None} - {None}
         if known is not None and not known:
@@ -276,15 +277,11 @@ def of_split(examples: Iterable[Example], property_of: Callable[[str], str]) -> 
     for example in examples:
         query, objects = example.query, example.objects
         values = {gold.id for gold in objects if gold.id} | {name for gold in objects for name in gold.names}
-        known = frozenset(map(_value, values)) | {name_key(value) for value in values}
+        known = frozenset(map(object_key, values)) | {name_key(value) for value in values}
         for subject in filter(None, (query.subject_id, name_key(query.subject))):
             key = subject, property_of(query.relation)
             by_key[key] = by_key.get(key, frozenset()) | known
     return Known(by_key, frozenset(name for _, name in by_key), named=True)
-
-
-def _value(text: str) -> str:
-    return as_qid(text) or decimal(text) or name_key(text)
 
 
 def _is_dump(path: Path) -> bool:

@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-AT_ONCE = 1 << 16
-"""Rows to convert between Python's values and a data frame at once."""
+from lmkbc.files.tables import AT_ONCE
+
 SCHEMA_VERSION = "1"
 """Version of the schema, raised when a column changes its meaning. A new column that may be null does not raise it."""
 SUBJECT: dict[str, Any] = {"subject_row": pl.Int64, "subject": pl.String, "subject_id": pl.String}

@@ -17,7 +17,7 @@ import polars as pl
 
 from lmkbc.errors import InputError
 from lmkbc.files.checksum import file_sha256
-from lmkbc.kb.base.input_table import InputTable, TableRow
+from lmkbc.files.tables import InputTable, TableRow
 from lmkbc.link.hits import bundled
 from lmkbc.names import as_qid, name_key, shown, spelling
 from lmkbc.relation import ANYTHING, EntityClass, EntityType, Relation

@@ -2,51 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import IO, Any
+from pathlib import Path
+from typing import IO
 
+from lmkbc.files.atomic import writing
+from lmkbc.files.writable import check_new
 from lmkbc.kb.base.knowledge import Knowledge
 from lmkbc.kb.export.left_out import ExportTally
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExportSettings:
-    """Settings of an export. base: prefix of the user's own IRIs. date: of the statements. run: id of the build."""
+    """Settings of an export.
+
+    base: prefix of the user's own IRIs. date: of the statements. run: id of the build. known: file of known facts;
+    None if none is given. batch: statements per file for review.
+    """
 
     base: str
     date: str
     run: str
+    known: Path | None
+    batch: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Exporter:
-    """A format of a file.
+    """A format of one file.
 
-    pieces: function that yields the text of a base's facts, and counts in the tally what it leaves out. what: what is
-    counted in it.
+    pieces: function that yields the text of a base's facts, and counts in the tally what it leaves out. counted: what
+    is counted in it, "" for the facts. remark: what is said of it when it is written.
     """
 
     pieces: Callable[[Knowledge, ExportTally, ExportSettings], Iterable[str]] | None = None
-    what: str = "line"
+    counted: str = "line"
+    remark: str = ""
 
-    def write(self, file: IO[bytes], base: Knowledge, tally: ExportTally, settings: ExportSettings) -> int:
-        """Write the facts of a base into a file, and return the number of its lines."""
+    def write(self, base: Knowledge, out: Path, tally: ExportTally, settings: ExportSettings) -> int:
+        """Write the facts of a base, and return how many are counted. InputError if it is there."""
+        check_new(out)
+        with writing(out, new=True) as file:
+            return self.fill(file, base, tally, settings)
+
+    def fill(self, file: IO[bytes], base: Knowledge, tally: ExportTally, settings: ExportSettings) -> int:
+        """Write the text of the facts into a file, and return the number of its lines."""
         count = 0
         for text in self.pieces(base, tally, settings) if self.pieces else ():
             content = text.encode()
             file.write(content)
             count += content.count(b"\n")
         return count
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReviewExporter(Exporter):
-    """A format of a folder of files for review by a person.
-
-    ending: of the files' names. form: function that formats a batch of statements.
-    """
-
-    ending: str
-    form: Callable[[Sequence[Any]], str]
-    what: str = "file"

@@ -18,8 +18,9 @@ from lmkbc.files.checksum import sha256
 from lmkbc.kb.base.knowledge import FactRow, Knowledge
 from lmkbc.kb.export.exporter import Exporter, ExportSettings
 from lmkbc.kb.export.left_out import ExportTally, exported
-from lmkbc.kb.export.wikidata_json import ENTITY, check
+from lmkbc.kb.export.wikidata_json import check
 from lmkbc.kinds.kind import kind_of
+from lmkbc.names import WIKIDATA_ITEM
 
 PROP = "http://www.wikidata.org/prop/"
 WIKIBASE = "http://wikiba.se/ontology#"
@@ -77,7 +78,7 @@ class Triples:
 
     def node(self, name: str, qid: str | None) -> str:
         """Return the node of a thing: Wikidata's if it has an item, else one in the user's own space."""
-        return iri(ENTITY, qid) if qid else iri(f"{self.base}entity/", name)
+        return iri(WIKIDATA_ITEM, qid) if qid else iri(f"{self.base}entity/", name)
 
     def predicate(self, fact: FactRow, kind: str) -> str:
         """Return a predicate of a fact's relation: of Wikidata's property, else in the user's own space."""
@@ -117,13 +118,13 @@ class Triples:
         yield line(node, self.predicate(fact, "statement/"), value)
         if made and made.node:
             name, parts = made.node
-            content = self._hashed("value", made.key)
+            content = self._hashed("value", made.node_key)
             yield line(node, self.predicate(fact, "statement/value/"), content)
             yield line(content, RDF_TYPE, iri(WIKIBASE, name))
             for part, what, datatype in parts:
                 yield line(content, iri(WIKIBASE, part), f"<{what}>" if datatype == "iri" else text(what, datatype))
         if made and made.qualifier:
-            yield line(node, iri(f"{PROP}qualifier/", made.qualifier[0]), iri(ENTITY, made.qualifier[1]))
+            yield line(node, iri(f"{PROP}qualifier/", made.qualifier[0]), iri(WIKIDATA_ITEM, made.qualifier[1]))
         qualifiers = [("confidence", f"{fact.confidence:.6f}", "decimal")]
         qualifiers += [("model", model, "") for model in fact.model.split("; ") if model]
         qualifiers += [*(("source", source, "") for source in fact.sources), ("run", self.run, "")]

@@ -19,9 +19,8 @@ from typing import NamedTuple
 
 from lmkbc.errors import InputError
 from lmkbc.files import reader
-from lmkbc.kb.base.input_table import InputTable
+from lmkbc.files.tables import InputTable
 from lmkbc.kb.base.knowledge import FactRow
-from lmkbc.kb.export.exporter import ReviewExporter
 from lmkbc.kb.export.left_out import exported
 from lmkbc.kb.export.ntriples import unescaped
 from lmkbc.kb.export.wikidata_json import check, check_property
@@ -195,6 +194,3 @@ def comment(text: str) -> str:
 def batches(rows: Iterator[Proposal], size: int) -> Iterator[Sequence[Proposal]]:
     """Yield statements in batches."""
     return iter(lambda: [*islice(rows, size)], [])
-
-
-COMMANDS, TABLE = ReviewExporter(ending="txt", form=commands), ReviewExporter(ending="csv", form=table)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from lmkbc.errors import OptionError
 from lmkbc.files.atomic import staged
 from lmkbc.files.tables import comma_separated
+from lmkbc.files.writable import check_directory
 from lmkbc.kb.audit.known import Mark, marked_by
 from lmkbc.kb.base.knowledge import FactRow, Knowledge
-from lmkbc.kb.export.exporter import ReviewExporter
+from lmkbc.kb.export.exporter import Exporter, ExportSettings
 from lmkbc.kb.export.left_out import ExportTally
-from lmkbc.kb.export.quickstatements import NOTICE, REVIEW, Proposal, batches, proposal
+from lmkbc.kb.export.quickstatements import NOTICE, REVIEW, Proposal, batches, commands, proposal, table
 from lmkbc.kinds.kind import LeftOutError
 
 COLUMNS = {
@@ -32,37 +36,51 @@ OTHERS = {
 """Mark -> why a fact is no proposal."""
 
 
-def write(
-    base: Knowledge,
-    out: Path,
-    known: Path,
-    size: int,
-    tally: ExportTally,
-    exporter: ReviewExporter,
-) -> int:
-    """Write the facts of a base, and return the number of files of new ones.
+@dataclass(frozen=True, kw_only=True)
+class ReviewExporter(Exporter):
+    """A format of a folder of files for review by a person, with the facts that are new beside known ones.
 
-    known: what is known. size: statements per file.
+    ending: of the files' names. form: function that formats a batch of statements.
     """
-    mark_of, files = marked_by(known, base), 0
-    aside: dict[Mark, list[tuple[Any, ...]]] = {mark: [] for mark in ASIDE}
-    with staged(out) as stage:
 
-        def proposed(fact: FactRow) -> Proposal:
-            made, marked = proposal(fact), mark_of(fact)
-            if marked.mark is Mark.NEW:
-                return made
-            if marked.mark in aside:
-                about = fact.relation, fact.about.property, fact.subject, fact.subject_id
-                values = fact.object, fact.object_id, fact.literal, fact.confidence, fact.model
-                aside[marked.mark].append((*about, *values, "; ".join(sorted(marked.known))))
-            raise LeftOutError(OTHERS[marked.mark])
+    ending: str
+    form: Callable[[Sequence[Proposal]], str]
+    counted: str = "file"
+    remark: str = " to be checked by a person, none of them ready for upload: a model is no source"
 
-        (stage / NOTICE).write_text(REVIEW, encoding="utf-8")
-        for batch in batches(tally.written(base.facts(), proposed), size):
-            files += 1
-            (stage / f"review-{files:05d}.{exporter.ending}").write_text(exporter.form(batch), encoding="utf-8")
-        for mark, rows in aside.items():
-            frame = pl.DataFrame(rows, COLUMNS, orient="row")
-            (stage / ASIDE[mark]).write_text(comma_separated(frame), encoding="utf-8")
-    return files
+    def write(self, base: Knowledge, out: Path, tally: ExportTally, settings: ExportSettings) -> int:
+        """Write the facts of a base, and return the number of files of new ones. OptionError without known facts."""
+        if settings.known is None:
+            lacks = (
+                "quickstatements writes only facts that Wikidata lacks: give those that it has with --known FILE, or "
+                "the file that 'lmkbc audit DIR --known wikidata --out FILE' wrote"
+            )
+            raise OptionError("format", lacks)
+        check_directory(out)
+        if out.is_dir() and any(out.iterdir()):
+            raise OptionError("out", f"{out} holds files already: name a directory that is new or empty")
+        mark_of, files = marked_by(settings.known, base), 0
+        aside: dict[Mark, list[tuple[Any, ...]]] = {mark: [] for mark in ASIDE}
+        with staged(out) as stage:
+
+            def proposed(fact: FactRow) -> Proposal:
+                made, marked = proposal(fact), mark_of(fact)
+                if marked.mark is Mark.NEW:
+                    return made
+                if marked.mark in aside:
+                    about = fact.relation, fact.about.property, fact.subject, fact.subject_id
+                    values = fact.object, fact.object_id, fact.literal, fact.confidence, fact.model
+                    aside[marked.mark].append((*about, *values, "; ".join(sorted(marked.known))))
+                raise LeftOutError(OTHERS[marked.mark])
+
+            (stage / NOTICE).write_text(REVIEW, encoding="utf-8")
+            for batch in batches(tally.written(base.facts(), proposed), settings.batch):
+                files += 1
+                (stage / f"review-{files:05d}.{self.ending}").write_text(self.form(batch), encoding="utf-8")
+            for mark, rows in aside.items():
+                frame = pl.DataFrame(rows, COLUMNS, orient="row")
+                (stage / ASIDE[mark]).write_text(comma_separated(frame), encoding="utf-8")
+        return files
+
+
+COMMANDS, TABLE = ReviewExporter(ending="txt", form=commands), ReviewExporter(ending="csv", form=table)

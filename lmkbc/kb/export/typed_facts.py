@@ -142,12 +142,12 @@ def _data(side: str, names: Iterable[str], values: dict[str, Any]) -> str:
 
 
 class _Parquet(Exporter):
-    def write(self, file: IO[bytes], base: Knowledge, tally: ExportTally, settings: ExportSettings) -> int:  # noqa: ARG002
+    def fill(self, file: IO[bytes], base: Knowledge, tally: ExportTally, settings: ExportSettings) -> int:  # noqa: ARG002
         """Write facts as Parquet, and return the number of its rows."""
         write_parquet(file, tally.written(base.facts(), typed))
         return tally.facts
 
 
 CSV = Exporter(pieces=lambda base, tally, _: comma_separated(tally.written(base.facts(), typed)))
-PARQUET = _Parquet(what="")
+PARQUET = _Parquet(counted="")
 GRAPHML = Exporter(pieces=lambda base, tally, _: graphml(tally.written(base.facts(), typed)))

@@ -16,7 +16,6 @@ from lmkbc.kb.export.exporter import Exporter, ExportSettings
 from lmkbc.kb.export.left_out import ExportTally, exported
 from lmkbc.kinds.kind import Exported, LeftOutError, accepted, kind_of
 
-ENTITY = "http://www.wikidata.org/entity/"
 NAMED_AS = "P1932"
 """Wikidata's property "object named as"."""
 LANGUAGE = "mul"

@@ -28,9 +28,9 @@ from wikidata_readers import comma_separated, items, proposals, version_1
 import lmkbc
 from lmkbc.api.exporting import UNSURE
 from lmkbc.errors import InputError
+from lmkbc.files.tables import InputTable
 from lmkbc.kb.audit import known as known_facts
 from lmkbc.kb.audit.known import Mark
-from lmkbc.kb.base.input_table import InputTable
 from lmkbc.kb.base.knowledge import About, FactRow, Knowledge
 from lmkbc.kb.export.left_out import ExportTally
 from lmkbc.kb.export.ntriples import XSD, Triples, checked_base, iri, line, text
