@@ -27,7 +27,7 @@ from lmkbc.files.reader import whole
 from lmkbc.progress import Report
 from lmkbc.recipe import make_recipe, read_file
 from lmkbc.relation import OTHERS
-from lmkbc.workspace import Workspace
+from lmkbc.workspace import Workspace, system_name
 
 BANK = "examples.jsonl"
 """Name of the file with the authors' worked examples."""
@@ -46,9 +46,10 @@ def fetch(workspace: Workspace, name: str, accepted: Sequence[str] = (), progres
     file = read_file(path)
     if file.source is None:
         raise InputError(f"{path}: no [source] says where the authors' words are published: there is nothing to fetch")
-    frames = fetched_frames(path.stem)
+    own_name = system_name(path)
+    frames = fetched_frames(own_name)
     frames.parent.mkdir(parents=True, exist_ok=True)
-    record = fetched_record(path.stem)
+    record = fetched_record(own_name)
     texts: list[bytes] = []
     fetched: dict[str, str] = {}
     for number, one in enumerate(file.source.files, start=1):
@@ -65,7 +66,7 @@ def fetch(workspace: Workspace, name: str, accepted: Sequence[str] = (), progres
         read_bank(str(new_bank), workspace.relations, {})
     setting = {"shots": {"file": str(bank)}} if words.examples else {}
     write_bytes(new, tomli_w.dumps(_each(words.frames, setting)).encode())
-    for spec in make_recipe(path.stem, file, workspace.relations, str(new)).generate:
+    for spec in make_recipe(own_name, file, workspace.relations, str(new)).generate:
         spec.check(workspace.relations)
     credit = f"{file.source.credit}\n{file.source.licence}\n" + "".join(f"{url}\n" for url in fetched)
     write_bytes(frames.with_name("credit.txt"), credit.encode())

@@ -24,7 +24,7 @@ from lmkbc.select.pool import Pooling
 from lmkbc.select.rule import Rule, build
 from lmkbc.select.selector import PerRelation
 from lmkbc.settings import check_read, checked
-from lmkbc.workspace import Workspace
+from lmkbc.workspace import Workspace, system_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +136,7 @@ def read_recipe(workspace: Workspace, system: str | Mapping[str, Any]) -> Recipe
     """
     if isinstance(system, str):
         path = workspace.recipe_path(system)
-        where, called, name, file = str(path), system, path.stem, read_file(path)
+        where, called, name, file = str(path), system, system_name(path), read_file(path)
     else:
         where, called = "system", str(system.get("name", "recipe"))
         if not re.fullmatch(r"[\w-][\w.-]*", called):
@@ -144,7 +144,7 @@ def read_recipe(workspace: Workspace, system: str | Mapping[str, Any]) -> Recipe
         name, table = called, {"description": called} | {key: system[key] for key in system if key != "name"}
         file = _file_of(table, where)
     try:
-        words = authors_words(called) if file.wording == "authors" else ""
+        words = authors_words(name, Path(called).name) if file.wording == "authors" else ""
         return make_recipe(name, file, workspace.relations, words)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
@@ -193,19 +193,22 @@ def check_all_read(recipe: Recipe, selector: PerRelation) -> None:
         check_read(getattr(recipe, name), (whole,), name)
 
 
-def authors_words(name: str) -> str:
-    """Return the file of frames in the words of a system's authors. Raise InputError if it is missing or changed."""
-    path = fetched_frames(Path(name).stem)
+def authors_words(name: str, called: str) -> str:
+    """Return the file of frames in the words of a system's authors. Raise InputError if it is missing or changed.
+
+    called: the system for messages, by name or file.
+    """
+    path = fetched_frames(name)
     if not path.is_file():
         raise InputError(
             "wording is 'authors', whose words are not on this machine: run 'lmkbc systems fetch "
-            f"{Path(name).name}', or say wording = 'own'"
+            f"{called}', or say wording = 'own'"
         )
-    digests = read_digests(fetched_record(Path(name).stem))
+    digests = read_digests(fetched_record(name))
     made = {file: digest for file, digest in digests.items() if "/" not in file}  # the others are addresses
     if changed := next(damaged(path.parent, made), ""):
         raise InputError(
-            f"{path.with_name(changed)} is not as it was fetched: run 'lmkbc systems fetch {Path(name).name}' "
+            f"{path.with_name(changed)} is not as it was fetched: run 'lmkbc systems fetch {called}' "
             "again, or give a copy of the words another name, as frames of a recipe of yours"
         )
     return str(path)

@@ -39,7 +39,8 @@ OWN_DATA = "data"
 """Folder of a workspace with the splits of its own relations."""
 MODEL_CODE = re.compile(rb"trust_remote_code|\\[uU]")
 """Pattern of recipes that have a model run its own code; an escape may hide the setting."""
-PARAPHRASES, CLASSES = "paraphrases.toml", "classes.toml"
+PARAPHRASES, CLASSES, RECIPE = "paraphrases.toml", "classes.toml", "recipe.toml"
+"""Files with a name of their own: further clozes, classes of subjects, and the recipe of a system that is a folder."""
 Plugin = TypeVar("Plugin", Relation, Edition)
 
 
@@ -191,6 +192,7 @@ class Workspace:
         """Return the file of a recipe: the workspace's or a bundled one by name, any other by path."""
         known = self._recipes
         path = known.get(name, Path(name))
+        path = path / RECIPE if (path / RECIPE).is_file() else path
         if path.suffix == ".toml" and path.is_file():
             return path
         if path.exists():
@@ -210,7 +212,8 @@ class Workspace:
     def _recipes(self) -> dict[str, Path]:
         """Return the files of recipes, by name."""
         folders = (SYSTEMS, *(() if self.root is None else (self.root / "systems",)))
-        return {path.stem: path for folder in folders for path in folder.glob("*.toml")}
+        places = (path for folder in folders for path in (*folder.glob("*.toml"), *folder.glob(f"*/{RECIPE}")))
+        return {system_name(path): path for path in places}
 
     @cached_property
     def _data_dirs(self) -> list[Path]:
@@ -280,9 +283,14 @@ class Workspace:
         return read_examples(self.gold_path(edition, split), edition)
 
 
+def system_name(path: Path) -> str:
+    """Return the name of a recipe: that of its folder if the file is a folder's recipe, else the file's own."""
+    return path.absolute().parent.name if path.name == RECIPE else path.stem
+
+
 def bundled(kind: str, name: str, suffix: str) -> Path:
-    """Return a file that a recipe names: a bundled one by name, any other by path."""
-    known = {path.stem: path for path in (SYSTEMS / kind).glob(f"*{suffix}")}
+    """Return a file that a recipe names: that of a bundled system by the system's name, any other by path."""
+    known = {path.parent.name: path for path in SYSTEMS.glob(f"*/{kind}{suffix}")}
     path = known.get(name, Path(name))
     if not path.is_file():
         hint = did_you_mean(name, known)

@@ -285,8 +285,8 @@ def test_published_systems_tell_how_they_differ() -> None:
 
 
 def test_the_bundled_recipes_make_sense(command: Command) -> None:
-    bundled = sorted(str(path) for path in SYSTEMS.glob("*.toml"))
-    names = [Path(path).stem for path in bundled]
+    bundled = sorted(str(path) for path in SYSTEMS.glob("*/recipe.toml"))
+    names = [Path(path).parent.name for path in bundled]
     for given in (names, bundled):
         assert f"{len(bundled)} recipes make sense" in command.done("systems", "check", *given)[1]
     assert command("systems", "check", "prior")[2] == "1 recipe makes sense\n"
@@ -326,7 +326,7 @@ def test_a_relation_is_asked_in_words_of_its_own_as_the_guide_says(command: Comm
 
 
 def test_a_table_in_python_is_a_recipe(tmp_path: Path) -> None:
-    table = tomllib.loads((SYSTEMS / "prior.toml").read_text())
+    table = tomllib.loads((SYSTEMS / "prior" / "recipe.toml").read_text())
     runs = [
         lmkbc.predict("val", edition="mini", system=one, out=tmp_path / f"{n}")
         for n, one in enumerate(("prior", table))

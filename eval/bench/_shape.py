@@ -90,9 +90,8 @@ def used_settings() -> dict[str, set[str]]:
     """Return setting -> the bundled recipes that use it."""
     used = defaultdict(set)
     for path in (ROOT / "lmkbc" / "systems").rglob("*.toml"):
-        recipe = path.parent.name if path.name == "recipe.toml" else path.stem
         for name in _keys(tomllib.loads(path.read_text(encoding="utf-8"))):
-            used[name].add(recipe)
+            used[name].add(path.parent.name)
     return used
 
 

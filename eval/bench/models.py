@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import time
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
@@ -29,6 +28,7 @@ from typing import Any
 from eval.bench import few_of, model_of, parsed, parser_of, peak_mb
 from eval.bench.figures import Table
 from eval.bench.recorded import proposed, scored, tuned_rules
+from lmkbc.files.reader import read_toml
 from lmkbc.generate.spec import merged
 from lmkbc.models.located import GENERATIVE
 from lmkbc.recipe import RecipeFile, make_recipe
@@ -127,7 +127,7 @@ def rows(models: Sequence[str]) -> Iterator[tuple[str, tuple[Generator, ...], bo
 
 
 def _tables(recipe: str) -> Sequence[dict[str, Any]]:
-    tables: list[dict[str, Any]] = tomllib.loads((SYSTEMS / f"{recipe}.toml").read_text(encoding="utf-8"))["generate"]
+    tables: list[dict[str, Any]] = read_toml(SYSTEMS / recipe / "recipe.toml")["generate"]
     return tables
 
 

@@ -17,7 +17,7 @@ from lmkbc.errors import InputError, counted
 from lmkbc.recipe import RecipeFile, check_all_read, read_file, read_recipe
 from lmkbc.session.options import Servers
 from lmkbc.session.run import ModelRun
-from lmkbc.workspace import Workspace
+from lmkbc.workspace import Workspace, system_name
 
 WIDTH = 36
 """Most characters of what a recipe does, so that the list fits a terminal."""
@@ -122,7 +122,7 @@ def show(
     space = Workspace()
     path = space.recipe_path(system)
     if json:
-        show_json({"name": path.stem} | asdict(read_file(path)))
+        show_json({"name": system_name(path)} | asdict(read_file(path)))
     else:
         typer.echo(tame(path.read_text(encoding="utf-8")), nl=False)
 

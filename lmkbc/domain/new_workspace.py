@@ -44,6 +44,6 @@ def new_workspace(folder: Path, kinds: Mapping[str, str], answers: str) -> None:
             stage.joinpath(PLACES.get(source.name, source.name)).write_text(text, encoding="utf-8")
         for name in ("relations", "systems"):
             (stage / name).mkdir()
-        shutil.copyfile(SYSTEMS / f"{RECIPE}.toml", stage / "systems" / "chat.toml")
+        shutil.copyfile(SYSTEMS / RECIPE / "recipe.toml", stage / "systems" / "chat.toml")
         own_relations(kinds, stage / "relations")
     remember({place: number(place)})

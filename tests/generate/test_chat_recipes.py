@@ -56,7 +56,7 @@ def test_the_published_systems_are_here() -> None:
 @pytest.mark.parametrize("name", [name for name in CHAT if not begins_here(bundled(name))])
 def test_recipes_are_short_cited_and_scored(name: str) -> None:
     system = bundled(name)
-    own, _, _ = (SYSTEMS / f"{name}.toml").read_text(encoding="utf-8").partition("[source]")
+    own, _, _ = (SYSTEMS / name / "recipe.toml").read_text(encoding="utf-8").partition("[source]")
     assert len(own.splitlines()) < 100
     assert read_file(SPACE.recipe_path(name)).citation
     assert system.published

@@ -126,7 +126,8 @@ def test_a_list_holds_each_package_of_its_model() -> None:
 
 def test_no_recipe_of_the_default_names_a_model_with_terms_of_its_own() -> None:
     for name in (DEFAULT, WITHOUT_MODEL):
-        text = (Path(recipe_module.__file__).parent / "systems" / f"{name}.toml").read_text(encoding="utf-8").casefold()
+        path = Path(recipe_module.__file__).parent / "systems" / name / "recipe.toml"
+        text = path.read_text(encoding="utf-8").casefold()
         assert not any(known.terms and known.hub.rpartition("/")[2].casefold() in text for known in GENERATIVE)
 
 
