@@ -24,7 +24,6 @@ from lmkbc.cli import PURPOSES, build
 from lmkbc.edition import Edition
 from lmkbc.generate.spec import spec_of
 from lmkbc.link.cleaning import Cleaning
-from lmkbc.link.grouping import Grouping
 from lmkbc.link.linker import Linking
 from lmkbc.recipe import RecipeFile
 from lmkbc.registry import GENERATORS, RULES
@@ -113,10 +112,12 @@ def recipes() -> str:
     ]
     inner: dict[str, type[Any]] = {}
     lines += ["", "## Top level", "", *_settings(RecipeFile, inner)]
+    tables: dict[type[Any], list[str]] = {}
     for name in GENERATORS:
-        lines += [f'## `[[generate]]` with `component = "{name}"`', ""]
-        lines += _settings(spec_of(name), inner)
-    for name, kind in (("link", Linking), ("clean", Cleaning), ("group", Grouping), ("pool", Pooling)):
+        tables.setdefault(spec_of(name), []).append(f'"{name}"')
+    for spec, names in tables.items():
+        lines += [f"## `[[generate]]` with `component = {' or '.join(names)}`", "", *_settings(spec, inner)]
+    for name, kind in (("link", Linking), ("clean", Cleaning), ("pool", Pooling)):
         lines += [f"## `[{name}]`", "", *_settings(kind, inner)]
     lines += ["## Tables within", ""]
     done: set[str] = set()

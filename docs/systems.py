@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -11,6 +12,7 @@ from cells import cell, table
 from lmkbc.api.standings import Standing, standings
 from lmkbc.cli.systems import HEADS, columns
 from lmkbc.recipe import RecipeFile, read_file
+from lmkbc.registry import components_of
 from lmkbc.workspace import Workspace
 
 HEAD = """
@@ -150,6 +152,10 @@ def system(name: str, file: RecipeFile) -> str:
     lines += [f"Prompts in {'the authors' if file.wording == 'authors' else 'our own'} words.", ""]
     for title, points in (("Necessary differences", file.differs), ("Shortcuts", file.shortcuts)):
         lines += [f"## {title}", "", *(f"- {cell(one)}" for one in points), ""] if points else []
+    if parts := components_of(name):
+        lines += ["## Code of its own", "", "A recipe of yours may name these too.", ""]
+        for part, kind in parts.items():
+            lines += [f"### `{part}`", "", inspect.cleandoc(kind.__doc__ or "").replace("<", "&lt;"), ""]
     return "\n".join(lines)
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from lmkbc.ask.wording import WordingSource
 from lmkbc.errors import InputError
@@ -19,6 +19,7 @@ from lmkbc.link.grouping import Grouping
 from lmkbc.link.linker import Linking
 from lmkbc.models.located import generative, is_available
 from lmkbc.models.reference import ModelReference
+from lmkbc.registry import GROUPINGS
 from lmkbc.relation import Relation
 from lmkbc.select.pool import Pooling
 from lmkbc.select.rule import Rule, build
@@ -99,7 +100,7 @@ def _models(table: Mapping[str, Any]) -> Iterator[str]:
                     yield from _models(within)
 
 
-TABLES: Mapping[str, type[Any]] = {"link": Linking, "clean": Cleaning, "group": Grouping, "pool": Pooling}
+TABLES: Mapping[str, type[Any]] = {"link": Linking, "clean": Cleaning, "pool": Pooling}
 STEPS = ("generate", "link", "clean", "pool", "select")
 NEEDED = ("description", "generate", "select")
 
@@ -117,7 +118,7 @@ class Recipe:
     select: PerRelation
     link: Linking = field(default_factory=Linking)
     clean: Cleaning = field(default_factory=Cleaning)
-    group: Grouping = field(default_factory=Grouping)
+    group: Grouping | None = None
     pool: Pooling = field(default_factory=Pooling)
     wording: str = "own"
     published: Mapping[str, float] = field(default_factory=dict)
@@ -143,6 +144,8 @@ def read_recipe(workspace: Workspace, system: str | Mapping[str, Any]) -> Recipe
             raise InputError(f"system: name is {called!r}: give a file's name, as in 'my-recipe'")
         name, table = called, {"description": called} | {key: system[key] for key in system if key != "name"}
         file = _file_of(table, where)
+    if isinstance(system, str):
+        workspace.load_code(path)
     try:
         words = authors_words(name, Path(called).name) if file.wording == "authors" else ""
         return make_recipe(name, file, workspace.relations, words)
@@ -173,14 +176,16 @@ def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation], 
         generate=specs(file.generate, words),
         select=_selector(file.select, relations),
         **{step: checked(kind, table, step) for step, kind in TABLES.items() if (table := getattr(file, step))},
+        group=_grouping(file.group),
         wording=file.wording,
         published=file.published,
         tables={step: getattr(file, step) for step in STEPS}
         | ({"group": file.group} if file.group else {})
         | ({"generate": tuple({**table, "frames": words} for table in file.generate)} if words else {}),
     )
-    for check in (*(spec.check for spec in recipe.generate), recipe.link.check, recipe.clean.check, recipe.group.check):
-        check(relations)
+    parts: list[Any] = [*recipe.generate, recipe.link, recipe.clean, *([recipe.group] if recipe.group else [])]
+    for part in parts:
+        part.check(relations)
     return recipe
 
 
@@ -212,6 +217,15 @@ def authors_words(name: str, called: str) -> str:
             "again, or give a copy of the words another name, as frames of a recipe of yours"
         )
     return str(path)
+
+
+def _grouping(table: Mapping[str, Any]) -> Grouping | None:
+    """Return the checked table `group`; None if it is empty."""
+    if not table:
+        return None
+    if "component" not in table:
+        raise InputError("group: say who groups, as in component = 'SYSTEM/NAME', of a system's code or a plug-in")
+    return cast(Grouping, checked(GROUPINGS.get(table["component"]), table, "group"))
 
 
 def _selector(table: Mapping[str, Any], relations: Mapping[str, Relation]) -> PerRelation:

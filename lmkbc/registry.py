@@ -3,18 +3,44 @@
 A registry maps a name to a place, "module:object", which is imported when the name is used. Other distributions add
 names by entry points of the registry's group. The engine's own names come first, so only an unknown name is searched
 there, and only the entry point of that name is loaded. A broken plug-in therefore affects only users who ask for it.
+A system's own code adds names that begin with the system's, as in "mave26/names"; it is loaded when one is used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
 from lmkbc.errors import InputError, did_you_mean
+
+CODE = "system.py"
+"""File with the code of a system, beside its recipe. Its COMPONENTS are a dictionary of "SYSTEM/NAME" -> component."""
+SYSTEMS = Path(__file__).with_name("systems")
+_OF_SYSTEMS: dict[str, Mapping[str, Any]] = {}
+"""System -> the components of its code, for systems that have been used."""
+
+
+def register(system: str, components: Mapping[str, Any], where: str) -> None:
+    """Add the components of a system's code. Raise InputError for a name that does not begin with the system's.
+
+    where: the file, for messages.
+    """
+    for name in components:
+        if name.partition("/")[0] != system:
+            raise InputError(f"{where}: COMPONENTS names {name!r}: begin it with the system's name, {system}/")
+    _OF_SYSTEMS[system] = components
+
+
+def components_of(system: str) -> Mapping[str, Any]:
+    """Return the components of a system's code; that of a bundled system is imported on first use."""
+    if system not in _OF_SYSTEMS and (SYSTEMS / system / CODE).is_file():
+        register(system, import_module(f"lmkbc.systems.{system}.system").COMPONENTS, system)
+    return _OF_SYSTEMS.get(system, {})
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -46,24 +72,36 @@ class Registry:
         yield from self.own
 
     def __contains__(self, name: object) -> bool:
-        """Return whether the engine or a plug-in has the name."""
-        return isinstance(name, str) and (name in self.own or name in self.plugged())
+        """Return whether the engine, a system or a plug-in has the name."""
+        return isinstance(name, str) and (name in self.own or name in self._of_system(name) or name in self.plugged())
+
+    def bundled(self) -> list[str]:
+        """Return the engine's own names and those in the code of bundled systems, which is loaded for it."""
+        systems = (path.parent.name for path in sorted(SYSTEMS.glob(f"*/{CODE}")))
+        return [*self.own, *(name for system in systems for name in self._of_system(f"{system}/"))]
 
     def plugged(self) -> list[str]:
         """Return the names that plug-ins add."""
         return sorted({point.name for point in entry_points(group=self.group)})
 
+    def _of_system(self, name: str) -> dict[str, Any]:
+        """Return the components of this kind that the system has whose name stands before a slash."""
+        system, slash, _ = name.partition("/")
+        return {name: one for name, one in components_of(system).items() if self._is_right(one)} if slash else {}
+
     def check(self, name: object, where: str = "") -> None:
         """Raise InputError with the nearest name if there is no such component. where: beginning of the message."""
         if name not in self.others and name not in self:
-            near = did_you_mean(str(name), [*self.others, *self.own, *self.plugged()], self.command)
+            known = [*self.others, *self.own, *self._of_system(str(name)), *self.plugged()]
+            near = did_you_mean(str(name), known, self.command)
             raise InputError(f"{where}unknown {self.what} {name!r}: {self.gone.get(str(name), near)}")
 
     def get(self, name: object) -> Any:
         """Return the component of a name, imported now. Raise InputError for an unknown name and a wrong plug-in."""
         self.check(name)
         if name not in self.own:
-            return self._plug_in(str(name))
+            of_system = self._of_system(str(name))
+            return of_system[str(name)] if name in of_system else self._plug_in(str(name))
         module, _, component = self.own[str(name)].partition(":")
         loaded = import_module(module)
         return getattr(loaded, component) if component else loaded
@@ -84,19 +122,21 @@ class Registry:
         except (Exception, SystemExit) as error:  # foreign code may fail in any way; the user needs its name and reason
             reason = f"{type(error).__name__}: {error}"
             raise InputError(f"{self.called(name)} cannot be loaded: {reason}; mend or uninstall it") from error
-        base = resolve_name(self.base)
-        is_right = isinstance(component, base) if self.objects else _is_subclass(component, base)
-        if not is_right:
-            raise InputError(f"{self.called(name)} is {component!r}: it has to be of the class {base.__name__}")
+        if not self._is_right(component):
+            base = resolve_name(self.base).__name__
+            raise InputError(f"{self.called(name)} is {component!r}: it has to be of the class {base}")
         names = self.names_of(component)
         if names and name not in names:
             first = next(iter(names))
             raise InputError(f"{self.called(name)} is the {self.what} {first!r}: give the entry point its name")
         return component
 
-
-def _is_subclass(component: object, base: type) -> bool:
-    return isinstance(component, type) and issubclass(component, base)
+    def _is_right(self, component: object) -> bool:
+        """Return whether a component is of the registry's class."""
+        base = resolve_name(self.base)
+        return (
+            isinstance(component, base) if self.objects else isinstance(component, type) and issubclass(component, base)
+        )
 
 
 def _distribution(point: EntryPoint) -> str:
@@ -150,6 +190,13 @@ GENERATORS = Registry(
 )
 """`component` of a table `[[generate]]` -> the dataclass of its settings."""
 
+GROUPINGS = Registry(
+    what="grouping",
+    group="lmkbc.groupings",
+    base="lmkbc.link.grouping:Grouping",
+)
+"""`component` of a recipe's table `[group]` -> the dataclass of its settings. Those that exist are code of systems."""
+
 BACK_ENDS = Registry(
     what="back end",
     group="lmkbc.clients",
@@ -190,7 +237,6 @@ RULES = Registry(
         "quorum": "lmkbc.select.cutoffs:Quorum",
         "abstention-threshold": "lmkbc.select.composed:AbstentionThreshold",
         "verified": "lmkbc.select.composed:Verified",
-        "two-stage": "lmkbc.select.composed:TwoStage",
         "source-filter": "lmkbc.select.composed:SourceFilter",
         "corroborated": "lmkbc.select.composed:Corroborated",
         "agreement": "lmkbc.select.composed:Agreement",

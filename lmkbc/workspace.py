@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from functools import cached_property, lru_cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -28,6 +28,7 @@ from lmkbc.files.splits import name_objects, read_examples, read_queries
 from lmkbc.files.trusted import FILE, check_code, shell_quoted
 from lmkbc.files.workspace_file import WorkspaceFile, nearest, settings_of
 from lmkbc.names import QID, name_key
+from lmkbc.registry import CODE, register
 from lmkbc.relation import EntityClass, Relation, Relations
 from lmkbc.settings import check_fields
 from lmkbc.types import Example, Query
@@ -41,7 +42,7 @@ MODEL_CODE = re.compile(rb"trust_remote_code|\\[uU]")
 """Pattern of recipes that have a model run its own code; an escape may hide the setting."""
 PARAPHRASES, CLASSES, RECIPE = "paraphrases.toml", "classes.toml", "recipe.toml"
 """Files with a name of their own: further clozes, classes of subjects, and the recipe of a system that is a folder."""
-Plugin = TypeVar("Plugin", Relation, Edition)
+Plugin = TypeVar("Plugin", Relation, Edition, dict[str, Any])
 
 
 class Workspace:
@@ -101,8 +102,11 @@ class Workspace:
             self.root / name for name in FOLDERS[:2] if (self.root / name).resolve() != _bundled_folder(name).resolve()
         ]
         found = {folder: {path: _content(path) for path in _modules(folder)} for folder in own}
-        recipes = {path: _content(path) for path in sorted(self.root.glob("systems/*.toml"))}
-        found[self.root / "systems"] = {path: text for path, text in recipes.items() if MODEL_CODE.search(text)}
+        systems = self.root / "systems"
+        recipes = {path: _content(path) for path in sorted({*systems.glob("*.toml"), *systems.glob(f"*/{RECIPE}")})}
+        found[systems] = {path: text for path, text in recipes.items() if MODEL_CODE.search(text)}
+        if systems.resolve() != SYSTEMS.resolve():
+            found[systems] |= {path: _content(path) for path in sorted(systems.glob(f"*/{CODE}"))}
         check_code(self.root, dict(pair for files in found.values() for pair in files.items()), trust=self._trust)
         return found
 
@@ -203,6 +207,23 @@ class Workspace:
         if path.suffix == ".toml" or len(path.parts) > 1:
             raise InputError(f"{name} does not exist: check the path")
         raise InputError(f"unknown system {name!r}: {did_you_mean(name, known, 'lmkbc systems list')}")
+
+    def load_code(self, recipe: Path) -> None:
+        """Run the code beside a recipe, and register its components. A bundled system's is loaded when it is used.
+
+        Raise InputError for code outside of the workspace, UntrustedError for code that the user has not trusted.
+        """
+        path = recipe.absolute().with_name(CODE)
+        if recipe.name != RECIPE or not path.is_file() or SYSTEMS in path.resolve().parents:
+            return
+        own = {} if self.root is None else self.code[self.root / "systems"]
+        content = next((text for place, text in own.items() if place.resolve() == path.resolve()), None)
+        if content is None:
+            raise InputError(
+                f"{path} is not run, since it lies in no workspace: put its folder into systems/ of one, or take the "
+                "recipe alone, under another name"
+            )
+        register(system_name(recipe), _load(path, content, "COMPONENTS", dict), str(path))
 
     def system_names(self) -> list[str]:
         """Return the names of the workspace's and the bundled recipes."""
@@ -390,5 +411,6 @@ def _load(path: Path, state: Any, attribute: str, kind: type[Plugin]) -> Plugin:
     if not isinstance(value, kind):
         problem = "is missing" if value is None else f"is a {type(value).__name__}"
         raise InputError(f"{path}: {attribute} {problem}; define {attribute} = {kind.__name__}(...)")
-    check_fields(value, str(path))
+    if is_dataclass(value):
+        check_fields(value, str(path))
     return value

@@ -11,9 +11,9 @@ from lmkbc.edition import Edition, Published
 from lmkbc.errors import check_known
 from lmkbc.files.reader import read_toml
 from lmkbc.generate.language_model import LanguageModelSpec
+from lmkbc.generate.spec import converses
 from lmkbc.generate.verify import VERIFICATION
 from lmkbc.recipe import RecipeFile, read_file, read_recipe
-from lmkbc.registry import GENERATORS
 from lmkbc.session.run import Run
 from lmkbc.types import Query
 from lmkbc.workspace import Workspace
@@ -85,7 +85,7 @@ def _measured(space: Workspace, edition: Edition) -> dict[str, dict[str, tuple[f
 
 def _needs(space: Workspace, edition: Edition, name: str, file: RecipeFile) -> Mapping[str, Any]:
     """Return the fields of a row that a recipe decides."""
-    writes = all(GENERATORS.own.get(str(table.get("component"))) == GENERATORS.own["chat"] for table in file.generate)
+    writes = all(converses(table.get("component")) for table in file.generate)
     specs = read_recipe(space, name).generate if writes else ()  # others may load large libraries
     parts = [spec for spec in specs if isinstance(spec, LanguageModelSpec) and spec.asks_model]
     run, draws, tokens, limits = Run(workspace=space, edition=edition), 0, 0, list[int | None]()

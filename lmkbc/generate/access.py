@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, refuse
 from lmkbc.models.answers import CountingModel, DryStore, Store
 from lmkbc.models.base import LanguageModel, check_extra
 from lmkbc.models.budget import Budget
 from lmkbc.models.identity import model_name
 from lmkbc.models.located import is_available, is_local_name
-from lmkbc.models.reference import AUTO, LOCAL, OF_SERVERS, ModelReference, flat
+from lmkbc.models.reference import ASKED_AS, AUTO, LOCAL, OF_SERVERS, ModelReference, flat
 from lmkbc.models.server.address import BASE_URL, OF_OPENAI, Server
 from lmkbc.models.server.limits import GUESSED_ANSWER, Limits
 from lmkbc.notes import Notes
@@ -37,6 +37,7 @@ class StepModel(ModelReference):
     def __post_init__(self) -> None:
         """Raise ValueError for wrong settings."""
         super().__post_init__()
+        refuse((self.component not in ASKED_AS, f"component is {self.component!r}: give one of {', '.join(ASKED_AS)}"))
         check_extra(self.extra)
 
     def open(self, run: ModelRun, notes: Notes) -> LanguageModel:

@@ -22,7 +22,7 @@ from lmkbc.generate.option_ranking import CandidateRanking, RankingGenerator
 from lmkbc.generate.recorded import replayed
 from lmkbc.generate.replay import Replay
 from lmkbc.generate.spec import GeneratorQuestions, GeneratorSpec, Relations, check_names
-from lmkbc.generate.verify import Check, FactCheck, FactWording, Verifying
+from lmkbc.generate.verify import Check, Verifying
 from lmkbc.models.base import (
     LOCAL_EXTRAS,
     WITHHELD,
@@ -92,8 +92,7 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
         check_names(self.relations, relations, f"generator {self.component!r}: relations")
         check_names(self.context.titles, relations, f"generator {self.component!r}: context.titles")
         if self.verify:
-            check_names(self.verify.only, relations, f"generator {self.component!r}: verify.only")
-            check_names(self.verify.facts, relations, f"generator {self.component!r}: verify.facts")
+            self.verify.check(relations, f"generator {self.component!r}: verify")
 
     def sources(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
         """Yield the generator, which already names its draws by the table's name."""
@@ -123,7 +122,7 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
         examples = run.train if train is None else train
         asking = self.asking(run, examples)
         conversation = Conversation(asking, run.relations, "", None, Notes(), clean=self.clean)
-        check = self.verify and FactWording(self.verify, run.relations, examples)
+        check = self.verify and self.verify.open(None, run.relations, examples)
 
         def planned(query: Query, context: str) -> Iterator[PlannedRequest]:
             yield from conversation.plan(query, context)
@@ -171,7 +170,7 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
             notes.remark("no model is given that could verify facts: those without a recorded score stay unverified")
         if not self.verify or not given:
             return generator
-        return Verifying(generator, FactCheck(model(), self.verify, run.relations, run.train, notes), notes)
+        return Verifying(generator, self.verify.open(model(), run.relations, run.train, notes), notes)
 
     def offer(self, run: ModelRun) -> dict[str, Any]:
         """Return what the server of the model offers, and what the recipe asks for."""

@@ -162,6 +162,14 @@ def spec_of(component: object) -> type[GeneratorSpec]:
     return cast(type[GeneratorSpec], GENERATORS.get(component))
 
 
+def converses(component: object) -> bool:
+    """Return whether the generator of a name asks a language model. Large libraries are not loaded for it."""
+    chat, name = GENERATORS.own["chat"], str(component)
+    if name in GENERATORS.own or name not in GENERATORS:
+        return GENERATORS.own.get(name) == chat
+    return hasattr(spec_of(name), "planner")
+
+
 def sources_of(table: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield a generator's table; for a list `each`, a table per entry, whose values replace the shared ones.
 

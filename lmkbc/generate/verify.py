@@ -12,7 +12,7 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import chain, islice
 from typing import Annotated, Literal
@@ -24,11 +24,10 @@ from lmkbc.answer.guard import guarded
 from lmkbc.answer.parse import Parsed, parse
 from lmkbc.ask.examples import ExampleSelector, Method, Shots
 from lmkbc.ask.slots import fill, one_line
-from lmkbc.ask.style import check_slots
 from lmkbc.errors import refuse
-from lmkbc.models.base import LanguageModel, PlannedRequest, Sampling
-from lmkbc.models.plain_questions import FIRST_WORD, paragraphs, plain_request, texts, word_log_probabilities
-from lmkbc.models.thoughts import answer_of
+from lmkbc.generate.spec import check_names
+from lmkbc.models.base import LanguageModel, PlannedRequest, Request, Sampling
+from lmkbc.models.plain_questions import FIRST_WORD, plain_request, texts, word_log_probabilities
 from lmkbc.names import folded_key, name_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation, Shape
@@ -38,30 +37,10 @@ from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query, Stat
 Variant = Literal["statement", "reverse"]
 VERIFICATION = "verification"
 """Name of its planned requests."""
-STATEMENT, QUESTION, REVERSE, LONG_REPLY = 4, 8, 32, 100
-"""Most tokens of a reply to a statement, to a question of a recipe, to the reverse, and of one that is read whole."""
-Fact = tuple[str, str, bool]
-"""Subject, object, and whether the fact holds."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FactQuestion:
-    """A question about a fact.
-
-    ask: template over {subject}, {object} and {question}, the relation's question. holds: first word of a reply if the
-    fact holds; any other word denies it.
-    """
-
-    ask: str
-    holds: str = "Yes"
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for a question without the object, and for `holds` with several words."""
-        check_slots("verify.questions", self.ask, ("subject", "object", "question"))
-        refuse(
-            ("{object}" not in self.ask, f"verify.questions asks {self.ask!r}: say which object, with {{object}}"),
-            (len(self.holds.split()) != 1, f"holds is {self.holds!r}: give one word"),
-        )
+STATEMENT, REVERSE = 4, 32
+"""Most tokens of a reply to a statement, and to the reverse."""
+Score = tuple[tuple[Query, str], float]
+"""A query and an object, and the score of this fact."""
 
 
 OF_REVERSE = ReadBy("variant 'reverse'", lambda check, *_: "reverse" in check.variants)
@@ -69,10 +48,7 @@ OF_ODDS = ReadBy(
     "a check of statements by probability",
     lambda check, *_: check.by == "probability" and "statement" in check.variants,
 )
-TEXTS = ReadBy(
-    "a check that reads texts (by = 'text', variant 'reverse', or questions)",
-    lambda check, *_: check.by == "text" or "reverse" in check.variants or check.questions,
-)
+TEXTS = ReadBy("a check that reads texts (by = 'text', or variant 'reverse')", lambda check, *_: check.reads_texts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,34 +61,22 @@ class Check:
     shots: number of worked examples, half of them true.
     relations: examples of the fact's "own" relation, or the same examples for all facts, from the first rows of "all"
     relations in turn.
-    denial: with by = "text", the replies that deny a fact. The value "word" means all that begin with the word for
-    false. The value "reply" means only this word alone; every other reply then affirms the fact.
-    facts: relation, by any name -> worked examples to use in order, instead of drawn ones.
-    bare: whether to omit the task before the examples and the cue after the fact.
-    questions: questions besides the variants, which may be (). Each is asked separately without examples, and its reply
-    is read as text.
-    aggregation: score of a fact: "mean" of the variants, or "votes", the share of variants that affirm it.
     only: relations to check; () for all.
     samples: texts per question.
     temperature: of the texts; by default 1 for several samples and 0 for one.
     placebos: number of train's subjects without the object for which the same is asked, those without any object first.
     The mean of their log-odds is subtracted, since a model affirms some objects of every subject (dukesun99 2026).
-    max_tokens: of a reply and the thoughts before it. By default there are none, and 4 tokens about a statement, 8 to a
-    question and 32 to the reverse.
+    max_tokens: of a reply and the thoughts before it. By default there are no thoughts, and 4 tokens about a statement
+    and 32 to the reverse.
     match: for "reverse", share of the subject's words that a name must contain; 1 requires the same name.
     """
 
     variants: tuple[Variant, ...] = ("statement",)
     by: Literal["probability", "text"] = "probability"
     words: tuple[str, str] = ("True", "False")
-    denial: Literal["word", "reply"] = "word"
     shots: int = 4
     relations: Literal["own", "all"] = "own"
-    facts: Mapping[str, tuple[Fact, ...]] = field(default_factory=dict)
-    bare: bool = False
-    questions: tuple[FactQuestion, ...] = ()
     seed: int = 0
-    aggregation: Literal["mean", "votes"] = "mean"
     only: tuple[str, ...] = ()
     samples: Annotated[int, TEXTS] = 1
     temperature: Annotated[float | None, TEXTS] = None
@@ -125,21 +89,39 @@ class Check:
         refuse(
             (not 0 < self.match <= 1, f"match is {self.match}: give a share of words, above 0 and up to 1"),
             (
-                not (self.variants or self.questions)
-                or len(set(map(str.casefold, self.words))) < 2
-                or not all(self.words),
-                "give at least one variant or question, and two different words",
+                not self.asks or len(set(map(str.casefold, self.words))) < 2 or not all(self.words),
+                "give at least one variant, and two different words",
             ),
             (
                 self.shots < 0 or self.samples < 1 or (self.temperature or 0.0) < 0 or self.placebos < 0,
                 "shots, placebos and temperature are at least 0, and samples at least 1",
             ),
             (self.max_tokens is not None and self.max_tokens < 1, "max_tokens is at least 1"),
-            (
-                self.denial == "reply" and (self.by != "text" or self.samples > 1),
-                "denial 'reply' reads the one greedy reply to each fact: use by = 'text' and one sample",
-            ),
         )
+
+    def check(self, relations: Mapping[str, Relation], what: str) -> None:
+        """Raise InputError for a relation that does not exist. relations: all relations, by every name."""
+        check_names(self.only, relations, f"{what}.only")
+
+    @property
+    def asks(self) -> bool:
+        """Return whether anything is asked about a fact."""
+        return bool(self.variants)
+
+    @property
+    def reads_texts(self) -> bool:
+        """Return whether replies are read as texts."""
+        return self.by == "text" or "reverse" in self.variants
+
+    def open(
+        self,
+        scorer: LanguageModel | None,
+        relations: Mapping[str, Relation],
+        train: Sequence[Example],
+        notes: Notes | None = None,
+    ) -> FactCheck:
+        """Return the check; without a scorer, it only plans its requests."""
+        return FactCheck(scorer, self, relations, train, notes)
 
     @property
     def stops(self) -> tuple[str, ...]:
@@ -152,81 +134,96 @@ class Check:
         return float(self.samples > 1) if self.temperature is None else self.temperature
 
 
+OBJECT = "{object}"
+"""Slot of the object in planned requests."""
+
 Scores = dict[tuple[Query, str], list[float]]
 
 
-class FactWording:
-    """Words the questions about facts, for which no model is needed.
+class FactCheck:
+    """Asks a model about every object of every set once, however many sources name it.
 
-    examples: selector of worked examples from train, which leaves out the query's own subject; by default as the check
-    says.
+    A fact without a clear reply has no score, and neither has NIL.
+
+    scorer: the model; None if requests are only planned. examples: selector of worked examples from train, which leaves
+    out the query's own subject; by default as the check says.
     """
 
     def __init__(
         self,
+        scorer: LanguageModel | None,
         check: Check,
         relations: Mapping[str, Relation],
         train: Sequence[Example],
+        notes: Notes | None = None,
         examples: ExampleSelector | None = None,
     ) -> None:
         self._check, self._relations = check, relations
-        self._worked_once = lru_cache(maxsize=64)(self._worked)  # facts come by subject, and share their examples
+        self._given, self.notes = scorer, notes or Notes()
+        emptiest = sorted(train if check.placebos else (), key=lambda example: bool(example.objects))
+        self._controls = grouped((example.query.relation, example) for example in emptiest)
+        self._worked_once = lru_cache(maxsize=64)(self.worked)  # facts come by subject, and share their examples
         method: Method = "random" if check.relations == "own" else "fixed"
         shots = Shots(k=check.shots, method=method, seed=check.seed, relations=check.relations)
         self._examples = examples or ExampleSelector(shots, train)
         self._objects = grouped((example.query.relation, name) for example in train for name in example.names)
 
-    def _put(self, question: FactQuestion, query: Query, text: str) -> str:
-        subject = one_line(query.subject)
-        asked = fill(self._relations[query.relation].question, {"subject": subject})
-        return fill(question.ask, {"subject": subject, "object": one_line(text), "question": asked})
+    @property
+    def _scorer(self) -> LanguageModel:
+        """Return the model. RuntimeError if there is none."""
+        if self._given is None:
+            raise RuntimeError("a check without a model only plans its requests")
+        return self._given
 
     def plan(self, query: Query, objects: int, tokens: int) -> Iterator[PlannedRequest]:
         """Yield what may be asked about a query's objects, with the slot {object}.
 
         objects: their largest number. tokens: the most that all of them have together.
         """
-        check, name = self._check, "{object}"
-        worded = {"statement": (self._stated, STATEMENT), "reverse": (self._reversed, REVERSE)}
-        asked = [(worded[one][0](query, name), worded[one][1]) for one in check.variants if self._checks(query)]
-        asked += [(self._put(one, query, name), QUESTION) for one in check.questions if self._checks(query)]
-        sampling = Sampling(temperature=check.sampling_temperature, samples=check.samples)
-        for text, longest in asked:
-            times = objects
-            plain = plain_request(text, replace(sampling, max_tokens=check.max_tokens or longest), check.stops)
-            if longest == STATEMENT and check.by == "probability":
-                plain = plain_request(text, FIRST_WORD)
-                times *= 1 + check.placebos
-            elif longest == STATEMENT and check.denial == "reply":
-                plain = plain_request(text, replace(sampling, max_tokens=check.max_tokens or LONG_REPLY))
-            held = text.count(name) * (tokens + objects) * times // max(objects, 1)
+        for text, plain, each in self.requests(query, OBJECT) if self._checks(query) else ():
+            times = objects * each
+            held = text.count(OBJECT) * (tokens + objects) * times // max(objects, 1)
             yield PlannedRequest(VERIFICATION, plain, times, held)
+
+    def requests(self, query: Query, text: str) -> Iterator[tuple[str, Request, int]]:
+        """Yield each question about a fact, its request, and how often one like it is sent."""
+        check = self._check
+        for variant in check.variants:
+            if variant == "reverse":
+                put = self._reversed(query, text)
+                yield put, self.request(put, REVERSE), 1
+                continue
+            put = self._stated(query, text)
+            if check.by == "probability":
+                yield put, plain_request(put, FIRST_WORD), 1 + check.placebos
+            else:
+                yield put, self.request(put, STATEMENT), 1
+
+    def request(self, text: str, max_tokens: int) -> Request:
+        """Return the request of a question whose reply is read as text."""
+        check = self._check
+        sampling = Sampling(
+            temperature=check.sampling_temperature, samples=check.samples, max_tokens=check.max_tokens or max_tokens
+        )
+        return plain_request(text, sampling, check.stops)
 
     def _checks(self, query: Query) -> bool:
         return self._relations[query.relation].is_in(self._check.only)
 
     def _stated(self, query: Query, text: str) -> str:
-        return self._worked_once(query) + self._question(query, text)
+        return self._worked_once(query) + self.question(query, text)
 
     def _reversed(self, query: Query, text: str) -> str:
         return self._inverted(query) + self._blank(query, text)
 
-    def _worked(self, query: Query) -> str:
+    def worked(self, query: Query) -> str:
         """Return the task and the worked examples, true and false examples in turn."""
         yes, no = self._check.words
-        task, gap = f"Say of each statement whether it holds: {yes} or {no}.\n\n", " "
-        if self._check.bare:
-            task = gap = ""
-        lines = [
-            f"{self._question(about, text)}{gap}{yes if holds else no}\n\n" for about, text, holds in self._facts(query)
-        ]
-        return "".join([task, *lines])
+        lines = [f"{self.question(about, text)} {yes if holds else no}\n\n" for about, text, holds in self.facts(query)]
+        return "".join([f"Say of each statement whether it holds: {yes} or {no}.\n\n", *lines])
 
-    def _facts(self, query: Query) -> list[tuple[Query, str, bool]]:
-        """Return the facts of the worked examples: those of the check, or drawn ones."""
-        if given := self._relations[query.relation].entry(self._check.facts, ()):
-            subject = folded_key(query.subject)
-            return [(Query(s, query.relation), o, holds) for s, o, holds in given if folded_key(s) != subject]
+    def facts(self, query: Query) -> list[tuple[Query, str, bool]]:
+        """Return the drawn facts of the worked examples."""
         facts: list[tuple[Query, str, bool]] = []
         drawn = random.Random(f"{self._check.seed} {query.relation if self._check.relations == 'own' else ''}")
         for shot in self._examples.select(query):
@@ -236,10 +233,14 @@ class FactWording:
             facts += [(shot.query, drawn.choice(wrong), False)] if wrong else []
         return facts[: self._check.shots]
 
-    def _question(self, query: Query, text: str) -> str:
+    def question(self, query: Query, text: str) -> str:
+        """Return the question whether a fact holds, without examples."""
+        return f"Statement: {self.fact(query, text)}\n{' or '.join(self._check.words)}:"
+
+    def fact(self, query: Query, text: str) -> str:
+        """Return the relation's statement of a fact."""
         relation = self._relations[query.relation]
-        put = fill(relation.statement, {"subject": one_line(query.subject), "object": one_line(text)})
-        return f"{put}\n" if self._check.bare else f"Statement: {put}\n{' or '.join(self._check.words)}:"
+        return fill(relation.statement, {"subject": one_line(query.subject), "object": one_line(text)})
 
     def _inverted(self, query: Query) -> str:
         relation = self._relations[query.relation]
@@ -255,59 +256,26 @@ class FactWording:
         statement = self._relations[query.relation].statement
         return f"Sentence: {fill(statement, {'subject': '____', 'object': one_line(text)})}\nBlank:"
 
-
-class FactCheck(FactWording):
-    """Asks a model about every object of every set once, however many sources name it.
-
-    A fact without a clear reply has no score, and neither has NIL.
-    """
-
-    def __init__(
-        self,
-        scorer: LanguageModel,
-        check: Check,
-        relations: Mapping[str, Relation],
-        train: Sequence[Example],
-        notes: Notes | None = None,
-        examples: ExampleSelector | None = None,
-    ) -> None:
-        super().__init__(check, relations, train, examples)
-        self._scorer, self.notes = scorer, notes or Notes()
-        emptiest = sorted(train if check.placebos else (), key=lambda example: bool(example.objects))
-        self._controls = grouped((example.query.relation, example) for example in emptiest)
-
     def verify(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
         """Yield each set, in order, with the verification scores of its objects."""
         given = list(sets)
         pairs = {(candidates.query, text) for candidates in given for text in self._to_check(candidates)}
         facts = sorted(pairs, key=lambda fact: (fact[0].relation, fact[0].subject, fact[0].subject_id or "", fact[1]))
         scores: Scores = defaultdict(list)
-        for fact, score in self._judgements(facts):
+        for fact, score in self.judgements(facts):
             scores[fact].append(score)
         if unclear := len(facts) - len(scores):
-            has_no_room = self._check.stops and TEXTS.holds(self._check)
+            has_no_room = self._check.stops and self._check.reads_texts
             advice = "; a model that thinks first needs verify.max_tokens" if has_no_room else ""
             self.notes.remark(f"{unclear} of {len(facts)} facts got no clear verdict: they stay unverified{advice}")
         for candidates in given:
             judged = [self._judgement(c, scores.get((candidates.query, c.text))) for c in candidates.candidates]
             yield replace(candidates, candidates=tuple(judged))
 
-    def _judgements(self, facts: Sequence[tuple[Query, str]]) -> Iterator[tuple[tuple[Query, str], float]]:
-        """Yield each fact with its score in each variant and question."""
+    def judgements(self, facts: Sequence[tuple[Query, str]]) -> Iterator[Score]:
+        """Yield each fact with its score in each variant; facts with unclear replies are left out."""
         for variant in self._check.variants:
             yield from self._backwards(facts) if variant == "reverse" else self._judged(facts)
-        for question in self._check.questions:
-            yield from self._asked(facts, question)
-
-    def _asked(
-        self, facts: Sequence[tuple[Query, str]], question: FactQuestion
-    ) -> Iterator[tuple[tuple[Query, str], float]]:
-        """Yield each fact with the share of replies that affirm it; facts without any reply are left out."""
-        prompts = [self._put(question, *fact) for fact in facts]
-        for fact, draws in zip(facts, self._texts(prompts, QUESTION), strict=True):
-            words = _first_words(draws)
-            if words:
-                yield fact, words.count(question.holds.casefold()) / len(words)
 
     def _to_check(self, candidates: CandidateSet) -> Iterator[str]:
         """Yield the objects of a set to check. An object with only an id is left out."""
@@ -319,28 +287,26 @@ class FactCheck(FactWording):
             if unverified and (relation.has_numbers() or candidate.text != candidate.id):
                 yield candidate.text
 
-    def _judgement(self, candidate: Candidate, scores: Sequence[float] | None) -> Candidate:
-        if not scores:
-            return candidate
-        votes = self._check.aggregation == "votes"
-        return structs.replace(
-            candidate, verification=math.fsum(t >= 0.5 if votes else t for t in scores) / len(scores)
-        )
+    def score(self, scores: Sequence[float]) -> float:
+        """Return the score of a fact from those of its variants: their mean."""
+        return math.fsum(scores) / len(scores)
 
-    def _judged(self, facts: Sequence[tuple[Query, str]]) -> Iterator[tuple[tuple[Query, str], float]]:
+    def _judgement(self, candidate: Candidate, scores: Sequence[float] | None) -> Candidate:
+        return structs.replace(candidate, verification=self.score(scores)) if scores else candidate
+
+    def _judged(self, facts: Sequence[tuple[Query, str]]) -> Iterator[Score]:
         """Yield each fact with the score of its statement; facts with unclear replies are left out."""
         prompts = [self._stated(*fact) for fact in facts]
-        yes, no = self._check.words
         scores: Sequence[float | None]
         if self._check.by == "probability":
             scores = self._corrected(facts, self._probable(prompts))
-        elif self._check.denial == "reply":
-            replies = paragraphs(self._scorer, prompts, self._check.max_tokens or LONG_REPLY, "")
-            said = (reply and answer_of(reply) for reply in replies)
-            scores = [None if answer is None else float(answer.strip() != no) for answer in said]
         else:
-            scores = [_votes(draws, yes, no) for draws in self._texts(prompts, STATEMENT)]
+            scores = self.votes(prompts)
         yield from ((fact, score) for fact, score in zip(facts, scores, strict=True) if score is not None)
+
+    def votes(self, prompts: Sequence[str]) -> Sequence[float | None]:
+        """Return the share of replies to each prompt that affirm it; None without a clear reply."""
+        return [_votes(draws, *self._check.words) for draws in self.texts(prompts, STATEMENT)]
 
     def _probable(self, prompts: Sequence[str]) -> list[float | None]:
         return [_share(*pair) for pair in word_log_probabilities(self._scorer, prompts, self._check.words)]
@@ -368,15 +334,16 @@ class FactCheck(FactWording):
         )
         return islice(lacking, self._check.placebos)
 
-    def _texts(self, prompts: Sequence[str], max_tokens: int) -> list[list[str]]:
+    def texts(self, prompts: Sequence[str], max_tokens: int) -> list[list[str]]:
+        """Return the replies to each prompt, without thoughts."""
         check = self._check
         how = check.samples, check.sampling_temperature, check.seed, check.stops
         return texts(self._scorer, prompts, check.max_tokens or max_tokens, *how)
 
-    def _backwards(self, facts: Sequence[tuple[Query, str]]) -> Iterator[tuple[tuple[Query, str], float]]:
+    def _backwards(self, facts: Sequence[tuple[Query, str]]) -> Iterator[Score]:
         """Yield each fact with the share of replies that name the subject, given the object."""
         prompts = [self._reversed(*fact) for fact in facts]
-        for fact, draws in zip(facts, self._texts(prompts, REVERSE), strict=True):
+        for fact, draws in zip(facts, self.texts(prompts, REVERSE), strict=True):
             names_of = replace(self._relations[fact[0].relation], kind="entity", unit=None, shape=Shape())
             replies = [draw for draw in draws if draw.strip()]
             parsed = (
@@ -430,11 +397,11 @@ def _log_odds(share: float) -> float:
 
 def _votes(draws: Sequence[str], yes: str, no: str) -> float | None:
     """Return the share of yes among the draws that begin with yes or no; None if no draw does."""
-    first = _first_words(draws)
+    first = first_words(draws)
     count = first.count(yes.casefold()), first.count(no.casefold())
     return count[0] / sum(count) if any(count) else None
 
 
-def _first_words(draws: Sequence[str]) -> list[str]:
+def first_words(draws: Sequence[str]) -> list[str]:
     """Return the first word of each draw that has one, in lower case and without punctuation."""
     return [draw.split()[0].strip(".,:;!*\"'").casefold() for draw in draws if draw.split()]

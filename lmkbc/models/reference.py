@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from lmkbc.models.base import Quantise
 from lmkbc.models.budget import checked_prices
@@ -16,6 +16,10 @@ LOCAL = "local"
 
 AUTO = "auto"
 """Name for the back end that the other settings imply."""
+
+
+ASKED_AS = ("chat", "causal")
+"""Components of a model that a step asks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +35,7 @@ class ModelReference:
     dtype, device, trust_remote_code, quantise: of this machine, see `lmkbc.models.local.checkpoint.load`.
     """
 
-    component: Literal["chat", "causal"] = "chat"
+    component: str = "chat"
     model: str | None = None
     backend: str = AUTO
     revision: str = ""

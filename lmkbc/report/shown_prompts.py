@@ -9,9 +9,8 @@ from typing import Any
 import msgspec
 
 from lmkbc.files.jsonl import row_blocks
-from lmkbc.generate.spec import sources_of, specs
+from lmkbc.generate.spec import converses, sources_of, specs
 from lmkbc.models.base import Prompt
-from lmkbc.registry import GENERATORS
 from lmkbc.report.rows import LONGEST_REPLY, LONGEST_TEXT, cut
 from lmkbc.run.saved import SavedRun
 from lmkbc.session.run import Run
@@ -19,7 +18,6 @@ from lmkbc.types import Pair, Query
 
 MOST_PROMPTS = 8
 """Most prompts of a query."""
-CONVERSES = GENERATORS.own["chat"]
 """The generator whose prompts are composed here. Other generators have no prompts, or load large models."""
 
 Shown = tuple[tuple[str, str], ...]
@@ -75,7 +73,7 @@ def _tables(generate: Any) -> Iterator[Mapping[str, Any]]:
     for table in generate if isinstance(generate, list) else ():
         if not isinstance(table, Mapping):
             continue
-        if GENERATORS.own.get(str(table.get("component"))) == CONVERSES:
+        if converses(table.get("component")):
             yield from sources_of(table)
         yield from _tables(table.get("features"))
 

@@ -92,7 +92,7 @@ class Steps:
             notes = Notes(live=live)
             for name, generator in spec.opened(run if files is None else replace(run, answers=files), notes):
                 self._sources.append(_OpenSource(name, spec.name, generator, notes))
-        self._grouper = recipe.group.open(run, self._grouping)
+        self._grouper = recipe.group.open(run, self._grouping) if recipe.group else None
         self._sides = TrainSides(run.labelled_rows, run.relations) if recipe.pool.train_sides else None
 
     def _remark_absent(self, specs: Sequence[GeneratorSpec]) -> None:

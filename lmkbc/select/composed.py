@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
 from statistics import fmean
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from msgspec import structs
@@ -18,7 +18,7 @@ from msgspec import structs
 from lmkbc.errors import InputError
 from lmkbc.select.ranking import Floats, Mask, Ranking
 from lmkbc.select.rule import BatchSelector, MaskRule, Range, Real, Rule, kept_of
-from lmkbc.types import Candidate, CandidateSet, Nil, Prediction, Proposal, Source, State
+from lmkbc.types import Candidate, CandidateSet, Nil, Prediction, Proposal
 
 Evidence = Literal["nothing", "lead", "draws", "existence"]
 
@@ -97,19 +97,12 @@ class Verified(Rule):
     """Change scores by verification scores, then select as `inner` does. Only this rule uses verification scores.
 
     combine: "veto" drops candidates with a verification score below `LEAST` (fact probing, Alivanistos et al. 2022).
-    "product" multiplies the two scores. "mean" is their mean, with `weight` for the verification score (dukesun99
-    2026). Candidates without a verification score stay as they are.
+    "product" multiplies the two scores. "mean" is their mean. Candidates without a verification score stay as they are.
     """
 
     name: ClassVar[str] = "verified"
     inner: Rule
     combine: Combine = "veto"
-    weight: float = 0.5
-
-    def __post_init__(self) -> None:
-        """Raise InputError for a weight that is no share."""
-        if not 0 <= self.weight <= 1:
-            raise InputError(f"weight of rule verified is {self.weight}: give a share in [0, 1]")
 
     @property
     def reads_verification(self) -> bool:
@@ -118,7 +111,7 @@ class Verified(Rule):
 
     def select(self, candidates: CandidateSet) -> Prediction:
         """Return the selection of the inner rule from the verified candidates."""
-        return self.inner.select(with_verification(candidates, self.combine, self.weight))
+        return self.inner.select(with_verification(candidates, self.combine))
 
 
 def with_verification(candidates: CandidateSet, combine: Combine, weight: float = 0.5) -> CandidateSet:
@@ -188,73 +181,6 @@ class SourceFilter(MaskRule):
         """Return which candidates the inner rule keeps when they are ordered by the sources' scores, (n, m)."""
         scores, nothing = self.shares(ranking)
         return kept_of(self.inner, replace(ranking, nothing=nothing), scores)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TwoStage(Rule):
-    """Select `within` the proposals of each source, then `across` the selections (Chironk, LM-KBC 2026).
-
-    In the second stage each source has one vote for every object that it kept, or for NIL. Scores are shares of the
-    sources that propose anything. For example, a cut-off at 0.6 requires two of three sources, two of two, or one of
-    one. ties: order of a source's candidates with equal scores: the better one in the
-    pool, or the one of the earlier draw.
-    """
-
-    name: ClassVar[str] = "two-stage"
-    within: Rule
-    across: Rule
-    ties: Literal["pool", "draw"] = "pool"
-
-    def select(self, candidates: CandidateSet) -> Prediction:
-        """Return what `across` keeps of the sources' selections. A query that no model answered stays failed."""
-        present = sources(candidates)
-        if candidates.failed or not present:
-            return self.within.select(candidates)
-        kept = {source: self._selected(candidates, source) for source in present}
-        return self.across.select(_votes(candidates, kept))
-
-    def _selected(self, candidates: CandidateSet, source: str) -> Prediction:
-        """Return the selection of one source."""
-        proposed = of_source(candidates, source)
-        if self.ties == "draw":
-            order = sorted(proposed.candidates, key=lambda one: (-one.score, _first_draw(one, source)))
-            proposed = replace(proposed, candidates=tuple(order))
-        return self.within.select(proposed)
-
-
-def _first_draw(candidate: Candidate, source: str) -> int:
-    """Return the number of the source's earliest draw that proposes a candidate; 0 if draws have no numbers."""
-    draws = (one.draw for one in candidate.sources if one.model == source)
-    return min((int(draw) for draw in draws if draw.isdecimal()), default=0)
-
-
-def _votes(candidates: CandidateSet, kept: Mapping[str, Prediction]) -> CandidateSet:
-    """Return the sources' votes as a pooled set. A number between a source's votes is an object like others."""
-    scores = {candidate.text: candidate.score for candidate in candidates.candidates}
-    voters: dict[str, list[str]] = {}
-    objects: dict[str, Candidate] = {}
-    for source, prediction in kept.items():
-        for candidate in prediction.objects:
-            voters.setdefault(candidate.text, []).append(source)
-            objects.setdefault(candidate.text, candidate)
-    voted = [structs.replace(objects[text], **_share(names, len(kept))) for text, names in voters.items()]
-    voted.sort(key=lambda candidate: (-candidate.score, -scores.get(candidate.text, 0.0), candidate.text))
-    empty = [source for source, prediction in kept.items() if not prediction.objects]
-    return CandidateSet(
-        candidates.query,
-        tuple(voted),
-        tuple(State.ABSTAINED if source in empty else State.ANSWERED for source in kept),
-        nothing=(Nil(**_share(empty, len(kept))),) if empty else (),
-        nil_probabilities=candidates.nil_probabilities,
-    )
-
-
-def _share(votes: list[str], sources: int) -> dict[str, Any]:
-    return {
-        "score": len(votes) / sources,
-        "sources": tuple(Source(source) for source in votes),
-        "by_model": tuple((source, 1.0) for source in votes),
-    }
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -100,20 +100,21 @@ class Ball(NumericRule):
     The support of a vote is the weight of the votes around it, each with its own tolerance, as the scorer applies it to
     gold. Among the votes with most support, take the smallest. Answer the median of its supporters, if that keeps all
     of them. take: another number of the supporters, whatever it keeps: the "upper" of the two in the middle, their
-    "mean", or the "highest" (dukesun99, madalinmdv 2026). support: with less support than this, nothing is answered.
+    "mean", or the "highest" (dukesun99, madalinmdv 2026).
     """
 
     name: ClassVar[str] = "ball"
     tolerance: float = 0.05
     take: Literal["median", "upper", "mean", "highest"] = "median"
-    support: float = 0.0
+
+    def supports(self, values: Floats, weights: Floats) -> Sequence[float]:
+        """Return the support of each value."""
+        return [math.fsum(weights[self._near(vote, values)]) for vote in values]
 
     def points(self, values: Floats, weights: Floats) -> Sequence[float]:
         """Return the vote with most support, or the number of its supporters that is to be taken."""
-        support = [math.fsum(weights[self._near(vote, values)]) for vote in values]
+        support = self.supports(values, weights)
         best = next(place for place, weight in enumerate(support) if weight >= max(support) - 1e-12)
-        if support[best] < self.support - 1e-9:
-            return ()
         near = self._near(values[best], values)
         if self.take != "median":
             return (_taken(self.take, values[near], weights[near]),)

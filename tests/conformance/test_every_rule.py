@@ -17,7 +17,7 @@ from lmkbc.select.selector import PerRelation
 from lmkbc.types import Candidate, CandidateSet, Nil, Prediction, Query, State
 from tests.candidates import candidate_set, sources
 
-RULES = {name: registry.RULES.get(name) for name in registry.RULES}
+RULES = {name: registry.RULES.get(name) for name in registry.RULES.bundled()}
 
 QUERY = Query("Ada", "PersonHasNumberOfChildren")
 INNER = {"rule": "top-k", "k": 2}

@@ -15,6 +15,7 @@ from space import MINI, SPACE, bundled
 from lmkbc.errors import InputError
 from lmkbc.generate.access import step_model
 from lmkbc.generate.language_model import LanguageModelSpec
+from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.models.answers import Store
 from lmkbc.models.local.local_model import LocalModel
 from lmkbc.models.local.model import CausalModel
@@ -27,7 +28,13 @@ from lmkbc.session.run import Run
 from lmkbc.types import Query, State
 
 RECIPES = {name: bundled(name) for name in SPACE.system_names()}
-SERVED = {name: one for name, one in RECIPES.items() if any(spec.component == "chat" for spec in one.generate)}
+
+
+def _chats(spec: GeneratorSpec) -> bool:
+    return spec.component.rpartition("/")[2] == "chat"
+
+
+SERVED = {name: one for name, one in RECIPES.items() if any(_chats(spec) for spec in one.generate)}
 QUERIES = [Query(f"Utopia {{{place}}}", relation) for place, relation in enumerate(MINI.relations)]
 SHORT = {"temperature": 0.0, "max_tokens": 6}
 
@@ -141,7 +148,7 @@ def test_a_step_that_asks_a_server_asks_the_model_here(run: Run) -> None:
     assert notes.remarks == ["tiny.gguf runs on this machine: settings that only a server uses are ignored (extra)"]
 
 
-CHATS = [spec for one in SERVED.values() if not begins_here(one) for spec in one.generate if spec.component == "chat"]
+CHATS = [spec for one in SERVED.values() if not begins_here(one) for spec in one.generate if _chats(spec)]
 MODELS = {getattr(spec, "model", "") for spec in CHATS}
 
 

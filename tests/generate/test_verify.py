@@ -11,7 +11,6 @@ from space import SPACE
 from writing import Writing
 
 from lmkbc.ask.examples import ExampleSelector, Shots
-from lmkbc.errors import InputError
 from lmkbc.generate.verify import Check, FactCheck
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Prompt
@@ -175,13 +174,6 @@ def test_other_relations_are_not_asked_and_a_fact_of_several_sources_once() -> N
     assert len(scorer.asked) == 1
 
 
-@pytest.mark.parametrize(("aggregation", "score"), [("votes", 1.0), ("mean", 0.875)])
-def test_several_judgements_are_aggregated(aggregation: str, score: float) -> None:
-    how = {"aggregation": aggregation, "questions": [{"ask": "Is it {object}?"}]}
-    (found,) = check(Knowing(says=("Yes",)), **how).verify([one("France", "Spain")])
-    assert truths(found)["Spain"] == score
-
-
 def test_backwards_the_object_must_lead_to_the_subject() -> None:
     scorer = Knowing(says=("France, Andorra", "Portugal", "the Republic", ""))
     (found,) = check(scorer, variants=["reverse"]).verify([one("France", "Spain")])
@@ -243,29 +235,3 @@ def test_what_a_local_model_judged_is_kept(by: str, tmp_path: Path, monkeypatch:
 def test_several_draws_are_sampled_and_one_is_not() -> None:
     tables: list[dict[str, Any]] = [{}, {"samples": 3}, {"samples": 3, "temperature": 0.2}]
     assert [checked(Check, table, "verify").sampling_temperature for table in tables] == [0, 1, 0.2]
-
-
-def test_questions_of_one_s_own_are_each_a_judgement_by_the_word_that_affirms() -> None:
-    scorer = Knowing(says=("Land.", "Sea"))
-    asks = [{"ask": "{question} Is {object} of {subject}?"}, {"ask": "What border has {object}?", "holds": "Land"}]
-    (found,) = check(scorer, variants=[], questions=asks).verify([one("France", "Spain")])
-    assert scorer.asked == [
-        f"{RELATIONS[NAME].question.format(subject='France')} Is Spain of France?",
-        "What border has Spain?",
-    ]
-    assert truths(found) == {"Spain": 0.25}
-    for wrong in ({"ask": "Is it {subject}?"}, {"ask": "{object} {mask}?"}, {"ask": "{object}?", "holds": "on land"}):
-        with pytest.raises(InputError, match=r"verify"):
-            checked(Check, {"questions": [wrong]}, "verify")
-
-
-def test_only_a_reply_that_is_nothing_but_the_word_denies_where_the_check_says_so() -> None:
-    class Replying(Knowing):
-        def drawn(self, prompt: str) -> list[str | None]:
-            said = {"Spain": " False\n", "Italy": "False, I think", "Andorra": "Hm", "Monaco": None}
-            return [next(text for name, text in said.items() if name in prompt.rpartition("\n\n")[2])]
-
-    found = check(Replying(), by="text", denial="reply").verify([one("France", "Spain", "Italy", "Andorra", "Monaco")])
-    assert truths(next(found)) == {"Spain": 0.0, "Italy": 1.0, "Andorra": 1.0, "Monaco": None}
-    with pytest.raises(InputError, match="one greedy reply"):
-        checked(Check, {"denial": "reply"}, "verify")

@@ -41,10 +41,10 @@ def kept(table: Mapping[str, Any], **sources: Mapping[str, float]) -> list[str]:
     return [one.text for one in build(table).select(pooled(**sources)).objects]
 
 
-VOTED = {"rule": "two-stage", "within": HALF, "across": AGREED}
-OF_CITIES = {"rule": "two-stage", "within": CITY, "across": AGREED}
+VOTED = {"rule": "chironk26/two-stage", "within": HALF, "across": AGREED}
+OF_CITIES = {"rule": "chironk26/two-stage", "within": CITY, "across": AGREED}
 ACROSS = {"rule": "abstention-threshold", "threshold": 0.4, "inner": MEDIAN}
-OF_NUMBERS = {"rule": "two-stage", "within": MEDIAN, "across": ACROSS}
+OF_NUMBERS = {"rule": "chironk26/two-stage", "within": MEDIAN, "across": ACROSS}
 FILTERED = {"rule": "source-filter", "inner": HALF, "sources": ["a", "b"]}
 SURE = {"rule": "abstention-threshold", "threshold": 0.26, "inner": {"rule": "relative", "ratio": 1.0, "best": 0.3}}
 REVERSED = {"rule": "fallback", "first": HALF, "then": SURE}

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.select.numeric import Ball, ExpectedScore, LogCluster, NumericRule, StabMid, WeightedMedian
+from lmkbc.select.rule import Rule, build
 from lmkbc.types import Candidate, CandidateSet, Query
 
 RULES = [StabMid(), Ball(), LogCluster(), WeightedMedian(), ExpectedScore(max=1)]
@@ -49,8 +50,8 @@ def test_log_cluster_takes_the_median_of_the_heaviest() -> None:
     ("rule", "kept"),
     [
         (Ball(take="mean"), "102"),
-        (Ball(take="mean", support=0.6), "102"),
-        (Ball(take="mean", support=0.61), None),
+        (build({"rule": "mdv26/ball", "take": "mean", "support": 0.6}), "102"),
+        (build({"rule": "mdv26/ball", "take": "mean", "support": 0.61}), None),
         (Ball(take="upper"), "104"),
         (Ball(take="highest"), "104"),
         (LogCluster(take="highest"), "110"),
@@ -58,7 +59,7 @@ def test_log_cluster_takes_the_median_of_the_heaviest() -> None:
     ],
     ids=repr,
 )
-def test_another_number_of_the_group_is_taken_where_it_has_support(rule: NumericRule, kept: str | None) -> None:
+def test_another_number_of_the_group_is_taken_where_it_has_support(rule: Rule, kept: str | None) -> None:
     found = rule.select(votes(**{"100": 0.3, "104": 0.3, "110": 0.2, "900": 0.2})).objects
     assert [one.text for one in found] == ([kept] if kept else [])
 

@@ -1,4 +1,4 @@
-"""Names of one object are grouped by a model that is asked, once for each query with several."""
+"""MAVE: a model groups names of one object, once for each query with several; several questions decide on a fact."""
 
 from pathlib import Path
 from typing import Any
@@ -8,11 +8,13 @@ from loopback import Loopback, prompt_of
 from space import SPACE
 from writing import Writing
 
-from lmkbc.link.grouping import Grouper
+from lmkbc.errors import InputError
 from lmkbc.recipe import Recipe, RecipeFile, make_recipe
 from lmkbc.run.pipeline import propose
 from lmkbc.session.options import Servers
 from lmkbc.session.run import Run
+from lmkbc.settings import checked
+from lmkbc.systems.mave26.system import NameGrouper, Questions
 from lmkbc.types import Candidate, CandidateSet, Query, State
 from tests.candidates import candidate_set, sources
 
@@ -48,7 +50,7 @@ GIVEN = [
 )
 def test_names_of_a_group_become_the_one_that_most_sources_propose(reply: str, texts: list[list[str]] | None) -> None:
     model = Writing(reply)
-    found = Grouper(model, RELATIONS, 40).merged(GIVEN)
+    found = NameGrouper(model, RELATIONS).merged(GIVEN)
     (prompt,) = model.asked
     assert "1. Borsa Milano\n2. NASDAQ\n3. Milan Bourse\n4. Tokyo\n" in prompt
     if texts is None:
@@ -61,16 +63,16 @@ def test_names_of_a_group_become_the_one_that_most_sources_propose(reply: str, t
 def test_a_query_that_the_model_could_not_be_asked_about_is_missing_and_others_are_not() -> None:
     alone = Query("Lone", NAME)
     given = [[*sets, named("x", "Nasdaq", query=alone)] for sets in GIVEN]
-    found = Grouper(Writing(None), RELATIONS, 40).merged(given)
+    found = NameGrouper(Writing(None), RELATIONS).merged(given)
     assert [[one.failed for one in sets] for sets in found] == [[True, False]] * 3
     assert not any(one.candidates for sets in found for one in sets[:1])
 
 
 def test_nobody_is_asked_about_one_name_nor_about_other_relations() -> None:
     model = Writing("1, 2")
-    assert Grouper(model, RELATIONS, 40).merged([[named("a", "NYSE")], [named("b", "nyse")]])
-    assert Grouper(model, {}, 40).merged(GIVEN) == GIVEN
-    assert Grouper(model, RELATIONS, 40).merged([[], []]) == [[], []]
+    assert NameGrouper(model, RELATIONS).merged([[named("a", "NYSE")], [named("b", "nyse")]])
+    assert NameGrouper(model, {}).merged(GIVEN) == GIVEN
+    assert NameGrouper(model, RELATIONS).merged([[], []]) == [[], []]
     assert model.asked == []
 
 
@@ -93,7 +95,7 @@ def test_sources_that_name_one_object_differently_agree(tmp_path: Path) -> None:
         for served in (6, 0):
             before = server.served
             run = Run(workspace=SPACE, edition=SPACE.edition("mini"), servers=servers)
-            made = propose(run, recipe(ask={"component": "chat", "model": "m"}), queries)
+            made = propose(run, recipe(component="mave26/names", ask={"component": "chat", "model": "m"}), queries)
             assert server.served - before == served
             assert [[(one.text, len(one.by_model)) for one in found.candidates] for found in made.sets] == [
                 [("Grand Duchy of it", 2)]
@@ -102,5 +104,40 @@ def test_sources_that_name_one_object_differently_agree(tmp_path: Path) -> None:
         run = Run(workspace=SPACE, edition=SPACE.edition("mini"), servers=servers)
         apart = propose(run, recipe(), queries)
     assert [len(found.candidates) for found in apart.sets] == [2, 2]
-    assert "group" in recipe(ask={"component": "chat", "model": "m"}).tables
+    assert "group" in recipe(component="mave26/names", ask={"component": "chat", "model": "m"}).tables
     assert "group" not in recipe().tables
+
+
+BORDERS = {"CountryBordersCountry": SPACE.relation("CountryBordersCountry")}
+FRANCE = candidate_set(Query("France", "CountryBordersCountry"), (Candidate("Spain", 0.8),))
+
+
+def judged(says: tuple[str, ...], **table: Any) -> tuple[list[str], float | None]:
+    """What is asked about France and Spain, and its score."""
+    scorer = Drawing(says)
+    (found,) = checked(Questions, table, "verify").open(scorer, BORDERS, []).verify([FRANCE])
+    return scorer.asked, found.candidates[0].verification
+
+
+class Drawing(Writing):
+    """A model that gives the same replies to all."""
+
+    def __init__(self, says: tuple[str, ...]) -> None:
+        super().__init__()
+        self._says = says
+
+    def drawn(self, prompt: str) -> list[str | None]:
+        return [*self._says]
+
+
+def test_questions_judge_by_the_word_that_affirms_and_each_has_one_vote() -> None:
+    asks = [{"ask": "{question} Is {object} of {subject}?"}, {"ask": "What border has {object}?", "holds": "Land"}]
+    asked, score = judged(("Land.", "Sea"), variants=[], questions=asks)
+    question = BORDERS["CountryBordersCountry"].question.format(subject="France")
+    assert asked == [f"{question} Is Spain of France?", "What border has Spain?"]
+    assert score == 0.5
+    for wrong in ({"ask": "Is it {subject}?"}, {"ask": "{object} {mask}?"}, {"ask": "{object}?", "holds": "on land"}):
+        with pytest.raises(InputError, match=r"verify"):
+            checked(Questions, {"questions": [wrong]}, "verify")
+    with pytest.raises(InputError, match="at least one variant"):
+        checked(Questions, {"variants": []}, "verify")
