@@ -29,7 +29,7 @@ from lmkbc.recipe import RecipeFile
 from lmkbc.registry import GENERATORS, RULES
 from lmkbc.scoring.table import Metric
 from lmkbc.select.pool import Pooling
-from lmkbc.select.rule import Choice, Range, Real
+from lmkbc.select.rule import Choice, PrefixRule, Range, Real
 from lmkbc.workspace import Workspace
 
 DOCS = Path(__file__).resolve().parent
@@ -126,18 +126,25 @@ def recipes() -> str:
             done.add(name)
             lines += [f"### {name}", "", *_settings(inner[name], inner)]
     lines += ["## `[select]`: rules", "", "`rule` names one of these; the rest are its parameters.", ""]
+    lines += ["### Rules that keep the best", "", *_settings(PrefixRule, inner)]
     for name in sorted(RULES):
         rule = RULES.get(name)
-        lines += [f"### `{name}`", "", *_settings(rule, inner)]
+        keeps_best = issubclass(rule, PrefixRule)
+        lines += [f"### `{name}`", "", *_settings(rule, inner, PrefixRule if keeps_best else None)]
+        lines += ["It keeps the best, so it has `min` and `max` too.", ""] if keeps_best else []
         lines += [f"`lmkbc tune` searches `{parameter}`: {_range(span)}." for parameter, span in rule.search.items()]
     return "\n".join(lines)
 
 
-def _settings(kind: type[Any], inner: dict[str, type[Any]]) -> list[str]:
-    """Return a dataclass's docstring and a table of its fields; dataclasses within go to `inner`."""
+def _settings(kind: type[Any], inner: dict[str, type[Any]], base: type[Any] | None = None) -> list[str]:
+    """Return a dataclass's docstring and a table of its fields; dataclasses within go to `inner`.
+
+    base: class whose fields stand elsewhere.
+    """
     hints = typing.get_type_hints(kind)
     rows = []
-    for field in fields(kind):
+    above = {field.name for field in fields(base)} if base else set()
+    for field in (field for field in fields(kind) if field.name not in above):
         default = field.default if field.default_factory is MISSING else field.default_factory()
         shown = "needed" if default is MISSING else "" if default is None or is_dataclass(default) else f"`{default!r}`"
         rows.append((f"`{field.name}`", cell(_kind(hints[field.name], inner)), cell(shown)))

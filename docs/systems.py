@@ -11,8 +11,8 @@ from cells import cell, table
 
 from lmkbc.api.standings import Standing, standings
 from lmkbc.cli.systems import HEADS, columns
+from lmkbc.components import components_of
 from lmkbc.recipe import RecipeFile, read_file
-from lmkbc.registry import components_of
 from lmkbc.workspace import Workspace
 
 HEAD = """

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from lmkbc.ask.wording import WordingSource
 from lmkbc.errors import InputError
@@ -19,7 +19,6 @@ from lmkbc.link.grouping import Grouping
 from lmkbc.link.linker import Linking
 from lmkbc.models.located import generative, is_available
 from lmkbc.models.reference import ModelReference
-from lmkbc.registry import GROUPINGS
 from lmkbc.relation import Relation
 from lmkbc.select.pool import Pooling
 from lmkbc.select.rule import Rule, build
@@ -100,7 +99,7 @@ def _models(table: Mapping[str, Any]) -> Iterator[str]:
                     yield from _models(within)
 
 
-TABLES: Mapping[str, type[Any]] = {"link": Linking, "clean": Cleaning, "pool": Pooling}
+TABLES: Mapping[str, type[Any]] = {"link": Linking, "clean": Cleaning, "group": Grouping, "pool": Pooling}
 STEPS = ("generate", "link", "clean", "pool", "select")
 NEEDED = ("description", "generate", "select")
 
@@ -176,7 +175,6 @@ def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation], 
         generate=specs(file.generate, words),
         select=_selector(file.select, relations),
         **{step: checked(kind, table, step) for step, kind in TABLES.items() if (table := getattr(file, step))},
-        group=_grouping(file.group),
         wording=file.wording,
         published=file.published,
         tables={step: getattr(file, step) for step in STEPS}
@@ -195,7 +193,8 @@ def check_all_read(recipe: Recipe, selector: PerRelation) -> None:
     for spec in recipe.generate:
         check_read(spec, (whole,), f"generator {spec.name or spec.component!r}")
     for name in TABLES:
-        check_read(getattr(recipe, name), (whole,), name)
+        if (table := getattr(recipe, name)) is not None:
+            check_read(table, (whole,), name)
 
 
 def authors_words(name: str, called: str) -> str:
@@ -217,15 +216,6 @@ def authors_words(name: str, called: str) -> str:
             "again, or give a copy of the words another name, as frames of a recipe of yours"
         )
     return str(path)
-
-
-def _grouping(table: Mapping[str, Any]) -> Grouping | None:
-    """Return the checked table `group`; None if it is empty."""
-    if not table:
-        return None
-    if "component" not in table:
-        raise InputError("group: say who groups, as in component = 'SYSTEM/NAME', of a system's code or a plug-in")
-    return cast(Grouping, checked(GROUPINGS.get(table["component"]), table, "group"))
 
 
 def _selector(table: Mapping[str, Any], relations: Mapping[str, Relation]) -> PerRelation:

@@ -8,39 +8,15 @@ A system's own code adds names that begin with the system's, as in "mave26/names
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
+from lmkbc.components import components_of, systems_with_code
 from lmkbc.errors import InputError, did_you_mean
-
-CODE = "system.py"
-"""File with the code of a system, beside its recipe. Its COMPONENTS are a dictionary of "SYSTEM/NAME" -> component."""
-SYSTEMS = Path(__file__).with_name("systems")
-_OF_SYSTEMS: dict[str, Mapping[str, Any]] = {}
-"""System -> the components of its code, for systems that have been used."""
-
-
-def register(system: str, components: Mapping[str, Any], where: str) -> None:
-    """Add the components of a system's code. Raise InputError for a name that does not begin with the system's.
-
-    where: the file, for messages.
-    """
-    for name in components:
-        if name.partition("/")[0] != system:
-            raise InputError(f"{where}: COMPONENTS names {name!r}: begin it with the system's name, {system}/")
-    _OF_SYSTEMS[system] = components
-
-
-def components_of(system: str) -> Mapping[str, Any]:
-    """Return the components of a system's code; that of a bundled system is imported on first use."""
-    if system not in _OF_SYSTEMS and (SYSTEMS / system / CODE).is_file():
-        register(system, import_module(f"lmkbc.systems.{system}.system").COMPONENTS, system)
-    return _OF_SYSTEMS.get(system, {})
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -77,8 +53,7 @@ class Registry:
 
     def bundled(self) -> list[str]:
         """Return the engine's own names and those in the code of bundled systems, which is loaded for it."""
-        systems = (path.parent.name for path in sorted(SYSTEMS.glob(f"*/{CODE}")))
-        return [*self.own, *(name for system in systems for name in self._of_system(f"{system}/"))]
+        return [*self.own, *(name for system in systems_with_code() for name in self._of_system(f"{system}/"))]
 
     def plugged(self) -> list[str]:
         """Return the names that plug-ins add."""
@@ -134,9 +109,11 @@ class Registry:
     def _is_right(self, component: object) -> bool:
         """Return whether a component is of the registry's class."""
         base = resolve_name(self.base)
-        return (
-            isinstance(component, base) if self.objects else isinstance(component, type) and issubclass(component, base)
-        )
+        return isinstance(component, base) if self.objects else _is_subclass(component, base)
+
+
+def _is_subclass(component: object, base: type) -> bool:
+    return isinstance(component, type) and issubclass(component, base)
 
 
 def _distribution(point: EntryPoint) -> str:
@@ -189,13 +166,6 @@ GENERATORS = Registry(
     },
 )
 """`component` of a table `[[generate]]` -> the dataclass of its settings."""
-
-GROUPINGS = Registry(
-    what="grouping",
-    group="lmkbc.groupings",
-    base="lmkbc.link.grouping:Grouping",
-)
-"""`component` of a recipe's table `[group]` -> the dataclass of its settings. Those that exist are code of systems."""
 
 BACK_ENDS = Registry(
     what="back end",

@@ -2,7 +2,8 @@
 
 A dataclass is the only list of the possible settings. Its `__post_init__` checks what types cannot express and raises
 ValueError. A field whose tables have other shapes, such as parts of another dataclass, is declared as `Mapping[str,
-Any]`.
+Any]`. A table may name a subclass in the code of a system, as in `component = "mave26/questions"`; its fields are the
+settings then.
 """
 
 from __future__ import annotations
@@ -13,12 +14,16 @@ import typing
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
+from inspect import isabstract
 from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 import msgspec
 
+from lmkbc.components import components_of
 from lmkbc.errors import InputError, check_known, did_you_mean
 
+COMPONENT = "component"
+"""Setting of a table that names its class."""
 Settings = TypeVar("Settings")
 Make = Callable[[type, Any], Any]
 
@@ -32,14 +37,8 @@ def checked(kind: type[Settings], table: Any, what: str, make: Make | None = Non
     what: name of the table for messages, such as "prompt". make: called with a type that is no dataclass and a value;
     returns the object for the value, or raises TypeError with the reason.
     """
-    table = _Check(what, make).part(kind, table, "")
-    try:
-        return msgspec.convert(table, kind, dec_hook=make)
-    except msgspec.ValidationError as error:  # from a dataclass's own check: all types are right here
-        reason, place = _parted(error)
-        raise InputError(f"{what}: {f'{place}: ' if place else ''}{reason}") from None
-    except InputError as error:  # from a dataclass that checks one of its parts
-        raise InputError(f"{what}: {error}") from None
+    made: Settings = _Check(what, make).part(kind, table, "")
+    return made
 
 
 class ReadBy(NamedTuple):
@@ -108,8 +107,10 @@ class _Check(NamedTuple):
         """Return the value at a path, such as "prompt.slots[2]". Raise InputError if it is not of its declared type."""
         for option in () if kind in ONE else _options(kind):
             args = get_args(option)
-            if is_dataclass(option) and isinstance(value, option if self.in_python else Mapping):  # type: ignore[arg-type]
-                return self._table(option, _values(value) if self.in_python else value, path)  # type: ignore[arg-type]
+            if is_dataclass(option) and isinstance(value, option):  # type: ignore[arg-type]
+                return self._settings(type(value), _values(value), path) if self.in_python else value
+            if is_dataclass(option) and isinstance(value, Mapping) and not self.in_python:
+                return self._made(option, value, path)  # type: ignore[arg-type]
             if isinstance(value, Mapping) and _origin(option, Mapping):
                 for name in value if self.in_python else ():
                     self.part(args[0], name, f"a key of {path}")
@@ -119,13 +120,28 @@ class _Check(NamedTuple):
                 if len(kinds) != len(value):
                     raise InputError(self._refusal(kind, value, path))
                 parts = enumerate(zip(kinds, value, strict=True))
-                return [self.part(part, inner, f"{path}[{number}]") for number, (part, inner) in parts]
+                made = (self.part(part, inner, f"{path}[{number}]") for number, (part, inner) in parts)
+                return frozenset(made) if _origin(option, Set) else list(made) if _origin(option, list) else tuple(made)
         return self._value(kind, value, path)
 
     def _item(self, path: str, name: Any) -> str:
         return f"{path}[{name!r}]" if self.in_python else _below(path, name)
 
-    def _table(self, kind: type, table: Mapping[str, Any], path: str) -> dict[str, Any]:
+    def _made(self, kind: type, table: Mapping[str, Any], path: str) -> Any:
+        """Return the dataclass of a table, of the class in a system's code that the table names."""
+        place = f"{self.what}: {f'{path}: ' if path else ''}"
+        if COMPONENT not in _hints(kind) and (isabstract(kind) or COMPONENT in table):
+            kind = _part(table.get(COMPONENT), kind, place)
+            table = {name: value for name, value in table.items() if name != COMPONENT}
+        found = self._settings(kind, table, path)
+        try:
+            return kind(**found)
+        except InputError as error:  # from a dataclass that checks one of its parts
+            raise InputError(f"{self.what}: {error}") from None
+        except (ValueError, TypeError) as error:  # from the dataclass's own check: all types are right here
+            raise InputError(f"{place}{error}") from None
+
+    def _settings(self, kind: type, table: Mapping[str, Any], path: str) -> dict[str, Any]:
         hints = _hints(kind)
         found = {}
         for name, value in table.items():
@@ -155,6 +171,19 @@ class _Check(NamedTuple):
         setting = path if self.in_python else f"setting {path!r}"
         place = f"{self.what}: {setting}" if path else self.what
         return f"{place} is {value!r}: {reason or _hint(kind, value, _in_python if self.in_python else _wanted)}"
+
+
+def _part(name: object, base: type, where: str) -> type:
+    """Return a class of a system's code that a table names, which is a subclass of the table's own class.
+
+    Raise InputError for another name. where: beginning of the message.
+    """
+    of_system = components_of(str(name).partition("/")[0])
+    parts = {part: kind for part, kind in of_system.items() if isinstance(kind, type) and issubclass(kind, base)}
+    if name not in parts:
+        near = did_you_mean(str(name), parts) if parts else "give 'SYSTEM/NAME', of a system whose code has such a part"
+        raise InputError(f"{where}component is {name!r}: {near}")
+    return parts[str(name)]
 
 
 def _in_python(option: Any) -> str:

@@ -20,6 +20,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from lmkbc.components import CODE, SYSTEMS, register
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, check_known, did_you_mean
 from lmkbc.files.places import data_dirs, placed, warn_no_data_dir
@@ -28,13 +29,11 @@ from lmkbc.files.splits import name_objects, read_examples, read_queries
 from lmkbc.files.trusted import FILE, check_code, shell_quoted
 from lmkbc.files.workspace_file import WorkspaceFile, nearest, settings_of
 from lmkbc.names import QID, name_key
-from lmkbc.registry import CODE, register
 from lmkbc.relation import EntityClass, Relation, Relations
 from lmkbc.settings import check_fields
 from lmkbc.types import Example, Query
 
 PACKAGE = Path(__file__).resolve().parent
-SYSTEMS = PACKAGE / "systems"
 FOLDERS = ("relations", "eval", "systems", "thresholds")
 OWN_DATA = "data"
 """Folder of a workspace with the splits of its own relations."""
@@ -223,7 +222,10 @@ class Workspace:
                 f"{path} is not run, since it lies in no workspace: put its folder into systems/ of one, or take the "
                 "recipe alone, under another name"
             )
-        register(system_name(recipe), _load(path, content, "COMPONENTS", dict), str(path))
+        name, components = system_name(recipe), _load(path, content, "COMPONENTS", dict)
+        if wrong := next((part for part in components if part.partition("/")[0] != name), None):
+            raise InputError(f"{path}: COMPONENTS names {wrong!r}: begin it with the system's name, {name}/")
+        register(name, components)
 
     def system_names(self) -> list[str]:
         """Return the names of the workspace's and the bundled recipes."""

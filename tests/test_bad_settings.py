@@ -48,7 +48,7 @@ RULES: list[tuple[dict[str, Any], str]] = [
         {"rule": "verified", "inner": TOP, "combine": "sum"},
         "'combine' is 'sum': known are: mean, product, veto",
     ),
-    ({"rule": "verified", "inner": TOP, "weight": 2.0}, "weight of rule verified is 2.0: give a share in [0, 1]"),
+    ({"rule": "duke26/weighted", "inner": TOP, "weight": 2.0}, "rule duke26/weighted is 2.0: give a share in [0, 1]"),
     ({"rule": "verified"}, "rule verified needs inner: give it a value"),
     ({**LISTED, "source": 3}, "'source' is 3: give a string"),
 ]

@@ -15,10 +15,10 @@ from space import SPACE
 
 import lmkbc
 from lmkbc.ask.plan import PromptSettings
+from lmkbc.components import SYSTEMS
 from lmkbc.errors import InputError
 from lmkbc.recipe import read_file, read_recipe
 from lmkbc.settings import changed, checked
-from lmkbc.workspace import SYSTEMS
 
 CHAT = {"component": "chat", "model": "m"}
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,6 +31,11 @@ CHAIN = {"ask": "It is told: {account} So, {subject} borders:", "steps": [STEP]}
 def written(folder: Path, **parts: Any) -> Path:
     """A recipe's file."""
     return recipe_file(folder / "mine.toml", **{"generate": [CHAT], **parts})
+
+
+def grouping(**table: Any) -> dict[str, Any]:
+    """The parts of a recipe that differ: names are grouped."""
+    return {"group": {"component": "mave26/names", **table}}
 
 
 def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]:
@@ -106,14 +111,15 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
         (generating({"prompt": {"follow_up": "{text}"}}), "follow_up has a slot {text}"),
         (generating({"prompt": {"follow_up": "Sure?", "form": "completion"}}), "form 'completion'"),
         (generating({"prompt": {"expand": {"rounds": 0}}}), "rounds is 0: give 1 to 50"),
-        (generating({"prompt": {"expand": {"until_new": 0}}}), "until_new and shown are at least 1"),
+        (generating({"prompt": {"expand": {"shown": 0}}}), "shown is at least 1"),
+        (generating({"prompt": {"expand": {"component": "mdv26/expand", "until_new": 0}}}), "until_new is at least 1"),
         (generating({"prompt": {"expand": {"ask": "Who else? {asked}"}}}), "show the names so far with {found}"),
         (generating({"prompt": {"expand": {"ask": "{found} {x}"}}}), "expand.ask has a slot {x}"),
         (generating({"prompt": {"ask": "{found}", "steps": [{**STEP, "name": "found"}]}}), "a step is called 'found'"),
         (generating({"prompt": {"retries": 51}}), "retries is 51: give 0 to 50"),
         (generating({"sampling": {"samples": 5, "at_first": 5}}), "at_first is 5: give fewer draws than samples"),
         (generating({"verify": {"placebos": -1}}), "placebos"),
-        ({"clean": {"shape": {"words": 0}}}, "clean: shape: shortest, longest and words are at least 1"),
+        ({"clean": {"shape": {"words": 0}}}, "clean: shape: longest and words are at least 1"),
         ({"clean": {"shape": {"only": ["stock-exchnge"]}}}, "clean.shape.only names 'stock-exchnge'"),
         (generating({"prompt": CHAIN, "ranking": {}}, "causal"), "a ranking has none"),
         (generating({"verify": {"variants": []}}), "variant"),
@@ -129,11 +135,16 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
         (generating({"context": {"provider": "web"}}), "context"),
         (generating({"context": {"overlap": 300}}), "overlap"),
         (generating({"context": {"passages": 0}}), "passages"),
-        ({"group": {"ask": {"component": "chatt"}}}, "group: ask: setting 'component' is 'chatt': did you mean 'chat'"),
-        ({"group": {"ask": {"component": "chat", "modl": "m"}}}, "group: ask has no setting 'modl': did you mean 'mod"),
-        ({"group": {"only": ["area"]}}, "name the model in group.ask"),
-        ({"group": {"ask": {"component": "chat"}, "only": ["stock-exchnge"]}}, "group.only names 'stock-exchnge'"),
-        ({"group": {"most": 1}}, "most is 1: give 2 to 200"),
+        (grouping(ask={"component": "chatt"}), "group: ask: component is 'chatt': did you mean 'chat'"),
+        (grouping(ask={"component": "chat", "modl": "m"}), "group: ask has no setting 'modl': did you mean 'model'"),
+        (grouping(only=["area"]), "group needs ask: give it a value"),
+        (grouping(ask={"component": "chat"}, only=["stock-exchnge"]), "group.only names 'stock-exchnge'"),
+        (
+            {"group": {"only": ["area"]}},
+            "group: component is None: give 'SYSTEM/NAME', of a system whose code has such",
+        ),
+        (grouping(component="mave26/nams"), "group: component is 'mave26/nams': did you mean 'mave26/names'?"),
+        (grouping(component="mave26/questions"), "group: component is 'mave26/questions': did you mean"),
         (generating({"sampling": {"heat": 1}}), "no setting 'sampling.heat': known are: "),
         (generating({"shot": {}}), "no setting 'shot'"),
         (generating({"hidden_states": {"depth": 0}}, "embedded"), "depth is 0"),
@@ -173,14 +184,14 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
         ({"link": {"strategy": {}}}, "link has no setting 'strategy': did you mean 'strategies'?"),
         ({"link": 5}, "setting 'link' is 5: give a table"),
         ({"link": {"default": ["frist"]}}, "link: default: unknown linking strategy 'frist': did you mean 'first'?"),
-        ({"link": {"ask": {"component": "chatt"}}}, "link: ask: setting 'component' is 'chatt': did you mean 'chat'?"),
+        ({"link": {"ask": {"component": "chatt"}}}, "link: ask: component is 'chatt': did you mean 'chat'?"),
         ({"link": {"ask": {"component": "chat", "modl": 1}}}, "link: ask has no setting 'modl': did you mean 'model'?"),
         ({"link": {"keywords": {"rivers": []}}}, "link names 'rivers', which is no relation"),
         ({"pool": {"wights": {}}}, "pool has no setting 'wights': did you mean 'weights'?"),
         ({"pool": {"per": "meen"}}, "pool: setting 'per' is 'meen'"),
         ({"pool": {"weights": {"a": "x"}}}, "pool: setting 'weights.a' is 'x': give a number"),
-        ({"clean": {"type": True}}, "clean has no setting 'type': did you mean 'types'?"),
-        ({"clean": {"types": "no"}}, "clean: setting 'types' is 'no': give true or false"),
+        ({"clean": {"subjct": True}}, "clean has no setting 'subjct': did you mean 'subject'?"),
+        ({"clean": {"subject": "no"}}, "clean: setting 'subject' is 'no': give true or false"),
         ({"select": {**CUTOFF, "treshold": 1}}, "select: rule cutoff has no setting 'treshold': did you mean 'thresh"),
         ({"select": {"rule": "cutoff"}}, "select: rule cutoff needs threshold: give it a value"),
         ({"select": {"rule": "cutoff", "threshold": True}}, "rule cutoff: setting 'threshold' is True: give a number"),

@@ -28,6 +28,7 @@ from typing import Any
 from eval.bench import few_of, model_of, parsed, parser_of, peak_mb
 from eval.bench.figures import Table
 from eval.bench.recorded import proposed, scored, tuned_rules
+from lmkbc.components import SYSTEMS
 from lmkbc.files.reader import read_toml
 from lmkbc.generate.spec import merged
 from lmkbc.models.located import GENERATIVE
@@ -39,7 +40,7 @@ from lmkbc.session.run import Run
 from lmkbc.tune.choice import by_subject, fold_of
 from lmkbc.tune.tuning_set import TuningOptions
 from lmkbc.types import CandidateSet, Example
-from lmkbc.workspace import SYSTEMS, Workspace
+from lmkbc.workspace import Workspace
 
 Generator = Mapping[str, Any]
 OWN = PerRelation(ExpectedF1())

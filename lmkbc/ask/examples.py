@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from hashlib import sha256
 from itertools import islice
 from typing import Annotated, Literal
 
@@ -53,8 +52,6 @@ class Shots:
     objects, then random; Li et al. 2023), or "longest" (by number of objects). The method "balanced" has a share
     `empty` of examples without objects. The method "log" spreads the examples evenly over the logarithm of the number.
     per: whether to draw once for the run, so that prompts share a prefix, or for each query, or for each of its draws.
-    draw: with "hash", a query's draw depends on the SHA-256 of seed, subject and relation, and no subject is shown
-    twice (Chironk 2026).
     file: JSONL file of examples instead of train, bundled by name or a path.
     rows: use only the relation's n-th to m-th row of the file or of train, counted from 1.
     one_empty: whether to append the relation's first example without objects if the k others all have objects.
@@ -68,7 +65,6 @@ class Shots:
     k: int = 5
     method: Annotated[Method, SHOWN] = "fixed"
     per: Literal["run", "query", "draw"] = "run"
-    draw: Literal["seed", "hash"] = "seed"
     seed: Annotated[int, DRAWN] = 0
     file: Annotated[str, SHOWN] = ""
     rows: tuple[int, int] | None = None
@@ -82,10 +78,6 @@ class Shots:
         """Raise ValueError for a wrong value."""
         first, last = self.rows or (1, 1)
         refuse(
-            (
-                self.draw == "hash" and (self.method, self.per) != ("random", "query"),
-                "draw 'hash' is of method 'random' and per 'query': use it with both",
-            ),
             (self.k < 0, f"k is {self.k}: it cannot be negative"),
             (not 1 <= first <= last, f"rows is {[first, last]}: give the first and the last row, counted from 1"),
             (
@@ -94,6 +86,13 @@ class Shots:
             ),
             (self.empty != "train" and not 0 <= self.empty <= 1, f"empty is {self.empty}: give a share in [0, 1]"),
         )
+
+    def chosen(self, query: Query, free: Iterable[Example]) -> list[Example] | None:  # noqa: ARG002 -- subclasses use them
+        """Return the examples for a query, chosen in a way of the class's own; None if `method` chooses.
+
+        free: examples that are not about its subject.
+        """
+        return None
 
 
 class KnownNames:
@@ -209,8 +208,8 @@ class ExampleSelector:
     def _select(self, query: Query, own: Sequence[Query], draw: int = 0) -> tuple[Example, ...]:
         shots = self.shots
         free = (one for one in self._pool(query, draw) if not self._about(one, own))
-        if shots.draw == "hash":
-            chosen = [*islice(_hashed([*free], query, shots.seed), shots.k)]
+        if (own_choice := shots.chosen(query, free)) is not None:
+            chosen = own_choice
         elif shots.relations == "own" and shots.method in ("fixed", "random"):  # the first k suffice
             chosen = list(islice(free, shots.k))
         else:
@@ -229,7 +228,7 @@ class ExampleSelector:
         shown_to = {"run": ("",), "query": (query.subject,), "draw": (query.subject, draw)}[shots.per]
         seed = repr((shots.seed, query.relation, *shown_to))
         pool = self._pools["" if shots.relations == "all" else query.relation]
-        if shots.method == "fixed" or shots.draw == "hash":
+        if shots.method == "fixed":
             return pool
         if shots.per != "run":
             return random.Random(seed).sample(pool, len(pool))
@@ -272,17 +271,6 @@ class ExampleSelector:
         k = min(self.shots.k, len(sized))
         places = [sized[(2 * slice_ + 1) * len(sized) // (2 * k)][1] for slice_ in range(k)]
         return [pool[place] for place in sorted(places)]
-
-
-def _hashed(pool: list[Example], query: Query, seed: int) -> Iterator[Example]:
-    """Yield examples in an order that depends on the query, the first example of each subject."""
-    text = "\x1f".join(("shots", str(seed), query.subject, query.relation))
-    random.Random(int.from_bytes(sha256(text.encode()).digest()[:8])).shuffle(pool)
-    shown: set[str] = set()
-    for example in pool:
-        if example.query.subject not in shown:
-            shown.add(example.query.subject)
-            yield example
 
 
 def _mixed(pool: Sequence[Example]) -> list[Example]:

@@ -138,7 +138,6 @@ class Step:
     samples: 1 (all draws continue from one answer) or the table's number (each draw continues from its own answer); any
     number for an existence step.
     temperature, first_temperature, max_tokens, stop: of these answers; the table's if not given.
-    widen: whether a span with more than max slots gets wider slots; else only the last slots count.
     """
 
     name: str
@@ -155,7 +154,6 @@ class Step:
     temperature: float | None = None
     first_temperature: float | None = None
     max_tokens: int | None = None
-    widen: Annotated[bool, SPAN] = True
     stop: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -192,6 +190,13 @@ class Step:
                 f"samples of step {name} is {self.samples}: give at least 1",
             ),
         )
+
+    def span(self, first: int, last: int) -> tuple[int, int]:
+        """Return the first year of a span that counts, and the number of years in a slot, at most `max` slots."""
+        width = self.every
+        while last // width - first // width >= self.max:
+            width += self.every
+        return first, width
 
     @property
     def branches(self) -> int:
@@ -256,14 +261,12 @@ class Expand:
     """Further rounds of a question whose answer is a long list, which ask who else there is.
 
     rounds: maximum number of further rounds of a draw. A draw that has found nothing is not asked again.
-    until_new: a further round that names fewer new objects is the draw's last.
     ask: template over the slots of the style's `ask`. The slot {asked} is the query's own question, {found} the names
     so far.
     shown: maximum number of names in {found}; the latest are shown.
     """
 
     rounds: int = 6
-    until_new: int = 1
     ask: str = "Already named: {found}. Name only others; say {null} if there are none.\n\n{asked}"
     shown: int = 120
 
@@ -271,9 +274,13 @@ class Expand:
         """Raise ValueError for a number without effect, or too high, and for a template without {found}."""
         refuse(
             (not 1 <= self.rounds <= MOST_ROUNDS, f"rounds is {self.rounds}: give 1 to {MOST_ROUNDS}"),
-            (self.until_new < 1 or self.shown < 1, "until_new and shown are at least 1"),
+            (self.shown < 1, "shown is at least 1"),
             ("{found}" not in self.ask, f"ask is {self.ask!r}: show the names so far with {{found}}"),
         )
+
+    def least(self, turn: int) -> int:  # noqa: ARG002 -- subclasses use it
+        """Return the fewest new objects of an answer after which it is asked again. turn: number of rounds so far."""
+        return 1
 
 
 AGAIN = ReadBy(

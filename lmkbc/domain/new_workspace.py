@@ -10,13 +10,14 @@ from pathlib import Path
 from string import Template
 from typing import get_args
 
+from lmkbc.components import SYSTEMS
 from lmkbc.domain.modules import own_relations
 from lmkbc.errors import InputError, check_known
 from lmkbc.files.atomic import staged
 from lmkbc.files.trusted import number, remember
 from lmkbc.files.workspace_file import NAME, Answers, nearest
 from lmkbc.files.writable import check_directory
-from lmkbc.workspace import SYSTEMS, Workspace
+from lmkbc.workspace import Workspace
 
 PLACES = {"gitignore": ".gitignore"}
 """File of `starter/` -> its place in the workspace, if it is another one."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lmkbc.errors import InputError, refuse
+from lmkbc.errors import InputError, check_known
 from lmkbc.models.answers import CountingModel, DryStore, Store
 from lmkbc.models.base import LanguageModel, check_extra
 from lmkbc.models.budget import Budget
@@ -37,7 +37,7 @@ class StepModel(ModelReference):
     def __post_init__(self) -> None:
         """Raise ValueError for wrong settings."""
         super().__post_init__()
-        refuse((self.component not in ASKED_AS, f"component is {self.component!r}: give one of {', '.join(ASKED_AS)}"))
+        check_known(self.component, ASKED_AS, f"component is {self.component!r}")
         check_extra(self.extra)
 
     def open(self, run: ModelRun, notes: Notes) -> LanguageModel:

@@ -91,11 +91,7 @@ def _span(step: Step, text: str) -> Iterator[str]:
     if len(years) == 1 and step.until is not None and _OPEN_END.search(text):
         years.append(step.until)
     first, last = min(years), max(years)
-    width = step.every
-    if not step.widen:
-        first = max(first, (last // width - step.max + 1) * width)
-    while last // width - first // width >= step.max:
-        width += step.every
+    first, width = step.span(first, last)
     for slot in range(first // width, last // width + 1):
         start, end = max(slot * width, first), min(slot * width + width - 1, last)
         yield str(start) if start == end else f"{start} to {end}"
@@ -436,7 +432,7 @@ class Conversation:
             if isinstance(branches, list)
         }
         for turn in range(expand.rounds):
-            least = expand.until_new if turn else 1
+            least = expand.least(turn)
             for draw, branches in found.items():
                 after = [
                     (slots, before, {**before, **self._named(query, latest[part][draw]), **before})

@@ -163,11 +163,8 @@ def spec_of(component: object) -> type[GeneratorSpec]:
 
 
 def converses(component: object) -> bool:
-    """Return whether the generator of a name asks a language model. Large libraries are not loaded for it."""
-    chat, name = GENERATORS.own["chat"], str(component)
-    if name in GENERATORS.own or name not in GENERATORS:
-        return GENERATORS.own.get(name) == chat
-    return hasattr(spec_of(name), "planner")
+    """Return whether the generator of a name asks a language model. Nothing is loaded for it."""
+    return GENERATORS.own.get(str(component)) == GENERATORS.own["chat"]
 
 
 def sources_of(table: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

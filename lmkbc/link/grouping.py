@@ -28,9 +28,11 @@ class Grouper(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Grouping(ABC):
-    """A recipe's table `group`. only: the relations whose names are grouped; () for all without numbers."""
+    """A recipe's table `group`, whose `component` is of a system's code.
 
-    component: str
+    only: the relations whose names are grouped; () for all without numbers.
+    """
+
     only: tuple[str, ...] = ()
 
     def check(self, relations: Mapping[str, Relation]) -> None:

@@ -15,7 +15,6 @@ from typing import Annotated, Any, Literal, get_args
 
 from msgspec import structs
 
-from lmkbc.ask.slots import fill
 from lmkbc.generate.access import StepModel, is_given, step_model
 from lmkbc.generate.spec import check_names
 from lmkbc.link import disambiguation
@@ -53,8 +52,6 @@ class Linking:
     name as wrong.
     typed: relations whose names are also searched with a type word, as in "Don River"; None for all that have type
     words.
-    searched: relation -> template of the searched text, in place of "{object}".
-    known: relation -> word -> id, for a name that holds the word (in any case) and that nothing else links.
 
     Evidence is used in this order: "train" objects, the alias "index", and names with one typing error against these
     ("fuzzy"). The "search" follows, and a search for other "variants" of a name without a match. The value "head"
@@ -69,8 +66,6 @@ class Linking:
     evidence: tuple[Evidence, ...] = get_args(Evidence)[:-1]
     unlinked: Literal["drop", "name"] = "drop"
     typed: Annotated[tuple[str, ...] | None, SEARCHED] = None
-    searched: Annotated[Mapping[str, str], SEARCHED] = field(default_factory=dict)
-    known: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check the settings. InputError for an unknown strategy or component; ValueError for a missing model."""
@@ -80,12 +75,6 @@ class Linking:
                 STRATEGIES.check(name, f"{what}: ")
             if disambiguation.MODEL in strategies and not self.ask:
                 raise ValueError(f"{what} asks a model: name it in link.ask")
-        for name, template in self.searched.items():
-            if "{object}" not in template:
-                raise ValueError(f"searched.{name} is {template!r}: say with {{object}} where the name stands")
-        for name, words in self.known.items():
-            if wrong := next((qid for qid in words.values() if as_qid(qid) != qid), None):
-                raise ValueError(f"known.{name} names {wrong!r}, which is no QID: write one like 'Q42'")
         self.model()
 
     def model(self) -> StepModel | None:
@@ -94,9 +83,15 @@ class Linking:
 
     def check(self, relations: Mapping[str, Relation]) -> None:
         """Raise InputError for a relation that does not exist. relations: all relations, by every name."""
-        check_names(
-            (*self.strategies, *self.keywords, *(self.typed or ()), *self.searched, *self.known), relations, "link"
-        )
+        check_names((*self.strategies, *self.keywords, *(self.typed or ())), relations, "link")
+
+    def sought(self, relation: Relation, text: str) -> str:  # noqa: ARG002 -- subclasses use it
+        """Return the text with which a name is searched."""
+        return text
+
+    def last_link(self, relation: Relation, text: str) -> Link | None:  # noqa: ARG002 -- subclasses use them
+        """Return the link of a name that nothing else links; None if there is none."""
+        return None
 
     def canonical(self, relations: Mapping[str, Relation]) -> Linking:
         """Return the settings under the relations' own names. InputError for a relation that does not exist."""
@@ -110,10 +105,6 @@ class Linking:
             strategies=named(self.strategies),
             keywords=named(self.keywords),
             typed=self.typed and tuple(named(dict.fromkeys(self.typed))),
-            searched=named(self.searched),
-            known=named(
-                {name: {name_key(word): qid for word, qid in words.items()} for name, words in self.known.items()}
-            ),
         )
 
     def open(self, run: Run, notes: Notes, *, replayed: bool = False) -> Linker:
@@ -261,7 +252,7 @@ class Linker:
         if as_qid(text):
             return self._checked(text)
         link = self._named(query, text)
-        asking = fill(self.settings.searched.get(relation.name, "{object}"), {"object": text})
+        asking = self.settings.sought(relation, text)
         if link.id is not None:
             is_last = _is_spelt(link) or link.evidence == "fuzzy" or self.search is None or asking != text
             return link if is_last else _Open(query, text, asking, iter(()), link, folded=link)
@@ -332,11 +323,9 @@ class Linker:
         return Link(left[0].id if left else None, evidence, how, text, hits, several)
 
     def _last_resort(self, query: Query, link: Link) -> Link:
-        """Link a name without a fitting hit by a known word in it, or, if the type allows, to its first misfit."""
-        ids = self.settings.known.get(self.relations[query.relation].name, {})
-        name = name_key(link.searched)
-        if word := next((word for word in (name, *name.split()) if word in ids), None):
-            return Link(ids[word], "known", word, link.searched)
+        """Link a name without a fitting hit as the table says, or, if the type allows, to its first misfit."""
+        if last := self.settings.last_link(self.relations[query.relation], link.searched):
+            return last
         others = [hit.id for hit in link.hits if not bundled().fits(hit.classes, NAME)]
         if others and not self._type(query).strict:
             return replace(link, id=others[0], strategy="first of another class")

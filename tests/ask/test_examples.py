@@ -5,7 +5,6 @@ from typing import Any, get_args
 import pytest
 
 from lmkbc.ask.examples import ExampleSelector, Method, Shots
-from lmkbc.errors import InputError
 from lmkbc.settings import checked
 from lmkbc.types import Example, GoldObject, Query
 
@@ -135,10 +134,8 @@ def test_an_example_tells_of_so_many_objects_at_most() -> None:
 
 def test_a_draw_by_hash_is_the_same_everywhere_and_tells_of_nobody_twice() -> None:
     twice = [one for one in TRAIN for _ in range(2)]
-    shots = select(twice, method="random", per="query", draw="hash", seed=7, k=4)
+    shots = select(twice, component="chironk26/shots", per="query", seed=7, k=4)
     # random.Random(first 8 bytes of SHA-256 of "shots", seed, subject and relation, parted by U+001F).shuffle
     assert [shot.query.subject for shot in shots] == ["s15", "s22", "s16", "s27"]
-    own = select(twice, query=TRAIN[3].query, method="random", per="query", draw="hash", seed=7, k=40)
+    own = select(twice, query=TRAIN[3].query, component="chironk26/shots", per="query", seed=7, k=40)
     assert len(own) == 39
-    with pytest.raises(InputError, match="draw 'hash' is of method 'random' and per 'query'"):
-        select(draw="hash")

@@ -8,12 +8,13 @@ from space import SPACE
 from lmkbc.ask.style import Step
 from lmkbc.generate.conversation import read, verdict
 from lmkbc.models.base import Reply
+from lmkbc.settings import checked
 
 RELATION = SPACE.relation("capacity")
 
 
 def items(reads: str, text: str, finish: str = "stop", **how: object) -> tuple[str, ...] | None:
-    step = Step(name="x", ask="?", parse_as=reads, **how)  # type: ignore[arg-type]
+    step = checked(Step, {"name": "x", "ask": "?", "parse_as": reads, **how}, "step")
     return read(step, Reply(text, finish), RELATION, "Utopia Arena")
 
 
@@ -45,9 +46,9 @@ def test_a_span_without_an_end_goes_on_to_the_year_that_the_step_names() -> None
 
 
 def test_the_last_slots_of_a_long_span_count_where_none_becomes_wider() -> None:
-    assert items("span", "1800 to 2001", every=1, max=2, widen=False) == ("2000", "2001")
-    assert items("span", "1800 to 2001", every=10, max=2, widen=False) == ("1990 to 1999", "2000 to 2001")
-    assert items("span", "2000 to 2001", every=1, max=5, widen=False) == ("2000", "2001")
+    assert items("span", "1800 to 2001", every=1, max=2, component="mave26/years") == ("2000", "2001")
+    assert items("span", "1800 to 2001", every=10, max=2, component="mave26/years") == ("1990 to 1999", "2000 to 2001")
+    assert items("span", "2000 to 2001", every=1, max=5, component="mave26/years") == ("2000", "2001")
 
 
 def test_what_is_cut_off_or_too_long_loses_its_last_item_and_what_is_withheld_is_not_read() -> None:

@@ -324,8 +324,8 @@ ROUNDS = ["", "Chad; Mali", "Chad; Mali; Niger; Togo", "Chad; Mali; Niger; Togo;
     ("expand", "shown", "count"),
     [
         ({}, ROUNDS, 5),
-        ({"until_new": 2}, ROUNDS[:3], 5),
-        ({"until_new": 3}, ROUNDS[:2], 4),
+        ({"component": "mdv26/expand", "until_new": 2}, ROUNDS[:3], 5),
+        ({"component": "mdv26/expand", "until_new": 3}, ROUNDS[:2], 4),
         ({"rounds": 1}, ROUNDS[:2], 4),
         ({"shown": 1}, ["", "Mali", "Togo", "Ghana"], 5),
     ],

@@ -4,7 +4,7 @@ import json
 import re
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from lmkbc.errors import InputError
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.generate.replay import shares
 from lmkbc.generate.spec import GeneratorSpec
+from lmkbc.link.cleaning import Cleaning
 from lmkbc.link.linker import Linking
 from lmkbc.recipe import Recipe
 from lmkbc.run.pipeline import Block, Steps, propose
@@ -205,6 +206,11 @@ def is_replayed(recipe: Recipe) -> bool:
     return any(spec.is_replayed for spec in recipe.generate) and not any(spec.reads_files for spec in recipe.generate)
 
 
+def _without_index(clean: Cleaning) -> Cleaning:
+    """Return the cleaning of a recipe, without a filter that takes an index."""
+    return Cleaning(**{field.name: getattr(clean, field.name) for field in fields(Cleaning)})
+
+
 RECIPES = {name: bundled(name) for name in SPACE.system_names()}
 REPLAYED = {name: one for name, one in RECIPES.items() if is_replayed(one) and not begins_here(one)}
 """Recipes but those that begin with a model of this machine, which answers what no file does."""
@@ -213,7 +219,7 @@ REPLAYED = {name: one for name, one in RECIPES.items() if is_replayed(one) and n
 @pytest.mark.parametrize("name", REPLAYED)
 def test_any_recipe_of_a_language_model_runs_on_recorded_answers(name: str, tmp_path: Path) -> None:
     """No server, no weights, no network: the answers are all there is."""
-    recipe = replace(REPLAYED[name], clean=replace(REPLAYED[name].clean, types=False))  # which takes an index
+    recipe = replace(REPLAYED[name], clean=_without_index(REPLAYED[name].clean))
 
     def written(spec: GeneratorSpec) -> Iterable[dict[str, Any]]:
         """Return a row with an answer and an empty one, as the generator reads them."""
@@ -268,7 +274,7 @@ def test_what_a_run_of_2026_wrote_is_read_with_the_same_result(
 
 def reads_what_it_wrote(name: str, space: Workspace, edition: Edition, queries: list[Query], tmp_path: Path) -> int:
     """Return the most parts of a draw."""
-    recipe = replace(WRITTEN[name], clean=replace(WRITTEN[name].clean, types=False))
+    recipe = replace(WRITTEN[name], clean=_without_index(WRITTEN[name].clean))
     given = {"edition": edition, "workspace": space, "tmp_path": tmp_path}
     with Loopback(chosen_by_prompt) as server:
         servers = {"base_url": server.url}
@@ -276,7 +282,7 @@ def reads_what_it_wrote(name: str, space: Workspace, edition: Edition, queries: 
         asked = len(server.requests)
         path = tmp_path / "replies.jsonl"
         path.write_bytes(reply_rows(live.replies))
-        steps = servers if recipe.group.ask or recipe.link.ask else {}
+        steps = servers if recipe.group or recipe.link.ask else {}
         replayed = proposed(recipe, path, queries=queries, servers=steps, offline=not steps, **given)
     assert asked
     assert any(found.candidates for found in live.sets)

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from command import Command
 
-from lmkbc.link.cleaning import Cleaning, NameShape, TypeFilter
+from lmkbc.link.cleaning import Cleaning, NameShape
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.index_sources import build_index
 from lmkbc.relation import Relation
+from lmkbc.settings import checked
+from lmkbc.systems.yang23.system import TypeFilter
 from lmkbc.types import Candidate, CandidateSet, Dropped, Query, State
 
 ROWS = [
@@ -58,7 +60,7 @@ description = "d"
 [[generate]]
 component = "recorded"
 [clean]
-types = {types}
+{clean}
 [select]
 rule = "top-k"
 k = 9
@@ -73,8 +75,8 @@ def test_a_recipe_of_any_generator_asks_for_it(command: Command, index: Path, tm
     names = [{"object": "Passau", "score": 0.9}, {"object": "Inn", "score": 0.8}, {"object": "Guitar", "score": 0.7}]
     answers.write_text("".join(json.dumps(row | {"candidates": names}) + "\n" for row in asked))
     recipe, counts = tmp_path / "own.toml", {}
-    for types in ("false", "true"):
-        recipe.write_text(RECIPE.format(types=types))
+    for types, clean in (("false", ""), ("true", 'component = "yang23/types"')):
+        recipe.write_text(RECIPE.format(clean=clean))
         arguments = ["predict", "--edition", "mini", "--system", recipe, "--from", answers, "--index", index]
         command.done(*arguments, "--out", types)
         manifest = json.loads((tmp_path / types / "manifest.json").read_bytes())
@@ -91,10 +93,8 @@ def test_a_recipe_of_any_generator_asks_for_it(command: Command, index: Path, tm
 
 def test_without_an_index_there_is_nothing_to_tell_kinds_by(command: Command, tmp_path: Path) -> None:
     recipe = tmp_path / "own.toml"
-    recipe.write_text(RECIPE.format(types="true").replace("recorded", "prior"))
+    recipe.write_text(RECIPE.format(clean='component = "yang23/types"').replace("recorded", "prior"))
     assert "name one with --index" in command.fails("predict", "--edition", "mini", "--system", recipe)
-    recipe.write_text(RECIPE.format(types='"yes"').replace("recorded", "prior"))
-    assert "clean: setting 'types' is 'yes'" in command.fails("predict", "--edition", "mini", "--system", recipe)
 
 
 @pytest.mark.parametrize(
@@ -102,10 +102,10 @@ def test_without_an_index_there_is_nothing_to_tell_kinds_by(command: Command, tm
     [
         ({}, "Ada King|al-Battani|Room 7|Émile Zola winner|X Æ A-Xii"),
         ({"longest": 8}, "Ada King|Room 7"),
-        ({"shortest": 7, "words": 2}, "Ada King|al-Battani"),
+        ({"component": "jhh25/shape", "shortest": 7, "words": 2}, "Ada King|al-Battani"),
         ({"capital": "name", "digits": False}, "Ada King|Émile Zola winner|X Æ A-Xii"),
         ({"capital": "words"}, "Ada King|Room 7|X Æ A-Xii"),
-        ({"without": ("WINNER", "emile")}, "Ada King|al-Battani|Room 7|X Æ A-Xii"),
+        ({"component": "jhh25/shape", "without": ("WINNER", "emile")}, "Ada King|al-Battani|Room 7|X Æ A-Xii"),
         ({"only": ("spouses",), "longest": 1}, "Ada King|al-Battani|Room 7|Émile Zola winner|X Æ A-Xii"),
         ({"only": ("rivers",), "longest": 1}, ""),
     ],
@@ -113,7 +113,7 @@ def test_without_an_index_there_is_nothing_to_tell_kinds_by(command: Command, tm
 def test_names_of_another_shape_are_dropped(relations: dict[str, Relation], shape: dict[str, Any], kept: str) -> None:
     names = ["Ada King", "al-Battani", "Room 7", "Émile Zola winner", "X Æ A-Xii"]
     found = CandidateSet(Query("s", "Rivers"), tuple(Candidate(name) for name in names))
-    left = Cleaning(shape=NameShape(**shape)).kept(found, relations["Rivers"])
+    left = Cleaning(shape=checked(NameShape, shape, "shape")).kept(found, relations["Rivers"])
     assert "|".join(one.text for one in left.candidates) == kept
     assert {loss.rule for loss in left.dropped} <= {"name shape"}
 

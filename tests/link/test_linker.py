@@ -16,6 +16,7 @@ from lmkbc.link.linker import Linker, Linking
 from lmkbc.link.search import SearchTable
 from lmkbc.link.train_objects import TrainObjects
 from lmkbc.relation import Relation
+from lmkbc.settings import checked
 from lmkbc.types import Candidate, Example, GoldObject, Nil, Query
 from tests.candidates import candidate_set
 
@@ -185,7 +186,8 @@ def test_the_first_hit_of_a_search_may_be_all_the_evidence(relations, examples) 
 def test_a_relation_s_names_may_be_searched_for_in_a_phrase_and_known_by_a_word(relations) -> None:
     table = SearchTable({"Physics prize": "Q38104", "Physics": "Q413"})
     known = {"instruments": {"Peace": "Q35637", "medicine": "Q80061"}}
-    settings = Linking(searched={"instruments": "{object} prize"}, known=known)
+    table_of = {"component": "minimal23/words", "searched": {"instruments": "{object} prize"}, "known": known}
+    settings = checked(Linking, table_of, "link")
     linker = Linker(relations, search=table, settings=settings)
     texts = ("Physics", "peace", "Physiology or Medicine in 1968", "{object}", "chess")
     assert [one(linker, text, "instruments").id for text in texts] == ["Q38104", "Q35637", "Q80061", None, None]

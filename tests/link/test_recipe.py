@@ -10,6 +10,8 @@ from lmkbc.link.linker import Linker, Linking
 from lmkbc.relation import Relation
 from lmkbc.settings import checked
 
+WORDS = {"component": "minimal23/words"}
+
 
 def test_relations_are_known_by_any_name_and_only_the_edition_s_count(relations: dict[str, Relation]) -> None:
     linking = checked(Linking, {"strategies": {"rivers": ["first"], "Spouses": ["keyword", "first"]}}, "link")
@@ -34,8 +36,11 @@ def test_relations_are_known_by_any_name_and_only_the_edition_s_count(relations:
         ({"strategies": {"rivers": ["model"]}}, "asks a model: name it in link.ask"),
         ({"evidence": ["serach"]}, "link: setting 'evidence\\[0\\]' is 'serach': did you mean 'search'"),
         ({"typed": ["river"]}, "'river', which is no relation"),
-        ({"searched": {"rivers": "the river"}}, "searched.rivers is 'the river': say with {object} where the name"),
-        ({"known": {"rivers": {"Don": "x"}}}, "known.rivers names 'x', which is no QID: write one like 'Q42'"),
+        (
+            {**WORDS, "searched": {"rivers": "the river"}},
+            "searched.rivers is 'the river': say with {object} where the name",
+        ),
+        ({**WORDS, "known": {"rivers": {"Don": "x"}}}, "known.rivers names 'x', which is no QID: write one like 'Q42'"),
         ({"unlinked": "keep"}, "link: setting 'unlinked' is 'keep'"),
         ({"strategies": {"rivers": 3}}, "link: setting 'strategies"),
         ({"strategy": {}}, "link has no setting 'strategy': did you mean 'strategies'"),

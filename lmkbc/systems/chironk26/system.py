@@ -1,16 +1,20 @@
-"""What Chironk alone does (LM-KBC 2026): a rule selects within each source, and another one across the selections."""
+"""What Chironk alone does (LM-KBC 2026): examples by a hash of the query, and a rule across the sources' selections."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import random
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from hashlib import sha256
+from itertools import islice
 from typing import Any, ClassVar, Literal
 
 from msgspec import structs
 
+from lmkbc.ask.examples import Shots
 from lmkbc.select.composed import of_source, sources
 from lmkbc.select.rule import Rule
-from lmkbc.types import Candidate, CandidateSet, Nil, Prediction, Source, State
+from lmkbc.types import Candidate, CandidateSet, Example, Nil, Prediction, Query, Source, State
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,4 +84,21 @@ def _share(votes: list[str], sources: int) -> dict[str, Any]:
     }
 
 
-COMPONENTS = {TwoStage.name: TwoStage}
+@dataclass(frozen=True, kw_only=True)
+class HashedShots(Shots):
+    """Examples whose choice depends on the SHA-256 of seed, subject and relation; no subject is shown twice."""
+
+    seed: int = 0
+
+    def chosen(self, query: Query, free: Iterable[Example]) -> list[Example]:
+        """Return the first k examples of different subjects."""
+        pool = [*free]
+        text = "\x1f".join(("shots", str(self.seed), query.subject, query.relation))
+        random.Random(int.from_bytes(sha256(text.encode()).digest()[:8])).shuffle(pool)
+        first: dict[str, Example] = {}
+        for example in pool:
+            first.setdefault(example.query.subject, example)
+        return [*islice(first.values(), self.k)]
+
+
+COMPONENTS = {TwoStage.name: TwoStage, "chironk26/shots": HashedShots}

@@ -7,15 +7,14 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Any
 
 from msgspec import structs
 
 from lmkbc.ask.slots import fill, one_line
-from lmkbc.ask.style import check_slots
+from lmkbc.ask.style import Step, check_slots
 from lmkbc.errors import refuse
 from lmkbc.generate.access import step_model
-from lmkbc.generate.language_model import VERIFIED, LanguageModelSpec
 from lmkbc.generate.verify import Check, FactCheck, Score, first_words
 from lmkbc.link.grouping import Grouping
 from lmkbc.models.base import LanguageModel, Request
@@ -202,10 +201,12 @@ class _QuestionCheck(FactCheck):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chat(LanguageModelSpec):
-    """As `chat`, with questions of the recipe about each fact."""
+class LastYears(Step):
+    """A step whose span keeps the width of its slots: of a longer span, the last `max` slots count."""
 
-    verify: Annotated[Questions | None, VERIFIED] = None
+    def span(self, first: int, last: int) -> tuple[int, int]:
+        """Return the first year that counts, and the number of years in a slot."""
+        return max(first, (last // self.every - self.max + 1) * self.every), self.every
 
 
-COMPONENTS = {"mave26/names": Names, "mave26/chat": Chat}
+COMPONENTS = {"mave26/years": LastYears, "mave26/names": Names, "mave26/questions": Questions}

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from lmkbc.ask.style import Expand
+from lmkbc.errors import refuse
 from lmkbc.select.numeric import Ball
 from lmkbc.select.ranking import Floats
 
@@ -23,4 +25,20 @@ class SupportedBall(Ball):
         return super().points(values, weights) if is_enough else ()
 
 
-COMPONENTS = {SupportedBall.name: SupportedBall}
+@dataclass(frozen=True, kw_only=True)
+class ExpandUntil(Expand):
+    """Further rounds, of which the first that names fewer new objects than `until_new` is the last."""
+
+    until_new: int = 1
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a number without effect."""
+        Expand.__post_init__(self)
+        refuse((self.until_new < 1, "until_new is at least 1"))
+
+    def least(self, turn: int) -> int:
+        """Return the fewest new objects after which an answer is asked again."""
+        return self.until_new if turn else 1
+
+
+COMPONENTS = {SupportedBall.name: SupportedBall, "mdv26/expand": ExpandUntil}

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
 
 from lmkbc.errors import refuse
-from lmkbc.generate.language_model import VERIFIED, LanguageModelSpec
 from lmkbc.generate.spec import check_names
 from lmkbc.generate.verify import Check, FactCheck
 from lmkbc.models.base import LanguageModel, Request
@@ -89,11 +87,4 @@ class _BareFactCheck(FactCheck):
         return [None if answer is None else float(answer.strip() != self._check.words[1]) for answer in answers]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Chat(LanguageModelSpec):
-    """As `chat`, with bare facts to check."""
-
-    verify: Annotated[BareFacts | None, VERIFIED] = None
-
-
-COMPONENTS = {"prop22/chat": Chat}
+COMPONENTS = {"prop22/facts": BareFacts}
