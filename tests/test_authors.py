@@ -17,9 +17,9 @@ from lmkbc.authors import converted
 from lmkbc.errors import InputError
 from lmkbc.files.places import fetched_frames
 from lmkbc.generate.language_model import LanguageModelSpec
-from lmkbc.generate.masked.masked import Masked
-from lmkbc.generate.masked.preconditions import rewritten
 from lmkbc.generate.spec import GeneratorSpec
+from lmkbc.masked.masked import Masked
+from lmkbc.masked.preconditions import rewritten
 from lmkbc.notes import Notes
 from lmkbc.recipe import make_recipe, read_file, read_recipe
 from lmkbc.session.run import Run

@@ -8,7 +8,7 @@ import pytest
 from lmkbc.ask.examples import Shots
 from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.cloze_settings import ProbeSettings
+from lmkbc.masked.cloze_settings import ProbeSettings
 from lmkbc.models.server.limits import Limits
 from lmkbc.select.pool import Pooling
 from lmkbc.select.rule import Rule, build

@@ -18,7 +18,7 @@ from transformers import (
     RobertaConfig,
 )
 
-from lmkbc.models.masked.backbone import Backbone, load
+from lmkbc.masked.backbone import Backbone, load
 
 WORDS = (
     "paris rome berlin lima oslo france italy germany peru norway dead alive person state province city river the of "

@@ -20,9 +20,9 @@ from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast, p
 
 from eval.bench import few_of, parsed, parser_of, timed
 from eval.bench.figures import Table
+from lmkbc.masked.backbone import Backbone, Clozes, load
+from lmkbc.masked.forward import Forward
 from lmkbc.models.encoder import TOKENIZER, find_encoder
-from lmkbc.models.masked.backbone import Backbone, Clozes, load
-from lmkbc.models.masked.forward import Forward
 from lmkbc.workspace import Workspace
 
 TOP = 10

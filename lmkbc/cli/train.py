@@ -97,7 +97,7 @@ def mlm(
     json: bool = False,
 ) -> None:
     """Masked-LM training on verbalised facts. For an encoder without a head, or for all weights of a masked LM."""
-    from lmkbc.models.masked.heads import NOTHING
+    from lmkbc.masked.heads import NOTHING
     from lmkbc.train import tasks
     from lmkbc.train.tasks import RATES, teach
 

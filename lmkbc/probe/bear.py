@@ -213,7 +213,7 @@ def scorer(model: str, run: BenchmarkRun) -> Scorer:
     from lmkbc.probe.model_kinds import model_kind
 
     if model_kind(model, offline=run.offline) == "masked":
-        from lmkbc.models.masked.backbone import load
+        from lmkbc.masked.backbone import load
         from lmkbc.probe.masked_answers import sentence_scores
 
         backbone = load(model, offline=run.offline)

@@ -190,8 +190,8 @@ def with_random_weights(run: Run, recipe: Recipe, seed: int = 0) -> Iterator[tup
 
 def _drawn(table: Mapping[str, Any], out: Path, offline: bool, seed: int) -> Path:
     """Save a model of the same architecture, with its tokenizer, objects and soft prompts."""
+    from lmkbc.masked import heads, soft_prompts
     from lmkbc.models.loading import quiet
-    from lmkbc.models.masked import heads, soft_prompts
     from lmkbc.train.random_controls import randomised
 
     model: Any
@@ -201,7 +201,7 @@ def _drawn(table: Mapping[str, Any], out: Path, offline: bool, seed: int) -> Pat
 
         model, tokenizer = load_causal(name, revision=table.get("revision"), offline=offline, trust_remote_code=code)
     else:
-        from lmkbc.models.masked.backbone import load as load_masked
+        from lmkbc.masked.backbone import load as load_masked
 
         backbone = load_masked(name, revision=table.get("revision"), offline=offline, trust_remote_code=code)
         model, tokenizer = backbone.model, backbone.tokenizer

@@ -23,9 +23,9 @@ from torch import Tensor, nn
 
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import blank, settle
-from lmkbc.models.masked.backbone import Backbone, Clozes, load
-from lmkbc.models.masked.forward import Forward
-from lmkbc.models.masked.vocabulary import Words
+from lmkbc.masked.backbone import Backbone, Clozes, load
+from lmkbc.masked.forward import Forward
+from lmkbc.masked.vocabulary import Words
 from lmkbc.probe.kmir.questions import MASK, Question
 from lmkbc.probe.lama.lama_data import GUESSES, NAMES, SENTENCE, SENTENCE_MASK, Rank, RelationFacts
 from lmkbc.progress import Report, silent

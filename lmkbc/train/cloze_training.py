@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
 from lmkbc.errors import InputError
-from lmkbc.models.masked.backbone import Backbone, subject_of
-from lmkbc.models.masked.forward import BATCH, word_vectors
-from lmkbc.models.masked.soft_prompts import SoftPrompt
+from lmkbc.masked.backbone import Backbone, subject_of
+from lmkbc.masked.forward import BATCH, word_vectors
+from lmkbc.masked.soft_prompts import SoftPrompt
 from lmkbc.progress import Report, silent
 from lmkbc.train.loop import Trained, mean, train
 from lmkbc.train.prompt_vectors import at_masks, mask_logits, padded, random_prompt

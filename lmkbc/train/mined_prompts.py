@@ -19,11 +19,11 @@ import tomli_w
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, counted
 from lmkbc.files.checksum import file_sha256
-from lmkbc.generate.masked.candidates import FUNCTION_WORDS, Scores, combine
-from lmkbc.generate.masked.cloze_settings import ProbeSettings
-from lmkbc.generate.masked.masked import MaskedGenerator
+from lmkbc.masked.backbone import Backbone, load
+from lmkbc.masked.candidates import FUNCTION_WORDS, Scores, combine
+from lmkbc.masked.cloze_settings import ProbeSettings
+from lmkbc.masked.masked import MaskedGenerator
 from lmkbc.models.identity import model_name
-from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.names import folded_key
 from lmkbc.progress import Report, silent, tracked
 from lmkbc.relation import Relation

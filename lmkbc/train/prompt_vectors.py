@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from lmkbc.errors import InputError
-from lmkbc.models.masked.backbone import MASK, SOFT, SUBJECT, Backbone, subject_pieces
-from lmkbc.models.masked.forward import decoder, states_at, word_vectors
-from lmkbc.models.masked.soft_prompts import SoftPrompt
+from lmkbc.masked.backbone import MASK, SOFT, SUBJECT, Backbone, subject_pieces
+from lmkbc.masked.forward import decoder, states_at, word_vectors
+from lmkbc.masked.soft_prompts import SoftPrompt
 
 STAND_IN = "Ada"
 """Subject that marks its place while a cloze is tokenised."""

@@ -16,7 +16,7 @@ import torch
 from transformers import PreTrainedModel
 
 from lmkbc.generate.baselines import log_posterior
-from lmkbc.models.masked.forward import word_vectors
+from lmkbc.masked.forward import word_vectors
 from lmkbc.names import folded_key
 from lmkbc.select.ranking import Floats
 from lmkbc.types import grouped

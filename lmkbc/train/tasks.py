@@ -25,13 +25,13 @@ from torch import Tensor
 from transformers import BertForMaskedLM
 
 from lmkbc.errors import InputError
+from lmkbc.masked import vocabulary
+from lmkbc.masked.backbone import Backbone, load
+from lmkbc.masked.forward import masked
+from lmkbc.masked.heads import Entities, Top, assemble
+from lmkbc.masked.soft_prompts import FILE as PROMPTS
+from lmkbc.masked.soft_prompts import SoftPrompt
 from lmkbc.models.encoder import MODEL, find_encoder
-from lmkbc.models.masked import vocabulary
-from lmkbc.models.masked.backbone import Backbone, load
-from lmkbc.models.masked.forward import masked
-from lmkbc.models.masked.heads import Entities, Top, assemble
-from lmkbc.models.masked.soft_prompts import FILE as PROMPTS
-from lmkbc.models.masked.soft_prompts import SoftPrompt
 from lmkbc.names import folded_key
 from lmkbc.progress import Report, silent
 from lmkbc.train.cloze_training import LOSSES, finetune, precision, soft_loss, train_mlm, train_soft_prompt

@@ -21,7 +21,7 @@ from lmkbc.files.atomic import DirectoryKind, check_replaceable, with_record, wr
 from lmkbc.files.writable import same
 
 if TYPE_CHECKING:
-    from lmkbc.models.masked.heads import Entities
+    from lmkbc.masked.heads import Entities
 
 
 TRAINING = {"group": "Training"}
@@ -184,7 +184,7 @@ def write(
     more: other files, by name. An older model in the directory is replaced. InputError if the directory holds anything
     else.
     """
-    from lmkbc.models.masked.heads import FILE
+    from lmkbc.masked.heads import FILE
 
     objects = {} if entities is None else {FILE: entities.to_json()}
     finish(out, {**saved(model, tokenizer), **objects, **(more or {})}, facts)

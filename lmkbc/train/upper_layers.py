@@ -18,9 +18,9 @@ from torch.nn import functional as fn
 from transformers import BertForMaskedLM, PreTrainedTokenizerBase
 
 from lmkbc.errors import InputError
-from lmkbc.models.masked.forward import buckets
-from lmkbc.models.masked.heads import NOTHING, Entities, Top
-from lmkbc.models.masked.vocabulary import Words
+from lmkbc.masked.forward import buckets
+from lmkbc.masked.heads import NOTHING, Entities, Top
+from lmkbc.masked.vocabulary import Words
 from lmkbc.names import name_key
 from lmkbc.progress import Report, silent
 from lmkbc.train.loop import half_precision

@@ -43,7 +43,7 @@ HEAVIEST = (
     "sklearn.ensemble",
     "sklearn.feature_extraction.text",
     "lmkbc.models.local.local_model",
-    "lmkbc.generate.masked",
+    "lmkbc.masked",
     "lmkbc.generate.embedded",
     "lmkbc.train.tasks",
     "lmkbc.train.lora",

@@ -19,10 +19,10 @@ from tiny_masked import save
 from lmkbc import registry
 from lmkbc.ask.plan import PromptSettings
 from lmkbc.generate.spec import spec_of
+from lmkbc.masked.backbone import load
+from lmkbc.masked.heads import FILE
 from lmkbc.models.local.checkpoint import load as load_causal
 from lmkbc.models.local.model import CausalModel
-from lmkbc.models.masked.backbone import load
-from lmkbc.models.masked.heads import FILE
 from lmkbc.progress import ExpectedStep
 from lmkbc.run.pipeline import Steps, propose
 from lmkbc.session.options import Servers

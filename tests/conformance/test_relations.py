@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from lmkbc import Relation
 from lmkbc.cli import build
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.cloze_settings import ProbeSettings
+from lmkbc.masked.cloze_settings import ProbeSettings
 from lmkbc.workspace import Workspace
 
 FILES = sorted(SPACE.folders("relations")[0].glob("*.py"))

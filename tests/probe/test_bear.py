@@ -13,7 +13,7 @@ from command import Command
 from rows import jsonl
 
 from lmkbc.errors import InputError
-from lmkbc.models.masked.backbone import Backbone, load
+from lmkbc.masked.backbone import Backbone, load
 from lmkbc.probe.bear import (
     BearItem,
     BearRelation,

@@ -8,7 +8,7 @@ import torch
 from small import small_relation
 from transformers import BertConfig, BertForMaskedLM
 
-from lmkbc.models.masked.backbone import Backbone
+from lmkbc.masked.backbone import Backbone
 from lmkbc.relation import EntityType, Relation
 from lmkbc.types import Fact
 

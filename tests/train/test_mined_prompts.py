@@ -16,9 +16,9 @@ from space import MINI, SPACE, TRAIN
 from tiny_masked import save
 
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.cloze_settings import ProbeSettings
-from lmkbc.generate.masked.masked import Masked, MaskedGenerator
-from lmkbc.models.masked.backbone import check_template, load
+from lmkbc.masked.backbone import check_template, load
+from lmkbc.masked.cloze_settings import ProbeSettings
+from lmkbc.masked.masked import Masked, MaskedGenerator
 from lmkbc.session.run import Run
 from lmkbc.session.subset import WHOLE
 from lmkbc.train import mined_prompts

@@ -9,12 +9,12 @@ from command import Command
 
 from lmkbc.cli.train import CorpusOptions
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.generate.entity_masked import EntityMasked
-from lmkbc.models.masked.backbone import Backbone, load
-from lmkbc.models.masked.forward import masked
-from lmkbc.models.masked.heads import Entities, Top, assemble, fold_model
-from lmkbc.models.masked.soft_prompts import FILE, read
-from lmkbc.models.masked.vocabulary import Words
+from lmkbc.masked.backbone import Backbone, load
+from lmkbc.masked.entity_masked import EntityMasked
+from lmkbc.masked.forward import masked
+from lmkbc.masked.heads import Entities, Top, assemble, fold_model
+from lmkbc.masked.soft_prompts import FILE, read
+from lmkbc.masked.vocabulary import Words
 from lmkbc.relation import Relation
 from lmkbc.train import tasks, upper_layers
 from lmkbc.train.corpus import Corpus, HeldOut

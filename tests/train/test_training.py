@@ -13,8 +13,8 @@ from torch import nn
 from transformers import PreTrainedTokenizerFast
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.models.masked.backbone import Backbone
-from lmkbc.models.masked.soft_prompts import read
+from lmkbc.masked.backbone import Backbone
+from lmkbc.masked.soft_prompts import read
 from lmkbc.names import folded_key
 from lmkbc.train import prompt_vectors, upper_layers
 from lmkbc.train.cloze_training import IGNORED, precision, rank_loss, train_mlm, train_soft_prompt, verbalised

@@ -60,7 +60,7 @@ class LamaBenchmark:
         """Rank the gold objects of all facts whose object is in the shared vocabulary."""
         if self.uhn and self.corpus in SENTENCES:
             raise InputError(f"--uhn is about names of subjects, and {self.corpus} holds sentences: leave it out")
-        from lmkbc.models.masked.backbone import load
+        from lmkbc.masked.backbone import load
         from lmkbc.probe.masked_answers import MaskedRanks, known_words
 
         relations = self.facts()

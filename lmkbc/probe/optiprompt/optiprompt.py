@@ -79,8 +79,8 @@ class OptiPromptBenchmark:
 
     def run(self, run: BenchmarkRun) -> Findings:
         """Train and test relation by relation."""
-        from lmkbc.models.masked.backbone import load
-        from lmkbc.models.masked.vocabulary import Words
+        from lmkbc.masked.backbone import load
+        from lmkbc.masked.vocabulary import Words
         from lmkbc.probe.optiprompt import experiment
 
         default = (*DEFAULT, "common-tokens") if len(self.model) > 1 else DEFAULT

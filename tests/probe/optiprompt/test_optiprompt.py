@@ -9,9 +9,9 @@ from command import Command
 from rows import jsonl
 
 from lmkbc.errors import InputError
-from lmkbc.models.masked.backbone import MASK, SOFT, SUBJECT, Backbone, load, subject_pieces
-from lmkbc.models.masked.forward import masked
-from lmkbc.models.masked.soft_prompts import SoftPrompt
+from lmkbc.masked.backbone import MASK, SOFT, SUBJECT, Backbone, load, subject_pieces
+from lmkbc.masked.forward import masked
+from lmkbc.masked.soft_prompts import SoftPrompt
 from lmkbc.probe.lama.lama_data import RelationFacts
 from lmkbc.probe.optiprompt.experiment import Experiment, ExperimentRunner, learnable, read_facts, read_prompts
 from lmkbc.probe.optiprompt.optiprompt import by_relation, differing_facts, fact_rows, majority_share, method_scores

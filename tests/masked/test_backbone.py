@@ -10,7 +10,7 @@ import torch
 from transformers import BertConfig, BertModel
 
 from lmkbc.errors import InputError
-from lmkbc.models.masked.backbone import load
+from lmkbc.masked.backbone import load
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from msgspec import structs
 from space import SPACE
 
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.candidates import FUNCTION_WORDS, ClozeAnswers
-from lmkbc.generate.masked.cloze_settings import ProbeSettings
+from lmkbc.masked.candidates import FUNCTION_WORDS, ClozeAnswers
+from lmkbc.masked.cloze_settings import ProbeSettings
 from lmkbc.settings import checked
 from lmkbc.types import Query
 

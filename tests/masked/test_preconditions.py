@@ -8,11 +8,11 @@ from small import small_relation
 from tiny_families import probabilities
 
 from lmkbc import EntityType, Precondition, Relation
-from lmkbc.generate.masked.masked import names_of_type
-from lmkbc.generate.masked.preconditions import Asker, Prepared, rewritten
-from lmkbc.models.masked.backbone import Backbone, Clozes
-from lmkbc.models.masked.forward import Forward
-from lmkbc.models.masked.vocabulary import Words
+from lmkbc.masked.backbone import Backbone, Clozes
+from lmkbc.masked.forward import Forward
+from lmkbc.masked.masked import names_of_type
+from lmkbc.masked.preconditions import Asker, Prepared, rewritten
+from lmkbc.masked.vocabulary import Words
 from lmkbc.types import Example, GoldObject, Query
 
 COUNTRIES = ["France", "Papua New Guinea", "Italy", "Peru"]

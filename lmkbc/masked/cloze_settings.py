@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from lmkbc.errors import did_you_mean, refuse
-from lmkbc.models.masked.backbone import check_template
-from lmkbc.models.masked.forward import Match
+from lmkbc.masked.backbone import check_template
+from lmkbc.masked.forward import Match
 from lmkbc.relation import Precondition, Relation
 
 WHOLE = "all"

@@ -14,18 +14,18 @@ import torch
 from lmkbc.ask.plan import Frames
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.candidates import VETO, ClozeAnswers, Scores, origins_of
-from lmkbc.generate.masked.cloze_settings import TOP_K, ProbeSettings, for_relation
-from lmkbc.generate.masked.preconditions import Asker, Prepared
 from lmkbc.generate.recorded import Recorded, replayed
 from lmkbc.generate.replay import Replay, names_model
 from lmkbc.generate.spec import GeneratorSpec, Relations, check_names
+from lmkbc.masked.backbone import Backbone, Clozes, Dtype, Layout, load
+from lmkbc.masked.candidates import VETO, ClozeAnswers, Scores, origins_of
+from lmkbc.masked.cloze_settings import TOP_K, ProbeSettings, for_relation
+from lmkbc.masked.forward import Forward
+from lmkbc.masked.preconditions import Asker, Prepared
+from lmkbc.masked.soft_prompts import cloze_of, read_prompts, with_prompts
+from lmkbc.masked.vocabulary import Words, expand, mapped, piece_counts
 from lmkbc.models.base import Reply
 from lmkbc.models.identity import model_name
-from lmkbc.models.masked.backbone import Backbone, Clozes, Dtype, Layout, load
-from lmkbc.models.masked.forward import Forward
-from lmkbc.models.masked.soft_prompts import cloze_of, read_prompts, with_prompts
-from lmkbc.models.masked.vocabulary import Words, expand, mapped, piece_counts
 from lmkbc.notes import Notes
 from lmkbc.relation import OTHERS, Precondition, Relation
 from lmkbc.session.run import RecordedFile, Run

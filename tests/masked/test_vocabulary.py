@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from lmkbc.errors import InputError
-from lmkbc.models.masked.backbone import Backbone, Clozes, load
-from lmkbc.models.masked.forward import Forward
-from lmkbc.models.masked.vocabulary import UNSEEN, Words, expand, linear_map, mapped, piece_counts, read_vectors
+from lmkbc.masked.backbone import Backbone, Clozes, load
+from lmkbc.masked.forward import Forward
+from lmkbc.masked.vocabulary import UNSEEN, Words, expand, linear_map, mapped, piece_counts, read_vectors
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "albert", "distilbert"])

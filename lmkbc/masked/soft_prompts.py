@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from lmkbc.errors import InputError
-from lmkbc.models.masked.backbone import SOFT, Backbone, Layout
+from lmkbc.masked.backbone import SOFT, Backbone, Layout
 from lmkbc.relation import Relation
 
 FILE = "soft_prompts.safetensors"

@@ -10,9 +10,9 @@ import torch
 
 from lmkbc.errors import InputError
 from lmkbc.generate.spec import GeneratorSpec
-from lmkbc.models.masked.backbone import Backbone, Dtype, load
-from lmkbc.models.masked.forward import Forward, masked
-from lmkbc.models.masked.heads import FILE, Entities, fold_model
+from lmkbc.masked.backbone import Backbone, Dtype, load
+from lmkbc.masked.forward import Forward, masked
+from lmkbc.masked.heads import FILE, Entities, fold_model
 from lmkbc.names import folded_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation

@@ -22,7 +22,7 @@ from transformers import AddedToken, PreTrainedTokenizerBase
 
 from lmkbc.errors import InputError
 from lmkbc.files import reader
-from lmkbc.models.masked.backbone import Backbone
+from lmkbc.masked.backbone import Backbone
 
 Floats = npt.NDArray[np.float64]
 ENTITY = "ENTITY/"

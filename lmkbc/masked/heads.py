@@ -17,8 +17,8 @@ from torch import nn
 from transformers import BertForMaskedLM
 
 from lmkbc.errors import InputError, OptionError
-from lmkbc.models.masked.backbone import Backbone
-from lmkbc.models.masked.forward import word_vectors
+from lmkbc.masked.backbone import Backbone
+from lmkbc.masked.forward import word_vectors
 
 FILE = "entities.json"
 NOTHING = "none"

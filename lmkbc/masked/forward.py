@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from lmkbc.models.masked.backbone import Backbone, Clozes, subject_of
+from lmkbc.masked.backbone import Backbone, Clozes, subject_of
 from lmkbc.types import grouped
 
 BATCH = 256

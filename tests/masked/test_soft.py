@@ -13,10 +13,10 @@ from opened import recipe_file
 from tiny_masked import save
 
 from lmkbc.errors import InputError
-from lmkbc.models.masked.backbone import Clozes, load
-from lmkbc.models.masked.forward import Forward
-from lmkbc.models.masked.soft_prompts import FILE, SoftPrompt, read_prompts, with_prompts
-from lmkbc.models.masked.vocabulary import Words
+from lmkbc.masked.backbone import Clozes, load
+from lmkbc.masked.forward import Forward
+from lmkbc.masked.soft_prompts import FILE, SoftPrompt, read_prompts, with_prompts
+from lmkbc.masked.vocabulary import Words
 from lmkbc.train import prompt_vectors
 
 RELATION = """

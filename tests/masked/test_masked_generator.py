@@ -17,13 +17,13 @@ from tiny_masked import save
 
 from lmkbc import AliasScorer, EntityType, Metric, Precondition, Relation, Shape
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.candidates import ClozeAnswers, combine, origins_of
-from lmkbc.generate.masked.cloze_settings import ProbeSettings
-from lmkbc.generate.masked.masked import Masked, MaskedGenerator
-from lmkbc.generate.masked.preconditions import rewritten
 from lmkbc.generate.recorded import Recorded
-from lmkbc.models.masked.backbone import Backbone
-from lmkbc.models.masked.vocabulary import Words
+from lmkbc.masked.backbone import Backbone
+from lmkbc.masked.candidates import ClozeAnswers, combine, origins_of
+from lmkbc.masked.cloze_settings import ProbeSettings
+from lmkbc.masked.masked import Masked, MaskedGenerator
+from lmkbc.masked.preconditions import rewritten
+from lmkbc.masked.vocabulary import Words
 from lmkbc.session.run import RecordedFile, Run
 from lmkbc.settings import checked
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query

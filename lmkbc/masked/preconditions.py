@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import torch
 
 from lmkbc.errors import InputError
-from lmkbc.models.masked.backbone import Clozes
-from lmkbc.models.masked.forward import Forward
-from lmkbc.models.masked.vocabulary import Words
+from lmkbc.masked.backbone import Clozes
+from lmkbc.masked.forward import Forward
+from lmkbc.masked.vocabulary import Words
 from lmkbc.relation import Precondition
 
 Answers = Mapping[str, float]

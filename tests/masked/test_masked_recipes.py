@@ -10,8 +10,8 @@ from space import SPACE, bundled
 from tiny_masked import save
 
 from lmkbc.link.index_sources import build_index
-from lmkbc.models.masked.backbone import load
-from lmkbc.models.masked.soft_prompts import FILE
+from lmkbc.masked.backbone import load
+from lmkbc.masked.soft_prompts import FILE
 from lmkbc.train import prompt_vectors
 
 WORDS = "state province department city region dead alive yes no Yes No died Germany France Spain Oslo Rome".split()

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.masked import Lexicon
-from lmkbc.models.masked.backbone import Backbone, Clozes, load
-from lmkbc.models.masked.vocabulary import Words
+from lmkbc.masked.backbone import Backbone, Clozes, load
+from lmkbc.masked.masked import Lexicon
+from lmkbc.masked.vocabulary import Words
 
 TEMPLATE = "The capital of {subject} is {mask}."
 

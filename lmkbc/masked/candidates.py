@@ -19,8 +19,8 @@ from msgspec import structs
 from lmkbc.answer.clean import same_name, sifted
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.cloze_settings import TOP_K, Ensemble, ProbeSettings, for_relation
 from lmkbc.generate.recorded_rows import CandidateRow, RecordedRow, is_linked
+from lmkbc.masked.cloze_settings import TOP_K, Ensemble, ProbeSettings, for_relation
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 from lmkbc.types import Candidate, CandidateSet, Example, Query, Source, grouped

@@ -9,9 +9,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmkbc.models.masked import forward
-from lmkbc.models.masked.backbone import Backbone, load
-from lmkbc.models.masked.forward import Forward, buckets
+from lmkbc.masked import forward
+from lmkbc.masked.backbone import Backbone, load
+from lmkbc.masked.forward import Forward, buckets
 
 FAMILIES = ["bert", "roberta", "electra", "albert", "distilbert"]
 

@@ -1,1 +1,0 @@
-"""Local masked models: from clozes to scores of words and names."""

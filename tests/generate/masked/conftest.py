@@ -1,5 +1,0 @@
-"""The tiny masked models, for what asks them."""
-
-from tiny_families import backbone, save_model
-
-__all__ = ["backbone", "save_model"]
