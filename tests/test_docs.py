@@ -3,6 +3,7 @@
 import importlib.util
 import re
 import sys
+import tomllib
 from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +12,7 @@ import pytest
 import typer
 
 import lmkbc
+from eval.bench._shape import used_settings
 from lmkbc import registry
 from lmkbc.cli import build
 from lmkbc.generate.spec import spec_of
@@ -19,6 +21,7 @@ from lmkbc.registry import COMMANDS
 from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
 
 
 def _loaded(name: str) -> ModuleType:
@@ -91,6 +94,15 @@ def test_every_command_option_and_setting_is_in_the_reference(reference: ModuleT
         shared = ("min", "max") if "`min` and `max` too" in section else ()
         own = [field.name for field in fields(registry.RULES.get(name)) if field.name not in shared]
         assert [field for field in own if f"| `{field}` |" not in section] == [], name
+
+
+def test_a_setting_of_few_recipes_is_one_that_a_guide_recommends() -> None:
+    recommended = tomllib.loads((DOCS / "recommended.toml").read_text(encoding="utf-8"))
+    used = used_settings()
+    assert len(recommended) <= 15
+    assert [name for name in recommended if len(used[name]) > 1] == [], "these need no recommendation"
+    for name, (page, words) in recommended.items():
+        assert words in (DOCS / page).read_text(encoding="utf-8"), name
 
 
 def test_every_public_name_edition_and_published_system_is_in_the_reference(reference: ModuleType) -> None:
