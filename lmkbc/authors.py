@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import msgspec
 import tomli_w
 
+from lmkbc.ask.builder import PARTS
 from lmkbc.ask.examples import read_bank
-from lmkbc.ask.plan import PARTS
 from lmkbc.ask.slots import fill
 from lmkbc.ask.wording import NamedWords, Slots, WordFile, WordingSource
 from lmkbc.errors import InputError

@@ -7,8 +7,8 @@ from typing import Any
 import tomli_w
 from space import MINI, RELATIONS, SPACE, TRAIN
 
+from lmkbc.ask.builder import PromptBuilder, PromptSettings
 from lmkbc.ask.context import Provider
-from lmkbc.ask.plan import PromptBuilder, PromptSettings
 from lmkbc.generate.conversation import Conversation
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.answers import Store

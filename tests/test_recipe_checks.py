@@ -14,7 +14,7 @@ from opened import CUTOFF, recipe_file
 from space import SPACE
 
 import lmkbc
-from lmkbc.ask.plan import PromptSettings
+from lmkbc.ask.builder import PromptSettings
 from lmkbc.components import SYSTEMS
 from lmkbc.errors import InputError
 from lmkbc.recipe import read_file, read_recipe

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import torch
 
 from eval.bench import model_of, parsed, parser_of, peak_mb, timed
+from lmkbc.ask.builder import PromptBuilder, PromptSettings
 from lmkbc.ask.examples import Shots
-from lmkbc.ask.plan import PromptBuilder, PromptSettings
 from lmkbc.ask.style import PromptStyle
 from lmkbc.generate.baselines import ClosedSet
 from lmkbc.models.local.checkpoint import load

@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eval.bench import model_of, parsed, parser_of, timed
+from lmkbc.ask.builder import PromptBuilder, PromptSettings
 from lmkbc.ask.examples import Shots
-from lmkbc.ask.plan import PromptBuilder, PromptSettings
 from lmkbc.ask.style import PromptStyle
 from lmkbc.models.located import gguf_file
 from lmkbc.workspace import Workspace

@@ -18,8 +18,8 @@ from lmkbc.answer.abstain import is_abstention
 from lmkbc.answer.clean import Clean
 from lmkbc.answer.guard import guarded
 from lmkbc.answer.parse import parse
+from lmkbc.ask.builder import PromptBuilder, Slots
 from lmkbc.ask.context import Provider, as_context, gathered
-from lmkbc.ask.plan import PromptBuilder, Slots
 from lmkbc.ask.slots import one_line
 from lmkbc.ask.style import FOUND, VERDICTS, YEARS, Step
 from lmkbc.generate.reply import broken, candidates, mends, united

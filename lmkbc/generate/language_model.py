@@ -13,8 +13,8 @@ from functools import cache
 from typing import Annotated, Any
 
 from lmkbc.answer.clean import Clean
+from lmkbc.ask.builder import PromptBuilder, PromptSettings
 from lmkbc.ask.context import ContextSettings, Provider, located, provider
-from lmkbc.ask.plan import PromptBuilder, PromptSettings
 from lmkbc.errors import refuse
 from lmkbc.generate.access import is_given, open_model
 from lmkbc.generate.conversation import Conversation, answer_tokens

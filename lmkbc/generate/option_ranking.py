@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from lmkbc.ask.plan import PromptBuilder
+from lmkbc.ask.builder import PromptBuilder
 from lmkbc.ask.slots import one_line
 from lmkbc.edition import Edition
 from lmkbc.errors import refuse

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from lmkbc.ask.plan import PromptBuilder, PromptSettings
+from lmkbc.ask.builder import PromptBuilder, PromptSettings
 from lmkbc.errors import refuse
 from lmkbc.files.arrays import Arrays, ArrayStore, key
 from lmkbc.generate.access import local_model

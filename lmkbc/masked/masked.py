@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from lmkbc.ask.plan import Frames
+from lmkbc.ask.builder import Frames
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.generate.recorded import Recorded, replayed
@@ -234,7 +234,7 @@ class Masked(GeneratorSpec):
     """The table of a generator over a masked language model.
 
     model: one for all relations, or a table of models by relation, in any spelling, and "*" for all others. frames:
-    file of frames (see `lmkbc.ask.plan`). Its `clozes` replace those of `probe`, and its `precondition` rewords the
+    file of frames (see `lmkbc.ask.builder`). Its `clozes` replace those of `probe`, and its `precondition` rewords the
     first precondition. With `forms`, that precondition rewrites the clozes of the file. dtype: of the weights.
     """
 

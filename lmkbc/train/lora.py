@@ -22,8 +22,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from lmkbc.ask.builder import PromptBuilder
 from lmkbc.ask.context import as_context, gathered
-from lmkbc.ask.plan import PromptBuilder
 from lmkbc.ask.prompts import target
 from lmkbc.errors import InputError, OptionError
 from lmkbc.generate.access import local_model, source

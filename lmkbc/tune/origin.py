@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from lmkbc.ask.plan import Frames
+from lmkbc.ask.builder import Frames
 from lmkbc.files.checksum import sha256
 from lmkbc.files.places import name_of
 from lmkbc.generate.access import served

@@ -11,7 +11,7 @@ from opened import recipe_file
 from prompt_parts import suffix
 from space import SPACE
 
-from lmkbc.ask.plan import Frames, PromptBuilder, PromptSettings
+from lmkbc.ask.builder import Frames, PromptBuilder, PromptSettings
 from lmkbc.ask.prompts import Composer, target
 from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import InputError

@@ -17,7 +17,7 @@ from tiny_causal import BYTES, model, tokenizer
 from tiny_masked import save
 
 from lmkbc import registry
-from lmkbc.ask.plan import PromptSettings
+from lmkbc.ask.builder import PromptSettings
 from lmkbc.generate.spec import spec_of
 from lmkbc.masked.backbone import load
 from lmkbc.masked.heads import FILE

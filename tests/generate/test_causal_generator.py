@@ -10,7 +10,7 @@ import tiny_causal
 from opened import asks, generators, over_local, recipe_of
 from space import MINI, RELATIONS, SPACE, TRAIN
 
-from lmkbc.ask.plan import PromptBuilder
+from lmkbc.ask.builder import PromptBuilder
 from lmkbc.errors import InputError
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.generate.verify import Verifying

@@ -7,7 +7,7 @@ import pytest
 from opened import asks
 from space import MINI, RELATIONS, TRAIN
 
-from lmkbc.ask.plan import PromptBuilder
+from lmkbc.ask.builder import PromptBuilder
 from lmkbc.generate.conversation import Conversation
 from lmkbc.models.base import Dialogue, Reply, Request, Response, next_requests
 from lmkbc.notes import Notes, Passage

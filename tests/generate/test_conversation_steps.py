@@ -14,7 +14,7 @@ from loopback import Body, Loopback, prompt_of
 from opened import asks, generators, over_local, recipe_of
 from space import MINI, RELATIONS, SPACE
 
-from lmkbc.ask.plan import PromptBuilder
+from lmkbc.ask.builder import PromptBuilder
 from lmkbc.models.answers import Store
 from lmkbc.models.local.decode import Completion, Decoding
 from lmkbc.models.local.model import CausalModel

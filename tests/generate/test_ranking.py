@@ -10,8 +10,8 @@ import pytest
 from prompt_parts import suffix
 from space import MINI, RELATIONS, SPACE
 
+from lmkbc.ask.builder import PromptBuilder, PromptSettings
 from lmkbc.ask.examples import Shots
-from lmkbc.ask.plan import PromptBuilder, PromptSettings
 from lmkbc.ask.style import PromptStyle
 from lmkbc.generate.option_ranking import CandidateRanking, RankingGenerator
 from lmkbc.models.base import Prompt

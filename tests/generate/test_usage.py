@@ -12,7 +12,7 @@ from command import Command
 from opened import asks, recipe_of
 from space import MINI, RELATIONS, SPACE, TRAIN
 
-from lmkbc.ask.plan import PromptBuilder
+from lmkbc.ask.builder import PromptBuilder
 from lmkbc.generate.access import local_model
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Prompt

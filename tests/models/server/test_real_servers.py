@@ -21,7 +21,7 @@ from opened import asks
 from postgres import free_port
 from space import MINI, RELATIONS, TRAIN
 
-from lmkbc.ask.plan import PromptBuilder
+from lmkbc.ask.builder import PromptBuilder
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.answers import Store
 from lmkbc.models.plain_questions import word_log_probabilities

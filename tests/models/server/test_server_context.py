@@ -11,7 +11,7 @@ from loopback import Body, Loopback, prompt_of
 from opened import asks, generators, over_server
 from space import MINI, RELATIONS, SPACE, TRAIN
 
-from lmkbc.ask.plan import PromptBuilder
+from lmkbc.ask.builder import PromptBuilder
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.answers import Store
 from lmkbc.models.server.address import Server
