@@ -13,12 +13,11 @@ from lmkbc.errors import InputError
 from lmkbc.files.checksum import damaged, read_digests
 from lmkbc.files.places import fetched_frames, fetched_record
 from lmkbc.files.reader import read_toml
-from lmkbc.generate.spec import GeneratorSpec, check_names, specs
+from lmkbc.generate.spec import GeneratorSpec, check_names, sources_of, specs
 from lmkbc.link.cleaning import Cleaning
 from lmkbc.link.grouping import Grouping
 from lmkbc.link.linker import Linking
 from lmkbc.models.located import generative, is_available
-from lmkbc.models.reference import ModelReference
 from lmkbc.relation import Relation
 from lmkbc.select.pool import Pooling
 from lmkbc.select.rule import Rule, build
@@ -84,16 +83,12 @@ class RecipeFile:
 
 def _models(table: Mapping[str, Any]) -> Iterator[str]:
     """Yield the models of a generator's table, and of the tables within it, source by source."""
-    sources = table.get("each")
-    for source in sources if isinstance(sources, list) else [{}]:
-        whole = {name: value for name, value in {**table, **source}.items() if value is not sources}
-        model = whole.get("model")
-        if isinstance(model, Mapping):  # a name with settings, or models by relation
-            named = [model["name"]] if "name" in model else model.values()
-            yield from (name for name in named if isinstance(name, str))
-        elif isinstance(model, str):
-            yield model
-        for value in whole.values():
+    for source in sources_of(table) if isinstance(table.get("each"), list) else [table]:
+        model = source.get("model")
+        named = model if isinstance(model, Mapping) else {"name": model}  # a name with settings, or models by relation
+        each = [named["name"]] if "name" in named else named.values()
+        yield from (name for name in each if isinstance(name, str))
+        for value in source.values():
             for within in value if isinstance(value, list) else [value]:
                 if isinstance(within, Mapping):
                     yield from _models(within)
@@ -124,9 +119,14 @@ class Recipe:
     tables: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def parts(self) -> list[GeneratorSpec]:
+        """Return the tables of all generators, each before the tables of the generators within it."""
+        return [part for spec in self.generate for part in spec.whole()]
+
+    @property
     def learns(self) -> bool:
         """Return whether a step learns from labelled rows; examples in prompts and names for links do not count."""
-        return self.pool.train_sides or any(part.learns for spec in self.generate for part in spec.whole())
+        return self.pool.train_sides or any(part.learns for part in self.parts)
 
 
 def read_recipe(workspace: Workspace, system: str | Mapping[str, Any]) -> Recipe:
@@ -252,9 +252,7 @@ def default_recipe(space: Workspace, model: str | None = None) -> tuple[Recipe, 
     recipe = read_recipe(space, space.settings.system or DEFAULT)
     if model or space.settings.system:
         return recipe, ""
-    parts = [part for spec in recipe.generate for part in spec.whole()]
-    models = [part.model for part in parts if isinstance(part, ModelReference) and part.model]
-    lacking = [name for name in models if not is_available(name)]
+    lacking = [name for part in recipe.parts for name in part.models if name and not is_available(name)]
     if not lacking:
         return recipe, ""
     known = generative(lacking[0])

@@ -23,10 +23,11 @@ from lmkbc.kb.builder.engine import Engine
 from lmkbc.kb.builder.facts import Tables
 from lmkbc.kb.builder.growth import Bounds, Frontier, Growth
 from lmkbc.kb.builder.settle import REMOVED, Settled
-from lmkbc.kb.builder.shards import Build, BuildPlan
+from lmkbc.kb.builder.shards import Build, BuildQueries
 from lmkbc.kb.builder.subjects import Classes, SubjectFile
 from lmkbc.models.base import Reply
 from lmkbc.notes import Replies
+from lmkbc.plan import Plan
 from lmkbc.progress import silent
 from lmkbc.run.pipeline import Block
 from lmkbc.session.run import Run
@@ -113,7 +114,7 @@ class Base:
         recipe = recipe_of({"component": "prior"}, select=self.select)
         earlier = Earlier(self.out) if add else None
         subjects = SubjectFile(self.file, None, None if earlier is None else earlier.subjects)
-        plan = BuildPlan(subjects, chosen, Classes(chosen, named=True))
+        plan = BuildQueries(subjects, chosen, Classes(chosen, named=True))
         bounds, names = bounds or Bounds(), {name: one.name for name, one in chosen.items()}
         frontier = None if by_value is None else Frontier(plan.classes, names, bounds.depth, **by_value)
         growth = Growth(bounds, plan.classes, {one.name: one for one in chosen.values()}, frontier)
@@ -125,7 +126,7 @@ class Base:
             begun = earlier.started(begun, plan.subjects, chosen)
         directory = Directory(self.out)
         with directory.held():
-            made = Build(self.run, recipe, recipe.select, begun, self.shard, engine, earlier=earlier)
+            made = Build(Plan.of(self.run, recipe), recipe.select, begun, self.shard, engine, earlier=earlier)
             return made.into(directory, plan, growth, silent)
 
 

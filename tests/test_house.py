@@ -35,7 +35,7 @@ LAYERS = """
     generate
     link masked
     domain
-    recipe authors
+    recipe plan authors
     run
     tune
     evaluation

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from opened import recipe_file
 
+from lmkbc.plan import Plan
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.relation import Shape
 from lmkbc.run.pipeline import propose
@@ -37,7 +38,9 @@ def kept(selector: Any, relation: str) -> int:
 def test_a_relation_s_own_rule_serves_it_under_every_name(tmp_path: Path, name: str) -> None:
     given = recipe(tmp_path, select={**TOP, "k": 2, "relations": {name: TOP}})
     space = Workspace()
-    selector, how = selector_for(Run(workspace=space, edition=space.edition("2023")), given, settled(Selection, {}))
+    selector, how = selector_for(
+        Plan.of(Run(workspace=space, edition=space.edition("2023")), given), settled(Selection, {})
+    )
     assert how["how"] == "selected by the recipe's rule 'top-k', another for some relations, untuned"
     assert kept(selector, "CountryBordersCountry") == kept(selector, "CountryBordersWithCountry") == 1
     assert kept(selector, "RiverBasinsCountry") == 2
@@ -47,7 +50,9 @@ def test_one_source_has_nothing_to_agree_with(tmp_path: Path) -> None:
     space = Workspace()
     for files, rule in ((1, "cutoff"), (2, "agreement")):
         run = Run(workspace=space, edition=space.edition("2023"), files=(tmp_path,) * files)
-        selector, how = selector_for(run, read_recipe(space, "recorded"), settled(Selection, {"untuned": True}))
+        selector, how = selector_for(
+            Plan.of(run, read_recipe(space, "recorded")), settled(Selection, {"untuned": True})
+        )
         assert how["how"] == f"selected by the recipe's rule {rule!r}, untuned"
         assert selector.reads_others == (files > 1)
 
@@ -70,7 +75,7 @@ def test_a_recipe_may_have_spellings_of_its_own(tmp_path: Path) -> None:
         ({"spellings": {}}, ["LSE", "NYSE"]),
         ({"spellings": {"LSE": "London"}}, ["London", "NYSE"]),
     ):
-        (found,) = propose(run, recipe(tmp_path, clean=clean), [query]).sets
+        (found,) = propose(Plan.of(run, recipe(tmp_path, clean=clean)), [query]).sets
         assert [candidate.text for candidate in found.candidates] == names
 
 
@@ -93,7 +98,7 @@ def test_a_listed_name_is_spelled_as_train_spells_it(tmp_path: Path) -> None:
         path.write_text(json.dumps({**row, "SubjectEntity": query.subject, **answer} if answer else row) + "\n")
     space = Workspace(data=tmp_path)
     run = Run(workspace=space, edition=space.edition("2025"), files=(answers,))
-    (found,) = propose(run, recipe(tmp_path), [query]).sets
+    (found,) = propose(Plan.of(run, recipe(tmp_path)), [query]).sets
     assert [one.text for one in found.candidates] == ["Côte d'Ivoire", "Togo", "United States of America"]
 
 
@@ -111,7 +116,9 @@ def test_a_vote_in_two_stages_is_that_of_its_authors(data_dir: Path, files: tupl
     paths = tuple(data_dir / "recorded" / "2026-val" / f"{name}.jsonl.gz" for name in files)
     given = read_recipe(space, "chironk26")
     examples = space.examples(edition, "val")
-    sets = propose(Run(workspace=space, edition=edition, files=paths), given, [one.query for one in examples]).sets
+    sets = propose(
+        Plan.of(Run(workspace=space, edition=edition, files=paths), given), [one.query for one in examples]
+    ).sets
     made = {prediction.query: prediction for prediction in given.select.select_all(sets)}
     assert official(made, examples, edition).overall.f1 == pytest.approx(published, abs=1e-6)
 

@@ -17,6 +17,7 @@ import numpy as np
 from eval.bench import parsed, parser_of
 from eval.bench.figures import Table
 from lmkbc.edition import Edition
+from lmkbc.plan import Plan
 from lmkbc.recipe import read_recipe
 from lmkbc.run.pipeline import propose
 from lmkbc.select.expected_f1 import ExpectedF1
@@ -75,7 +76,7 @@ class Answered(NamedTuple):
         run = Run(workspace=workspace, edition=edition, offline=True)
         queries = [example.query for example in examples]
         recipes = [read_recipe(workspace, name) for name in (smaller, larger)]
-        sets = [propose(run, recipe, queries).sets for recipe in recipes]
+        sets = [propose(Plan.of(run, recipe), queries).sets for recipe in recipes]
         scores = [_scores(own, examples, edition, recipe.select) for own, recipe in zip(sets, recipes, strict=True)]
         return cls(scores[0], scores[1], sure(sets[0]))
 

@@ -18,6 +18,7 @@ from eval.bench import few_of, model_of, parsed, parser_of
 from eval.bench.figures import Table
 from eval.bench.models import PartRun
 from eval.bench.recorded import scored, tuned_rules
+from lmkbc.plan import Plan
 from lmkbc.recipe import read_recipe
 from lmkbc.run.pipeline import propose
 from lmkbc.session.options import Servers
@@ -52,8 +53,8 @@ def main(argv: Sequence[str]) -> None:
                 workspace, tables | {"generate": [_short(one, given.longest) for one in tables["generate"]]}
             )
             run = PartRun(workspace=workspace, edition=edition, model=model, offline=True, servers=servers, rows=rows)
-            queries = [example.query for example in asked]
-            whole, again = propose(run, recipe, queries), propose(run, recipe, queries)
+            queries, plan = [example.query for example in asked], Plan.of(run, recipe)
+            whole, again = propose(plan, queries), propose(plan, queries)
             tuned = None
             if not all(one.failed for one in whole.sets):
                 how = TuningOptions(trials=0)

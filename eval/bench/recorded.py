@@ -16,6 +16,7 @@ from typing import NamedTuple
 from eval.bench import few_of, parsed, parser_of, timed
 from eval.bench.figures import Table
 from lmkbc.edition import Edition
+from lmkbc.plan import Plan
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.relation import Relation
 from lmkbc.run.pipeline import propose
@@ -119,7 +120,7 @@ def context_of(workspace: Workspace, edition: Edition, files: Sequence[str] = ()
 
 def proposed(run: Run, recipe: Recipe, examples: Sequence[Example]) -> Sequence[CandidateSet]:
     """Return a recipe's candidates for the queries of examples."""
-    return propose(run, recipe, [example.query for example in examples]).sets
+    return propose(Plan.of(run, recipe), [example.query for example in examples]).sets
 
 
 def tuned_rules(

@@ -115,10 +115,11 @@ def ask(
         raise InputError("the subject has no name: give one, as in lmkbc ask Peru country-borders")
     if subject_id is not None and as_qid(subject_id) is None:
         raise OptionError("subject_id", f"is {subject_id!r}, which is no QID: give one as in Q419, or leave it out")
-    run, recipe, name = opened_relation(options, relation)
-    selector, provenance = selector_for(run, recipe, settled(Selection, options))
+    plan, name = opened_relation(options, relation)
+    run, recipe = plan.run, plan.recipe
+    selector, provenance = selector_for(plan, settled(Selection, options))
     query = Query(subject.strip(), name, as_qid(subject_id or ""))
-    found = propose(run, recipe, [query], progress)
+    found = propose(plan, [query], progress)
     (candidates,) = found.sets
     (prediction,) = selector.select_all([candidates])
     if prediction.failed:

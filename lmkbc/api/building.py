@@ -22,18 +22,18 @@ from lmkbc.kb.base.knowledge import started
 from lmkbc.kb.base.schemas import FACTS, LEAST, SCHEMAS
 from lmkbc.kb.builder.addition import Earlier
 from lmkbc.kb.builder.base_directory import Directory
-from lmkbc.kb.builder.engine import REACHED, Engine
+from lmkbc.kb.builder.engine import Engine
+from lmkbc.kb.builder.facts import REACHED
 from lmkbc.kb.builder.growth import LEAST_MEAN, Bounds, Frontier, Growth
 from lmkbc.kb.builder.inputs import inputs_of
 from lmkbc.kb.builder.settle import ENTITIES, REMOVED
-from lmkbc.kb.builder.shards import SHARD, Build, BuildPlan, chosen
+from lmkbc.kb.builder.shards import SHARD, Build, BuildQueries, chosen
 from lmkbc.kb.builder.subjects import Classes, SubjectFile
 from lmkbc.link.index import AliasIndex
+from lmkbc.plan import Plan
 from lmkbc.progress import Report, silent
-from lmkbc.recipe import Recipe
 from lmkbc.run import directory as run_directory
 from lmkbc.session.options import SELECTION, RunOptions, SelectedRunOptions, Selection, settled
-from lmkbc.session.run import Run
 from lmkbc.session.subset import names_of
 from lmkbc.tune.tuned_rules import selector_for
 
@@ -170,10 +170,9 @@ IN_PROCESS = Workers()
 
 
 class _Planned(NamedTuple):
-    run: Run
-    recipe: Recipe
+    plan: Plan
     subjects: SubjectFile
-    plan: BuildPlan
+    queries: BuildQueries
     earlier: Earlier | None
     is_named: bool
 
@@ -259,39 +258,39 @@ def build(
         raise OptionError(
             "grow", "asks about what a base names, and an addition only about what is given: leave it out"
         )
-    run, recipe, found, plan, earlier, is_named = _planned(subjects, out, relation, limit, options, add=add)
-    selector, provenance = selector_for(run, recipe, settled(Selection, options))
+    plan, found, queries, earlier, is_named = _planned(subjects, out, relation, limit, options, add=add)
+    selector, provenance = selector_for(plan, settled(Selection, options))
     precision = provenance.get("precision")
     bounds = Bounds(depth=grow, budget=budget, novelty=novelty)
-    by_own = {one.name: one for one in plan.relations.values()}
+    by_own = {one.name: one for one in queries.relations.values()}
     by_value = {"by": grow_by} if grow and grow_by != ORDERS[0] else {}
-    names = {name: one.name for name, one in plan.relations.items()}
-    frontier = Frontier(plan.classes, names, grow, precision or LEAST_MEAN) if by_value else None
-    index = AliasIndex(run.index) if run.index else None
-    growth = Growth(bounds, plan.classes, by_own, frontier)
+    names = {name: one.name for name, one in queries.relations.items()}
+    frontier = Frontier(queries.classes, names, grow, precision or LEAST_MEAN) if by_value else None
+    index = AliasIndex(plan.run.index) if plan.run.index else None
+    growth = Growth(bounds, queries.classes, by_own, frontier)
     about = {
-        **inputs_of(run, recipe, provenance, plan.relations),
+        **inputs_of(plan, provenance, queries.relations),
         "limit": limit,
         "least": least,
         "floor": LEAST if least is None and precision is None else None,
-        "classes": key([msgspec.to_builtins(run.workspace.classes), is_named]),
+        "classes": key([msgspec.to_builtins(plan.run.workspace.classes), is_named]),
         "grow": asdict(bounds) | by_value if grow else None,
         "subjects": {"sha256": found.sha256, **found.counts},
     }
     if least is None and precision is not None:
         least = 0.0
     directory = Directory(Path(out))
-    begun = started(about, plan.relations)
+    begun = started(about, queries.relations)
     if earlier is not None:
-        begun = earlier.started(begun, plan.subjects, plan.relations)
+        begun = earlier.started(begun, queries.subjects, queries.relations)
         if selector.reads_others:
             raise InputError(
                 f"{out}: its rules select facts by other facts of their block, so an addition would change them: build "
                 "all into a new directory, where kept answers are not asked again"
             )
     with directory.held(), engine or nullcontext() as answering:
-        work = Build(run, recipe, selector, begun, engine=answering, least=least, index=index, earlier=earlier)
-        made = work.into(directory, plan, growth, progress)
+        work = Build(plan, selector, begun, engine=answering, least=least, index=index, earlier=earlier)
+        made = work.into(directory, queries, growth, progress)
     return KnowledgeBase(directory.path, made)
 
 
@@ -309,13 +308,13 @@ def estimate_build(
     """Estimate a build: how much it would ask, and how much of that is stored already. Arguments as in `build`."""
     from lmkbc.run.estimate import estimate  # here, since it loads the modules of models
 
-    run, recipe, _, plan, earlier, _ = _planned(subjects, out, relation, limit, options, add=add)
-    timings = run_directory.timings(run.edition.name, recipe.name, Path(out))
-    asks = plan.asks()
+    plan, _, queries, earlier, _ = _planned(subjects, out, relation, limit, options, add=add)
+    timings = run_directory.timings(plan.run.edition.name, plan.recipe.name, Path(out))
+    asks = queries.asks()
     if earlier is not None:
-        kept = earlier.kept(asks, plan.relations, SHARD)
+        kept = earlier.kept(asks, queries.relations, SHARD)
         asks = (ask for _, lacking, _ in kept for ask in lacking)
-    return estimate(run, recipe, (ask.query for ask in asks), timings, progress)
+    return estimate(plan, (ask.query for ask in asks), timings, progress)
 
 
 def _planned(
@@ -328,21 +327,21 @@ def _planned(
     add: bool,
 ) -> _Planned:
     """Return the queries of a build after a check of the whole file. InputError if there are none."""
-    run, recipe = opened(options)
-    space, names, earlier = run.workspace, names_of(relation), Earlier(Path(out)) if add else None
+    plan = opened(options)
+    space, names, earlier = plan.run.workspace, names_of(relation), Earlier(Path(out)) if add else None
     is_named = bool(names)
     if earlier is not None:
         is_named = earlier.names_relations(msgspec.to_builtins(space.classes), names)
         names = [*earlier.relations, *names] if is_named else ()
-    relations = chosen(run, names)
+    relations = chosen(plan.run, names)
     found = SubjectFile(Path(subjects), limit, None if earlier is None else earlier.subjects)
     classes = Classes(relations, space.relations.values(), space.classes, named=is_named)
-    plan = BuildPlan(found, relations, classes)
-    if not plan.total:
+    queries = BuildQueries(found, relations, classes)
+    if not queries.total:
         raise InputError(
             f"{subjects}: no subject is of a class that the relations ask about; give a column 'class' with Wikidata's "
             "classes, by name or QID, or name relations with --relation"
         )
-    for remark in (*found.remarks, *plan.remarks()):
+    for remark in (*found.remarks, *queries.remarks()):
         log.info("%s", remark)
-    return _Planned(run, recipe, found, plan, earlier, is_named)
+    return _Planned(plan, found, queries, earlier, is_named)

@@ -17,8 +17,7 @@ from lmkbc.settings import listed
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
-    from lmkbc.recipe import Recipe
-    from lmkbc.session.run import Run
+    from lmkbc.plan import Plan
 
 log = logging.getLogger(__name__)
 
@@ -107,15 +106,15 @@ def chosen_edition(workspace: Workspace, name: str | None, relation: str | None 
     return chosen
 
 
-def opened(options: RunOptions) -> tuple[Run, Recipe]:
-    """Open a run and its recipe: recorded answers if files are given, else the default. InputError for wrong input."""
+def opened(options: RunOptions) -> Plan:
+    """Plan a run: of recorded answers if files are given, else of the default recipe. InputError for wrong input."""
     return _opened(options, *_placed(options))
 
 
 def opened_subset(
     options: RunOptions, split: str | None, relations: Sequence[str] | str | None, limit: int | None
-) -> tuple[Run, Recipe, Subset]:
-    """Open a run of a subset of a split, and its recipe. The subset is checked before models are loaded.
+) -> tuple[Plan, Subset]:
+    """Plan a run of a subset of a split. The subset is checked before models are loaded.
 
     split: default: the edition's labelled held-out split.
     """
@@ -123,17 +122,14 @@ def opened_subset(
     split = edition.split_named(split or edition.held_out)
     space.split_path(edition, split)
     subset = Subset.of(space, edition, relations, limit)
-    return *_opened(options, inputs, space, edition, split), subset
+    return _opened(options, inputs, space, edition, split), subset
 
 
-def opened_relation(options: RunOptions, relation: str) -> tuple[Run, Recipe, str]:
-    """Open a run for one relation, given by any name.
-
-    Return the run, its recipe, and the edition's name of the relation.
-    """
+def opened_relation(options: RunOptions, relation: str) -> tuple[Plan, str]:
+    """Plan a run for one relation, given by any name. Return the plan, and the edition's name of the relation."""
     inputs, space, edition = _placed(options, relation)
     (name,) = Subset.of(space, edition, relation, None).relations
-    return *_opened(options, inputs, space, edition), name
+    return _opened(options, inputs, space, edition), name
 
 
 def _placed(options: RunOptions, relation: str | None = None) -> tuple[Inputs, Workspace, Edition]:
@@ -143,9 +139,8 @@ def _placed(options: RunOptions, relation: str | None = None) -> tuple[Inputs, W
     return inputs, space, chosen_edition(space, inputs["edition"], relation)
 
 
-def _opened(
-    options: RunOptions, inputs: Inputs, space: Workspace, edition: Edition, split: str = ""
-) -> tuple[Run, Recipe]:
+def _opened(options: RunOptions, inputs: Inputs, space: Workspace, edition: Edition, split: str = "") -> Plan:
+    from lmkbc.plan import Plan
     from lmkbc.recipe import default_recipe, read_recipe
     from lmkbc.session.run import Run
 
@@ -164,19 +159,22 @@ def _opened(
         if learn_from:
             raise OptionError("learn_from", f"has no effect: {chosen.name} learns from no labelled rows; leave it out")
         learn_from = ("train",) if learn_from is None else ()
-    settled_here: dict[str, Any] = {"workspace": space, "edition": edition, "split": split, "learn_from": learn_from}
-    values = {
+    values: dict[str, Any] = {
         **inputs,
-        **settled_here,
+        "workspace": space,
+        "edition": edition,
+        "split": split,
+        "learn_from": learn_from,
         "files": () if inputs["files"] is None else inputs["files"],
         "servers": settled(Servers, options),
     }
-    return Run(**{field.name: values[field.name] for field in fields(Run) if field.name in values}), chosen
+    run = Run(**{field.name: values[field.name] for field in fields(Run) if field.name in values})
+    return Plan.of(run, chosen)
 
 
-def check_kept(run: Run, command: str) -> None:
+def check_kept(plan: Plan, command: str) -> None:
     """Raise InputError if what labelled rows state is to be left out, for a command that scores all that is kept."""
-    if run.learn_from == ():
+    if plan.run.learn_from == ():
         raise OptionError("learn_from", f"is none, which leaves out right objects; {command} scores all: give train")
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from lmkbc.run.directory import RunCounts
-    from lmkbc.run.estimate import Estimate, Plan
+    from lmkbc.run.estimate import Estimate, Foreseen
     from lmkbc.scoring.table import Table
 
 
@@ -190,8 +190,8 @@ def predict(
     from lmkbc.tune.tuned_rules import nothing_sure, selector_for
 
     start = time.monotonic()
-    run, recipe, asked = opened_subset(options, split, relation, limit)
-    split, every = run.split, run.queries
+    plan, asked = opened_subset(options, split, relation, limit)
+    run, split, every = plan.run, plan.run.split, plan.run.queries
     queries = list(asked.rows(every, lambda query: query.relation))
     if not queries:
         raise InputError(
@@ -199,9 +199,9 @@ def predict(
         )
     subset = asked if len(queries) < len(every) else None
     selection = settled(Selection, options)
-    selector, provenance = selector_for(run, recipe, selection)
-    about = run_directory.identity(run, recipe, provenance, subset)
-    own = Path(out or run_directory.named(run.edition.name, split, recipe.name, subset, selection["precision"]))
+    selector, provenance = selector_for(plan, selection)
+    about = run_directory.identity(plan, provenance, subset)
+    own = Path(out or run_directory.named(run.edition.name, split, plan.recipe.name, subset, selection["precision"]))
     directory = run_directory.free(own, about) if out is None else own
     with (
         writing_alone(directory),
@@ -211,7 +211,7 @@ def predict(
         labelled = run.workspace.has_gold(run.edition, split)
         if page and labelled:
             progress(ExpectedStep("figures"), 0, 6)  # of the page
-        steps = Steps(run, recipe, progress, live)
+        steps = Steps(plan, progress, live)
         blocks = steps.over(queries)
         for block in as_one(blocks) if selector.reads_others else blocks:
             files.add(block, selector.select_all(block.sets))
@@ -253,31 +253,30 @@ def estimate(
     from lmkbc.run import directory as run_directory
     from lmkbc.run.estimate import estimate as estimate_run  # here, since it loads the modules of models
 
-    run, recipe, subset = opened_subset(options, split, relation, limit)
-    edition = run.edition
-    queries = subset.rows(run.queries, lambda query: query.relation)
-    own = out or run_directory.named(edition.name, run.split, recipe.name, None if subset.is_whole else subset)
-    return estimate_run(run, recipe, queries, run_directory.timings(edition.name, recipe.name, Path(own)), progress)
+    plan, subset = opened_subset(options, split, relation, limit)
+    edition, system = plan.run.edition.name, plan.recipe.name
+    queries = subset.rows(plan.run.queries, lambda query: query.relation)
+    own = out or run_directory.named(edition, plan.run.split, system, None if subset.is_whole else subset)
+    return estimate_run(plan, queries, run_directory.timings(edition, system, Path(own)), progress)
 
 
 @keywords
-def plans(
+def foreseen(
     split: str | None = None,
     *,
     subject: str = "",
     relation: str | Sequence[str] | None = None,
     limit: int | None = None,
     **options: Unpack[RunOptions],
-) -> list[Plan]:
+) -> list[Foreseen]:
     """Return all requests that may be sent about the queries of a split, or about a subject and its relation."""
-    from lmkbc.run.estimate import plans as plans_of  # here, since it loads the modules of models
+    from lmkbc.run.estimate import foreseen as foreseen_of  # here, since it loads the modules of models
 
     if subject and isinstance(relation, str):
-        run, recipe, name = opened_relation(options, relation)
-        return list(plans_of(run, recipe, [Query(subject, name)]))
-    run, recipe, subset = opened_subset(options, split, relation, limit)
-    queries = subset.rows(run.queries, lambda query: query.relation)
-    return list(plans_of(run, recipe, list(queries)))
+        plan, name = opened_relation(options, relation)
+        return list(foreseen_of(plan, [Query(subject, name)]))
+    plan, subset = opened_subset(options, split, relation, limit)
+    return list(foreseen_of(plan, list(subset.rows(plan.run.queries, lambda query: query.relation))))
 
 
 @keywords

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Unpack
 
 from msgspec import Meta
@@ -68,9 +67,10 @@ def invented(
             progress=lambda: nullcontext(progress),
         )
         return free_triples(opened(model, asked, quantise), subjects, asked)
-    run, recipe, subset = opened_subset(options, split, relation, None)
-    check_kept(run, "probe invented")
-    selector, how = selector_for(run, recipe, settled(Selection, options))
-    log.info("%s: %s", recipe.name, how["how"])
+    plan, subset = opened_subset(options, split, relation, None)
+    check_kept(plan, "probe invented")
+    selector, how = selector_for(plan, settled(Selection, options))
+    log.info("%s: %s", plan.recipe.name, how["how"])
+    run = plan.run
     examples = list(subset.rows(run.workspace.examples(run.edition, run.split), lambda row: row.query.relation))
-    return silence(replace(run, report=progress), recipe, selector, examples, subjects)
+    return silence(plan, selector, examples, subjects, report=progress)

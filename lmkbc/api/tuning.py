@@ -120,26 +120,26 @@ def tune(
     from lmkbc.tune import tuned_rules
     from lmkbc.tune.families import check_rules
     from lmkbc.tune.learn import tune as tune_rules
-    from lmkbc.tune.origin import origin_of
 
     names = None if rules is None else tuple(rules)
     how = TuningOptions(rules=names, folds=folds, trials=trials, seed=seed)
     check_rules(names)
     if overwrite and not write:
         raise OptionError("overwrite", "replaces a file, and nothing is to be written: leave it out")
-    run, recipe, subset = opened_subset(options, split, relation, limit)
-    check_kept(run, "tune")
+    plan, subset = opened_subset(options, split, relation, limit)
+    check_kept(plan, "tune")
+    run, recipe, origin = plan.run, plan.recipe, plan.origin
     space, chosen, split = run.workspace, run.edition, run.split
     examples = list(subset.rows(space.examples(chosen, split), lambda row: row.query.relation))
-    origin, folder = origin_of(run, recipe), space.own("thresholds")
+    folder = space.own("thresholds")
     path = tuned_rules.path_of(folder, chosen.name, recipe.name, origin) if write and subset.is_whole else None
     check_file(path)
     if path is not None and path.exists() and not overwrite:
         raise InputError(
             f"{path} holds what was tuned before: give --overwrite to replace it, or --no-write to tune without writing"
         )
-    proposals = propose(run, recipe, [example.query for example in examples], progress)
-    data = TuningSet(proposals.sets, examples, chosen, run.relations, tuned_rules.own_selector(run, recipe), how)
+    proposals = propose(plan, [example.query for example in examples], progress)
+    data = TuningSet(proposals.sets, examples, chosen, run.relations, recipe.select, how)
     tuned = tune_rules(data, report=progress)
     if path is not None:
         provenance = tuned_rules.Provenance.of(
@@ -193,8 +193,9 @@ def controls(
     for name in unread:
         if getattr(how, name) != getattr(TuningOptions(), name):
             raise OptionError(name, "is of tuning, which is left out: leave it out too")
-    run, recipe, subset = opened_subset(options, split, relation, limit)
-    check_kept(run, "probe controls")
+    plan, subset = opened_subset(options, split, relation, limit)
+    check_kept(plan, "probe controls")
+    run, recipe = plan.run, plan.recipe
     examples = list(subset.rows(run.workspace.examples(run.edition, run.split), lambda row: row.query.relation))
     table = run_controls(run, recipe, examples, how if tuned else None, random=random, seed=seed, report=progress)
     return ControlScores(table, run.edition, run.split)

@@ -13,7 +13,7 @@ from lmkbc.errors import counted
 
 if TYPE_CHECKING:
     from lmkbc.models.base import PlannedRequest
-    from lmkbc.run.estimate import Estimate, Plan
+    from lmkbc.run.estimate import Estimate, Foreseen
 
 COUNTS = ("requests", "further", "stored", "prompt_tokens", "answer_tokens")
 
@@ -39,11 +39,11 @@ def show_estimate(make: Callable[..., Estimate], given: Mapping[str, Any], *, js
         note(sentence)
 
 
-def show_prompts(plans: Iterable[Plan], *, json: bool = False) -> None:
+def show_prompts(asked: Iterable[Foreseen], *, json: bool = False) -> None:
     """Show all requests about some queries as they would be sent, on stdout."""
     rows = [
         {"generator": name, "SubjectEntity": query.subject, "Relation": query.relation} | _request(planned)
-        for name, query, requests in plans
+        for name, query, requests in asked
         for planned in requests
     ]
     if json:

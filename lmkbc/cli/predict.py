@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from lmkbc.api.predicting import PredictedRun, estimate, plans
+from lmkbc.api.predicting import PredictedRun, estimate, foreseen
 from lmkbc.api.predicting import predict as make_run
 from lmkbc.cli.dry_run import show_estimate, show_prompts
 from lmkbc.cli.terminal import note, progress, show_table
@@ -48,9 +48,9 @@ def predict(
     if show and not dry_run:
         raise OptionError("show", "prints what a run would send: add --dry-run")
     if dry_run:
-        options = {name: given[name] for name in signature(plans).parameters if name in given}
+        options = {name: given[name] for name in signature(foreseen).parameters if name in given}
         if show:
-            show_prompts(plans(**options | {"limit": min(show, given["limit"] or show)}))
+            show_prompts(foreseen(**options | {"limit": min(show, given["limit"] or show)}))
         show_estimate(estimate, given)
         return
     with progress() as report:

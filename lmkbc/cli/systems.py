@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lmkbc.api.predicting import plans
+from lmkbc.api.predicting import foreseen
 from lmkbc.api.standings import Order, Standing, standings
 from lmkbc.cli.dry_run import show_prompts
 from lmkbc.cli.terminal import note, show_json, show_table, tame
@@ -117,7 +117,9 @@ def show(
     """
     if prompt:
         subject, relation = prompt
-        show_prompts(plans(subject=subject, relation=relation, system=system, edition=edition, trust=trust), json=json)
+        show_prompts(
+            foreseen(subject=subject, relation=relation, system=system, edition=edition, trust=trust), json=json
+        )
         return
     space = Workspace()
     path = space.recipe_path(system)
@@ -174,7 +176,7 @@ def check(
     for system in systems:
         recipe = read_recipe(space, system)
         check_all_read(recipe, recipe.select)
-        parts: list[Any] = [part for spec in recipe.generate for part in spec.whole()]
+        parts: list[Any] = recipe.parts
         asked = {part.model: part for part in parts if hasattr(part, "offer")}
         offers += [{"system": recipe.name} | part.offer(run) for part in asked.values() if base_url]
     if json:

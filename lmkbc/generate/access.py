@@ -64,16 +64,12 @@ def back_end_of(model: ModelReference, run: ModelRun) -> str:
     return "local" if here or model.component == "causal" else "server"
 
 
-def runs_here(model: ModelReference, run: ModelRun) -> bool:
-    """Return whether a model runs on this machine."""
-    return back_end_of(model, run) == LOCAL
-
-
 def is_given(model: ModelReference, run: ModelRun) -> bool:
     """Return whether a model can be asked: a server or a model is named, or the model is stored on this machine."""
-    if runs_here(model, run):
+    back_end = back_end_of(model, run)
+    if back_end == LOCAL:
         return bool(run.model or (model.model and is_available(model.model)))
-    return back_end_of(model, run) != "server" or _names_server(model, run)
+    return back_end != "server" or _names_server(model, run)
 
 
 def _names_server(model: ModelReference, run: ModelRun) -> bool:
@@ -82,8 +78,9 @@ def _names_server(model: ModelReference, run: ModelRun) -> bool:
 
 def served(model: ModelReference, run: ModelRun) -> str | None:
     """Return the name of the model that a server serves, if the recipe leaves the choice to the server; else None."""
-    wanted = (model.any_model or run.servers.get("any_model", False)) and not runs_here(model, run)
-    return server_of(model, run, BACK_ENDS.get(back_end_of(model, run)), run.store()).name if wanted else None
+    back_end = back_end_of(model, run)
+    wanted = back_end != LOCAL and (model.any_model or run.servers.get("any_model", False))
+    return server_of(model, run, BACK_ENDS.get(back_end), run.store()).name if wanted else None
 
 
 def source(model: ModelReference, run: ModelRun) -> str:

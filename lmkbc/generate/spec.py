@@ -84,7 +84,13 @@ class GeneratorSpec(ABC):
     @property
     def called(self) -> tuple[str, ...]:
         """Return the names of the generator in files of recorded answers."""
-        return (self.name or self.component,)
+        return (self.name or self.component, *filter(None, self.models))
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Return the models that the table asks, each once; "" for one that it leaves to --model or to a server."""
+        named: Any = getattr(self, "model", {})
+        return tuple(dict.fromkeys(name or "" for name in (named.values() if isinstance(named, Mapping) else [named])))
 
     @property
     def reads_files(self) -> bool:

@@ -285,17 +285,6 @@ class Masked(GeneratorSpec):
         return [changed(first, words, f"{frames.name}, {name}.precondition"), *asked[1:]]
 
     @property
-    def models(self) -> Sequence[str]:
-        """Return the models that the table names."""
-        named = self.model.values() if isinstance(self.model, Mapping) else (self.model,)
-        return [*dict.fromkeys(filter(None, named))]
-
-    @property
-    def called(self) -> tuple[str, ...]:
-        """Return its name, and those of its models."""
-        return (*super().called, *self.models)
-
-    @property
     def reads_files(self) -> bool:
         """Return whether files are entity vectors."""
         return self.probe.vectors == "from"
@@ -362,10 +351,11 @@ class Masked(GeneratorSpec):
     def _check_models(self, recorded: Sequence[str], run: Run) -> None:
         """Raise InputError for scores of another model than the recipe's, unless an option names their model."""
         others = [name for name in recorded if not names_model(name, self)]
-        if others and self.models and not run.model:
+        named = ", ".join(filter(None, self.models))
+        if others and named and not run.model:
             raise InputError(
                 f"the recorded answers are of {', '.join(others)}, and the limits of this recipe are for "
-                f"{', '.join(self.models)}: name another file with --from, or the model with --model {others[0]}"
+                f"{named}: name another file with --from, or the model with --model {others[0]}"
             )
 
     def _over(self, name: str, run: Run, probe: ProbeSettings, notes: Notes) -> MaskedGenerator:

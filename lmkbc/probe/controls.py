@@ -15,6 +15,7 @@ from typing import Any
 
 from lmkbc.generate.embedded.embedded import Embedded
 from lmkbc.generate.spec import GeneratorSpec, sources_of
+from lmkbc.plan import Plan
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.pipeline import propose
@@ -105,7 +106,7 @@ def learned(
 def _predictions(
     run: Run, recipe: Recipe, examples: Sequence[Example], how: TuningOptions | None, report: Report
 ) -> list[Prediction]:
-    sets = propose(run, recipe, [example.query for example in examples], report).sets
+    sets = propose(Plan.of(run, recipe), [example.query for example in examples], report).sets
     if how is None:
         return recipe.select.select_all(sets)
     data = TuningSet(sets, examples, run.edition, run.relations, recipe.select, how)

@@ -17,12 +17,12 @@ from lmkbc.answer.elements import narrowed
 from lmkbc.answer.literal import Word, read_literals
 from lmkbc.models.base import LanguageModel, Message, Prompt, Sampling
 from lmkbc.names import folded_key
+from lmkbc.plan import Plan
 from lmkbc.probe.benchmark import BenchmarkRun, Findings, Sheet, percent, texts
-from lmkbc.recipe import Recipe
+from lmkbc.progress import Report, silent
 from lmkbc.run.pipeline import propose
 from lmkbc.select.cutoffs import TopK
 from lmkbc.select.selector import PerRelation
-from lmkbc.session.run import Run
 from lmkbc.types import Example, Query, grouped
 
 NAMES: Mapping[str, str] = {
@@ -124,13 +124,19 @@ HEADS = ("relation", "subjects", "queries", "failed", "empty in gold %")
 
 
 def silence(
-    run: Run, recipe: Recipe, selector: PerRelation, examples: Sequence[Example], limit: int, seed: int = 0
+    plan: Plan,
+    selector: PerRelation,
+    examples: Sequence[Example],
+    limit: int,
+    seed: int = 0,
+    report: Report = silent,
 ) -> Findings:
     """Ask a system about invented and real subjects of each relation, at most `limit` of each, and the ten names.
 
     examples: real subjects with gold. selector: with the system's thresholds; the recipe's own rules, and the best
     candidate of each query, which never abstains, stand beside it. A failed query counts as no answer of any kind.
     """
+    run, recipe = plan.run, plan.recipe
     rows = grouped((example.query.relation, example) for example in examples)
     asked: dict[tuple[str, str], list[Query]] = {}
     names = grouped((example.query.relation, example.query.subject) for example in [*run.train, *examples])
@@ -141,7 +147,7 @@ def silence(
         asked[ALL, kind] = [query for relation in rows for query in asked[relation, kind]]
         asked[BARE, kind] = [Query(name, relation) for relation in rows for name in named[:limit]]
     queries = list(dict.fromkeys(query for own in asked.values() for query in own))
-    sets = propose(run, recipe, queries, run.report).sets
+    sets = propose(plan, queries, report).sets
     ways = {} if selector == recipe.select else {"tuned": selector}
     ways |= {"recipe's rule": recipe.select, "best candidate": PerRelation(TopK(k=1))}
     kept = {way: dict(zip(queries, rule.select_all(sets), strict=True)) for way, rule in ways.items()}

@@ -20,6 +20,7 @@ from lmkbc.files.columns import Column
 from lmkbc.files.database import ByQuery
 from lmkbc.files.splits import read_examples
 from lmkbc.link.linker import Linking
+from lmkbc.plan import Plan
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import read_recipe
 from lmkbc.report import figures
@@ -299,7 +300,7 @@ def _floors(space: Workspace, edition: Edition, data: _Data, report: Report) -> 
     made, count = {}, len(data.pairs)
     if space.has_data(edition):
         recipe, tally = read_recipe(space, FLOOR), Tally(edition.metric)
-        steps = Steps(Run(workspace=space, edition=edition, offline=True), recipe, report)
+        steps = Steps(Plan.of(Run(workspace=space, edition=edition, offline=True), recipe), report)
         asked, truth = tee(data.examples())
         for block in steps.over((example.query for example, _ in asked), count, FEW):
             for prediction in recipe.select.select_all(block.sets):

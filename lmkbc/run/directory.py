@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from itertools import count
@@ -20,15 +20,10 @@ from lmkbc.ask.context import lines as lines_of
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError, counted
 from lmkbc.files.atomic import Buffer, Content, DirectoryKind, check_replaceable, digest, versions, write_directory
-from lmkbc.files.checksum import content_sha256, file_sha256
-from lmkbc.files.places import name_of
-from lmkbc.models.identity import file_digest, model_name, paths_in, portable
-from lmkbc.recipe import Recipe
+from lmkbc.plan import Plan
 from lmkbc.run import submission
 from lmkbc.run.pipeline import Block
 from lmkbc.run.saved import ASKED, differences, is_subset
-from lmkbc.session.options import EMPTY_TEXTS
-from lmkbc.session.run import Run
 from lmkbc.session.statements import Statements
 from lmkbc.session.subset import Subset
 from lmkbc.types import CandidateSet, Prediction, Query, State
@@ -193,40 +188,19 @@ class RunCounts:
         }
 
 
-def identity(run: Run, recipe: Recipe, provenance: Mapping[str, Any], subset: Subset | None = None) -> dict[str, Any]:
+def identity(plan: Plan, provenance: Mapping[str, Any], subset: Subset | None = None) -> dict[str, Any]:
     """Return the part of a manifest that is known before the run: the fields `ASKED`, as JSON values."""
+    run = plan.run
     about = {
-        "edition": run.edition.name,
+        **plan.about,
         "split": run.split,
         "learn_from": list(run.labelled_splits if run.learn_from is None else run.learn_from),
-        **({} if run.empty in (None, EMPTY_TEXTS[0]) else {"empty": run.empty}),
         **({"limit": subset.limit} if subset and subset.limit is not None else {}),
         **({"relations": sorted(subset.relations)} if subset and subset.relations else {}),
-        "system": recipe.name,
-        "model": run.model and model_name(run.model),
-        "recipe": portable(recipe.tables),
         "selection": provenance,
-        "inputs": dict(inputs(run)) | dict(local_models(run, recipe)),
+        "inputs": plan.inputs,
     }
-    return dict(json.loads(json.dumps(about, default=dict)))
-
-
-def local_models(run: Run, recipe: Recipe) -> Iterator[tuple[str, str]]:
-    """Yield name and SHA-256 of local models, and of other files that the recipe names."""
-    asking = [recipe.tables.get(step, ()) for step in ("generate", "link", "group")]
-    for path in dict.fromkeys(paths_in([{"model": run.model}, *asking])):
-        yield model_name(path), file_digest(path)
-
-
-def inputs(run: Run) -> Iterator[tuple[str, str]]:
-    """Yield name and SHA-256 of each input file. A name is never a path of this machine."""
-    space, edition = run.workspace, run.edition
-    for name in dict.fromkeys(filter(None, (*run.labelled_splits, run.split))):
-        yield f"{edition.folder}/{name}", content_sha256(space.split_path(edition, name))
-    for path in (*run.files, *filter(None, (run.search_table,))):
-        yield name_of(Path(path)), content_sha256(path)
-    if run.index is not None:
-        yield name_of(run.index), file_sha256(run.index)
+    return dict(json.loads(json.dumps({name: about[name] for name in ASKED if name in about}, default=dict)))
 
 
 RUNS = Path("submissions")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,15 +16,14 @@ from lmkbc.ask.context import as_context, gathered
 from lmkbc.errors import InputError
 from lmkbc.files.reader import whole
 from lmkbc.generate.language_model import LanguageModelSpec
-from lmkbc.generate.replay import shares
 from lmkbc.generate.spec import GeneratorQuestions
 from lmkbc.models.answers import CallCounter, CountingModel
 from lmkbc.models.base import PlannedRequest
 from lmkbc.models.reference import ModelReference
 from lmkbc.models.store_place import default_place
 from lmkbc.notes import Notes, Replies
+from lmkbc.plan import Plan
 from lmkbc.progress import Report, silent
-from lmkbc.recipe import Recipe
 from lmkbc.run.pipeline import BLOCK
 from lmkbc.session.run import Run
 from lmkbc.types import CandidateSet, Query, State
@@ -84,23 +83,22 @@ class _NoNotes(Notes):
         """Ignore replies."""
 
 
-def estimate(
-    run: Run, recipe: Recipe, queries: Iterable[Query], timings: Iterable[Path] = (), report: Report = silent
-) -> Estimate:
+def estimate(plan: Plan, queries: Iterable[Query], timings: Iterable[Path] = (), report: Report = silent) -> Estimate:
     """Compose the requests of a run, look them up in the store, and count those that are missing.
 
     timings: `timing.json` files of earlier runs of the system. The first one with requests gives the rate. InputError
     for input that the run would also refuse.
     """
+    run, recipe = plan.run, plan.recipe
     default_place(run.servers.get("store"), offline=run.offline)
     counter, whole = CallCounter(), tuple(dict.fromkeys(queries))
     dry = replace(run, spellings=recipe.clean.spellings, offline=True, dry=counter, in_memory={}, budgets=[])
     generators = []
-    for spec, files in zip(recipe.generate, shares(recipe.generate, run.files, run.edition), strict=True):
-        own, notes = dry if files is None else replace(dry, answers=files), _NoNotes()
-        questions = list(spec.questions(own, notes))
+    for one in plan.generators:
+        own, notes = one.reads(dry), _NoNotes()
+        questions = list(one.spec.questions(own, notes))
         if not questions:
-            generators.append(GeneratorEstimate(name=spec.called[0], asked=None))
+            generators.append(GeneratorEstimate(name=one.spec.called[0], asked=None))
         for question in questions:
             lacking, bounded = list(_ask(question, whole, report)), True
             if counter.requests and isinstance(question.table, LanguageModelSpec):
@@ -136,13 +134,14 @@ def _follow(spec: LanguageModelSpec, run: Run, notes: Notes, lacking: Sequence[Q
                 model().foresee(request)
 
 
-Plan = tuple[str, Query, list[PlannedRequest]]
+Foreseen = tuple[str, Query, list[PlannedRequest]]
 """Generator, query, and all requests that may be sent about it."""
 
 
-def plans(run: Run, recipe: Recipe, queries: Sequence[Query]) -> Iterator[Plan]:
-    """Yield the plans of all generators that ask a language model; none is needed."""
-    for spec in chain.from_iterable(table.whole() for table in recipe.generate):
+def foreseen(plan: Plan, queries: Sequence[Query]) -> Iterator[Foreseen]:
+    """Yield the requests of all generators that ask a language model, which need not be there."""
+    run = plan.run
+    for spec in plan.recipe.parts:
         if not isinstance(spec, LanguageModelSpec):
             continue
         planned, asked = spec.planner(run), [query for query in queries if query.relation in spec.asked(run)]

@@ -16,17 +16,12 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from lmkbc.generate.access import is_given
-from lmkbc.generate.replay import shares
-from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.link.linker import Linker
-from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Live, Notes, Passage, Replies, unheard
+from lmkbc.plan import Plan
 from lmkbc.progress import Report, silent
-from lmkbc.recipe import Recipe
 from lmkbc.select.other_side import TrainSides
 from lmkbc.select.pool import Merging, Pool
-from lmkbc.session.run import Run
 from lmkbc.types import CandidateSet, Generator, Query, State
 
 log = logging.getLogger(__name__)
@@ -62,9 +57,9 @@ def as_one(blocks: Iterable[Block]) -> Iterator[Block]:
         )
 
 
-def propose(run: Run, recipe: Recipe, queries: Sequence[Query], report: Report = silent) -> Block:
+def propose(plan: Plan, queries: Sequence[Query], report: Report = silent) -> Block:
     """Generate, link, clean and pool the candidates of all queries."""
-    steps = Steps(run, recipe, report)
+    steps = Steps(plan, report)
     whole = next(as_one(steps.over(queries)), Block())
     steps.ended()
     return replace(whole, usage=steps.usage)
@@ -76,32 +71,25 @@ class Steps:
     All are opened at once, so that missing files or models are found early.
     """
 
-    def __init__(self, run: Run, recipe: Recipe, report: Report = silent, live: Live = unheard) -> None:
-        self._run = run = replace(run, spellings=recipe.clean.spellings, report=report)
-        self._recipe, self._report = recipe, report
+    def __init__(self, plan: Plan, report: Report = silent, live: Live = unheard) -> None:
+        self._recipe = recipe = plan.recipe
+        self._report = report
+        self._run = run = replace(plan.run, spellings=recipe.clean.spellings, report=report)
         if recipe.learns and len(run.labelled_splits) > 1:
             log.info("%s learns from the labelled rows of %s", recipe.name, " and ".join(run.labelled_splits))
-        answers = shares(recipe.generate, run.files, run.edition)
         self._linking, self._grouping = Notes(), Notes()
-        replayed = any(files is not None for files in answers)
-        self._remark_absent([spec for spec, files in zip(recipe.generate, answers, strict=True) if files == ()])
-        self._links = recipe.link.open(run, self._linking, replayed=replayed) if run.edition.target == "id" else None
+        if absent := plan.absent:
+            self._linking.remark(f"no file of --from holds answers of {', '.join(absent)}: the others decide alone")
+        linked = run.edition.target == "id"
+        self._links = recipe.link.open(run, self._linking, replayed=plan.is_replayed) if linked else None
         self._types = recipe.clean.open(run)
         self._sources: list[_OpenSource] = []
-        for spec, files in zip(recipe.generate, answers, strict=True):
+        for one in plan.generators:
             notes = Notes(live=live)
-            for name, generator in spec.opened(run if files is None else replace(run, answers=files), notes):
-                self._sources.append(_OpenSource(name, spec.name, generator, notes))
+            for name, generator in one.spec.opened(one.reads(run), notes):
+                self._sources.append(_OpenSource(name, one.spec.name, generator, notes))
         self._grouper = recipe.group.open(run, self._grouping) if recipe.group else None
         self._sides = TrainSides(run.labelled_rows, run.relations) if recipe.pool.train_sides else None
-
-    def _remark_absent(self, specs: Sequence[GeneratorSpec]) -> None:
-        """Record a remark about models without answers in any file, unless they can be asked."""
-        names = [
-            spec.called[0] for spec in specs if not isinstance(spec, ModelReference) or not is_given(spec, self._run)
-        ]
-        if names:
-            self._linking.remark(f"no file of --from holds answers of {', '.join(names)}: the others decide alone")
 
     @property
     def usage(self) -> dict[str, Any]:

@@ -92,16 +92,19 @@ class SavedRun:
 
     @property
     def in_sample(self) -> InSample | None:
-        """Return the mark of a run whose rules were tuned on its own split; None for other runs."""
+        """Return the mark of a run whose rules were tuned on its own split; None for other runs.
+
+        F1 is unknown for other answers than the tuned ones, and for a run that keeps less than the rules do.
+        """
         chosen, inputs = self.table("selection"), self.table("inputs")
         if "data_sha256" not in chosen:
             return None
         own = [digest for name, digest in inputs.items() if name.endswith(f"/{self.manifest.get('split')}")]
         if chosen["data_sha256"] not in own:
             return None
-        other = "differs" in chosen or "precision" in chosen or chosen.get("system") != self.manifest.get("system")
+        other = chosen.get("system") != self.manifest.get("system") or not {"differs", "precision"}.isdisjoint(chosen)
         f1, relations = chosen.get("cv_f1"), chosen.get("cv_f1_by_relation")
-        if other or not isinstance(f1, float):
+        if other or self.manifest.get("learn_from") == [] or not isinstance(f1, float):
             return InSample()
         known = relations.items() if isinstance(relations, dict) else ()
         return InSample(f1, {name: value for name, value in known if isinstance(value, float)})
@@ -134,7 +137,7 @@ class SavedRun:
 
 
 ASKED = (
-    *("edition", "split", "limit", "relations", "learn_from", "empty"),
+    *("edition", "split", "learn_from", "empty", "limit", "relations"),
     *("system", "model", "models", "recipe", "selection", "inputs"),
 )
 """Fields of a manifest that say what a run asked: recipe, inputs and options. Those of the same run are equal."""

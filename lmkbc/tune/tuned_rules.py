@@ -25,16 +25,15 @@ from lmkbc.errors import InputError, LmkbcError, OptionError, counted, did_you_m
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.checksum import content_sha256, sha256
 from lmkbc.files.reader import read_toml
-from lmkbc.recipe import Recipe, check_all_read
+from lmkbc.plan import Origin, Plan, alone
+from lmkbc.recipe import check_all_read
 from lmkbc.select.calibration import SUREST, Calibration, PrecisionCurve
-from lmkbc.select.composed import Agreement
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.rule import Rule, inner_rule, significant
 from lmkbc.select.selector import PerRelation, Unstated, at_precision, surest
 from lmkbc.session.options import BEST, Selection
 from lmkbc.session.run import Run
 from lmkbc.settings import checked
-from lmkbc.tune.origin import Origin, origin_of
 
 if TYPE_CHECKING:  # selection must not load Optuna
     from lmkbc.tune.confidence import RelationConfidence, Reliability
@@ -264,7 +263,7 @@ def _digest(table: Mapping[str, Any]) -> str:
     return hashlib.sha256(msgspec.json.encode(table, order="deterministic")).hexdigest()
 
 
-def selector_for(run: Run, recipe: Recipe, selection: Selection) -> tuple[PerRelation, dict[str, Any]]:
+def selector_for(plan: Plan, selection: Selection) -> tuple[PerRelation, dict[str, Any]]:
     """Return a run's selector and a description of its origin: the workspace's thresholds, else the recipe's own rule.
 
     selection: with a precision, keep what reaches it and withhold the rest (see `at_precision`), instead of maximising
@@ -274,29 +273,28 @@ def selector_for(run: Run, recipe: Recipe, selection: Selection) -> tuple[PerRel
     if a precision is given without tuned thresholds, and LmkbcError if no relation reaches it.
     """
     precision, untuned = selection["precision"], selection["untuned"]
-    recipe = replace(recipe, select=own_selector(run, recipe))
     if selection["any_thresholds"] and untuned:
         raise OptionError("untuned", "uses no thresholds, and any thresholds are asked for too: give one of the two")
-    selector, how = _untuned(recipe) if untuned else _selector(run, recipe, selection["any_thresholds"])
+    selector, how = _untuned(plan) if untuned else _tuned(plan, selection["any_thresholds"])
     if precision is not None:
-        selector, how = _at_precision(run, recipe, selector, how, precision)
-    check_all_read(recipe, selector)
-    if run.learn_from == ():
-        selector = Unstated.of(selector, run.statements)
+        selector, how = _at_precision(plan, selector, how, precision)
+    check_all_read(plan.recipe, selector)
+    if plan.run.learn_from == ():
+        selector = Unstated.of(selector, plan.run.statements)
         how |= {"how": f"{how['how']}, without what labelled rows state"}
     return selector, how
 
 
 def _at_precision(
-    run: Run, recipe: Recipe, selector: PerRelation, how: dict[str, Any], asked: float | str
+    plan: Plan, selector: PerRelation, how: dict[str, Any], asked: float | str
 ) -> tuple[PerRelation, dict[str, Any]]:
     """Return the selector that promises a precision, with a description. InputError without tuned thresholds."""
-    edition = run.edition.name
     if not selector.curves:
+        edition, system = plan.run.edition.name, plan.recipe.name
         raise OptionError(
             "precision",
-            f"needs thresholds of edition {edition} and system {recipe.name}, tuned with confidences: run "
-            f"'lmkbc tune --edition {edition} --system {recipe.name}' first",
+            f"needs thresholds of edition {edition} and system {system}, tuned with confidences: run "
+            f"'lmkbc tune --edition {edition} --system {system}' first",
         )
     precision = surest(selector.curves.values(), float(asked.removeprefix(BEST))) if isinstance(asked, str) else asked
     sure = at_precision(selector, precision)
@@ -325,32 +323,21 @@ def nothing_sure(selector: PerRelation, precision: float | str) -> LmkbcError:
     )
 
 
-def own_selector(run: Run, recipe: Recipe) -> PerRelation:
-    """Return the selector of a recipe's own rules, as a run with its files uses them."""
-    return recipe.select if len(recipe.generate) > 1 or len(run.files) > 1 else _alone(recipe.select)
-
-
-def _alone(selector: PerRelation) -> PerRelation:
-    """Return a selector whose rules need no agreement of sources, so that blocks do not depend on one another."""
-    general = selector.general
-    return replace(selector, general=general.alone) if isinstance(general, Agreement) else selector
-
-
-def _untuned(recipe: Recipe) -> tuple[PerRelation, dict[str, Any]]:
+def _untuned(plan: Plan) -> tuple[PerRelation, dict[str, Any]]:
     """Return the selector of a recipe's own rules, with a description."""
-    own = ", another for some relations" if recipe.select.rules else ""
-    return recipe.select, {"how": f"selected by the recipe's rule {recipe.select.general.name!r}{own}, untuned"}
+    select = plan.recipe.select
+    own = ", another for some relations" if select.rules else ""
+    return select, {"how": f"selected by the recipe's rule {select.general.name!r}{own}, untuned"}
 
 
-def _selector(run: Run, recipe: Recipe, any_thresholds: bool) -> tuple[PerRelation, dict[str, Any]]:
+def _tuned(plan: Plan, any_thresholds: bool) -> tuple[PerRelation, dict[str, Any]]:
     """Return the selector of the thresholds tuned for a run, else of the recipe's own rule, with a description."""
-    edition, folders = run.edition, run.workspace.folders("thresholds")
-    origin = origin_of(run, recipe)
-    paths = (path for folder in folders for path in files(folder, edition.name, recipe.name, origin))
-    path = next(paths, None)
+    run, recipe, origin, edition = plan.run, plan.recipe, plan.origin, plan.run.edition
+    folders = run.workspace.folders("thresholds")
+    path = next((path for folder in folders for path in files(folder, edition.name, recipe.name, origin)), None)
     if path is None:
-        return _untuned(recipe)
-    tuned = read(path, _alone(recipe.select))
+        return _untuned(plan)
+    tuned = read(path, alone(recipe.select))
     name = f"thresholds/{edition.name}/{path.name}"
     here = (split for split in ("train", edition.held_out) if run.workspace.has_data(edition, split))
     labelled = {split_sha256(run, split) for split in here}

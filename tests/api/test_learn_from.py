@@ -103,7 +103,7 @@ def test_a_system_that_learns_from_no_row_refuses_the_choice(command: Command) -
     assert "--learn-from has no effect: bl22-empty learns from no labelled rows" in command.fails(
         "predict", *words, "--learn-from", "train"
     )
-    run, _, _ = opened_subset({"edition": "mini", "system": "bl22-empty"}, "test", None, None)
+    run = opened_subset({"edition": "mini", "system": "bl22-empty"}, "test", None, None)[0].run
     assert run.labelled_splits == ("train",), "it has not read the other split"
 
 
@@ -171,7 +171,7 @@ def test_a_report_and_an_audit_show_them_apart(command: Command, answers: Path) 
 
 @pytest.mark.parametrize("split", ["val", "dev", "train", None])
 def test_a_run_of_a_labelled_split_learns_from_train_alone(split: str | None) -> None:
-    run, _, _ = opened_subset({"edition": "mini", "system": "prior"}, split, None, None)
+    run = opened_subset({"edition": "mini", "system": "prior"}, split, None, None)[0].run
     assert run.labelled == run.train == TRAIN
 
 
@@ -183,8 +183,7 @@ def _written(folder: Path, **splits: str) -> Run:
         path.parent.mkdir(exist_ok=True)
         rows = [gold | {"SubjectEntityID": f"Q{ord(subject)}", "SubjectEntity": subject} for subject in subjects]
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    run, _, _ = opened_subset({"edition": "2024", "system": "prior", "data": folder}, "test", None, None)
-    return run
+    return opened_subset({"edition": "2024", "system": "prior", "data": folder}, "test", None, None)[0].run
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from lmkbc.masked.backbone import load
 from lmkbc.masked.heads import FILE
 from lmkbc.models.local.checkpoint import load as load_causal
 from lmkbc.models.local.model import CausalModel
+from lmkbc.plan import Plan
 from lmkbc.progress import ExpectedStep
 from lmkbc.run.pipeline import Steps, propose
 from lmkbc.session.options import Servers
@@ -237,7 +238,7 @@ def test_progress_is_reported_from_nothing_to_the_end(component: str, opened: Op
         if counts[-1:] != [(done, total)]:
             counts.append((done, total))
 
-    found = propose(run, recipe_of({"component": component, **table}), REPEATED, report)
+    found = propose(Plan.of(run, recipe_of({"component": component, **table})), REPEATED, report)
     assert [one.query for one in found.sets] == REPEATED
     assert told[component] == [(done, len(QUERIES)) for done in range(len(QUERIES) + 1)]
     for step, counts in told.items():
@@ -251,9 +252,9 @@ def test_progress_is_reported_from_nothing_to_the_end(component: str, opened: Op
 def test_blocks_are_one_run(component: str, opened: Open, block: int) -> None:
     run, table = opened()
     recipe = recipe_of({"component": component, **table})
-    whole = propose(run, recipe, REPEATED)
+    whole = propose(Plan.of(run, recipe), REPEATED)
     counts: dict[str, list[int]] = {}
-    steps = Steps(run, recipe, lambda step, done, _: counts.setdefault(step, []).append(done))
+    steps = Steps(Plan.of(run, recipe), lambda step, done, _: counts.setdefault(step, []).append(done))
     blocks = list(steps.over(REPEATED, block=block))
     assert tuple(one for some in blocks for one in some.sets) == whole.sets
     assert tuple(query for some in blocks for query in some.queries) == whole.queries
@@ -277,7 +278,7 @@ def test_a_table_takes_a_name_relations_and_variants(component: str, opened: Ope
         else:
             assert some[query].draws == everything[query].draws
             assert [c.text for c in some[query].candidates] == [c.text for c in everything[query].candidates]
-    weighed = [one.by_model for pooled in propose(run, recipe, QUERIES).sets for one in proposals(pooled)]
+    weighed = [one.by_model for pooled in propose(Plan.of(run, recipe), QUERIES).sets for one in proposals(pooled)]
     speaking = {name for name, sets in found.items() if any(proposals(one) for one in sets)}
     assert {model for each in weighed for model, _ in each} == speaking
     assert speaking

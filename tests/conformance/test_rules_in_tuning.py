@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from space import SPACE
 
 from lmkbc import registry
+from lmkbc.plan import Origin
 from lmkbc.run.submission import answers
 from lmkbc.select.composed import AbstentionThreshold
 from lmkbc.select.cutoffs import Cutoff, Relative, TopK
@@ -19,7 +20,6 @@ from lmkbc.select.selector import PerRelation, at_precision
 from lmkbc.tune import choice, learn, tuned_rules
 from lmkbc.tune.confidence import PROMISED, Facts, held_out
 from lmkbc.tune.families import Task, fit
-from lmkbc.tune.origin import Origin
 from lmkbc.tune.outcomes import PLAIN, Curve, Outcomes, cutoff_steps, gate_steps, gated, swept_steps
 from lmkbc.tune.tuning_set import TuningOptions, TuningSet
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Prediction, Query, State

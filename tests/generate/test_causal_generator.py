@@ -17,6 +17,7 @@ from lmkbc.generate.verify import Verifying
 from lmkbc.models.answers import Store
 from lmkbc.models.local.decode import Completion, Decoding
 from lmkbc.models.local.model import CausalModel
+from lmkbc.plan import Plan
 from lmkbc.recipe import Recipe
 from lmkbc.run.pipeline import propose
 from lmkbc.session.run import Run
@@ -162,11 +163,11 @@ def run(**more: Any) -> Run:
 
 def test_a_recipe_names_the_model_and_the_command_line_comes_first(tiny: Path) -> None:
     sampling = {"max_tokens": 4, "samples": 2, "temperature": 0.5}
-    proposals = propose(run(), recipe(tiny, sampling=sampling), queries()[:5])
+    proposals = propose(Plan.of(run(), recipe(tiny, sampling=sampling)), queries()[:5])
     assert len(proposals.sets) == 5
     assert all(len(one.draws) == 2 for one in proposals.sets)
     with pytest.raises(InputError, match="elsewhere"):
-        propose(run(model="/elsewhere"), recipe(tiny), queries()[:1])
+        propose(Plan.of(run(model="/elsewhere"), recipe(tiny)), queries()[:1])
     ((_, asked),) = generators(run(model=str(tiny)), recipe(Path("/elsewhere")))
     assert isinstance(asked, AnswerGenerator)
 

@@ -22,6 +22,7 @@ from lmkbc.link import linker
 from lmkbc.link.hits import Hit
 from lmkbc.link.linker import Linking
 from lmkbc.models.base import Reply
+from lmkbc.plan import Plan
 from lmkbc.recipe import read_file
 from lmkbc.run.pipeline import propose
 from lmkbc.session.options import Servers
@@ -189,7 +190,7 @@ def test_mave26_keeps_what_two_sources_name_or_its_jury_admits(
 
     recipe, query = bundled("mave26"), Query("Utopia", "CountryBordersCountry")
     with Loopback(answer) as server:
-        made = recipe.select.select_all(propose(context(server.url, tmp_path), recipe, [query]).sets)
+        made = recipe.select.select_all(propose(Plan.of(context(server.url, tmp_path), recipe), [query]).sets)
     assert sorted(one.text for one in made[0].objects) == kept
 
 
@@ -300,14 +301,14 @@ def test_a_model_chooses_among_hits_once(tmp_path: Path, monkeypatch: pytest.Mon
     with Loopback(answer) as server:
         for requests in (3 + 6, 0):
             before = server.served
-            proposals = propose(context(server.url, tmp_path), recipe, asked)
+            proposals = propose(Plan.of(context(server.url, tmp_path), recipe), asked)
             assert server.served - before == requests
             assert [[(c.text, c.id) for c in one.candidates] for one in proposals.sets] == [
                 [("Ruritania", "Q2")]  # both names mean Q2 now, and pool as one
             ] * 3
             assert proposals.usage["link"]["requests"] == (6 if requests else 0)
         offline = context("http://127.0.0.1:9/v1", tmp_path, offline=True)
-        unheard = propose(offline, recipe, asked)
+        unheard = propose(Plan.of(offline, recipe), asked)
     assert all(one.failed for one in unheard.sets)  # another server's answers: nothing is asked, nothing made up
 
 

@@ -11,6 +11,7 @@ from opened import generators, recipe_of
 from space import MINI, SPACE
 
 from lmkbc.generate.reply import united
+from lmkbc.plan import Plan
 from lmkbc.recipe import Recipe
 from lmkbc.run.pipeline import propose
 from lmkbc.select.pool import Pool
@@ -57,7 +58,9 @@ def test_one_table_makes_a_source_per_entry(run: Opens) -> None:
 def test_what_each_source_costs_is_told_apart(run: Opens, tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text("{}")
     with Loopback(lambda _: '["Spain"]') as server:
-        made = propose(run(server.url, search_table=tmp_path / "t.json"), system(each=[{}, {"name": "b"}]), [BORDERS])
+        made = propose(
+            Plan.of(run(server.url, search_table=tmp_path / "t.json"), system(each=[{}, {"name": "b"}])), [BORDERS]
+        )
     assert {name: spent["prompt_tokens"] for name, spent in made.usage.items()} == {"source 1": 100, "b": 100}
 
 

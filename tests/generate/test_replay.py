@@ -16,10 +16,10 @@ from space import MINI, SPACE, bundled
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.generate.language_model import LanguageModelSpec
-from lmkbc.generate.replay import shares
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.link.cleaning import Cleaning
 from lmkbc.link.linker import Linking
+from lmkbc.plan import Plan
 from lmkbc.recipe import Recipe
 from lmkbc.run.pipeline import Block, Steps, propose
 from lmkbc.run.submission import reply_rows
@@ -52,7 +52,7 @@ def run_of(*files: Path, tmp_path: Path, **given: Any) -> Run:
 
 
 def proposed(recipe: Recipe, *files: Path, tmp_path: Path, queries: Sequence[Query] = QUERIES, **given: Any) -> Block:
-    return propose(run_of(*files, tmp_path=tmp_path, **given), recipe, queries)
+    return propose(Plan.of(run_of(*files, tmp_path=tmp_path, **given), recipe), queries)
 
 
 def texts(found: CandidateSet) -> list[str]:
@@ -278,7 +278,7 @@ def reads_what_it_wrote(name: str, space: Workspace, edition: Edition, queries: 
     given = {"edition": edition, "workspace": space, "tmp_path": tmp_path}
     with Loopback(chosen_by_prompt) as server:
         servers = {"base_url": server.url}
-        (live,) = Steps(run_of(servers=servers, **given), recipe).over(queries)
+        (live,) = Steps(Plan.of(run_of(servers=servers, **given), recipe)).over(queries)
         asked = len(server.requests)
         path = tmp_path / "replies.jsonl"
         path.write_bytes(reply_rows(live.replies))
@@ -303,15 +303,15 @@ def test_a_model_that_nobody_gave_chooses_among_no_hits(tmp_path: Path) -> None:
     [("ministral", 2), ("ministral:cot40", 2), ("QWEN__self_consistency", 0), ("Qwen3.5-9B", 0), ("llama", None)],
 )
 def test_the_name_of_a_row_may_say_more_than_the_name_of_a_source(name: str, place: int | None, tmp_path: Path) -> None:
-    edition = SPACE.edition("2026")
     path = tmp_path / "x.jsonl"
     path.write_text(json.dumps({"SubjectEntity": "s", "Relation": "hasArea", "model": name, "completions": ["3"]}))
+    run = Run(workspace=SPACE, edition=SPACE.edition("2026"), files=(path,))
     if place is None:
         with pytest.raises(InputError, match="it is not clear whose answers these are"):
-            shares(RECIPES["chironk26"].generate, [path], edition)
+            Plan.of(run, RECIPES["chironk26"])
     else:
-        found = shares(RECIPES["chironk26"].generate, [path], edition)
-        assert [number for number, files in enumerate(found) if files] == [place]
+        found = Plan.of(run, RECIPES["chironk26"]).generators
+        assert [number for number, one in enumerate(found) if one.files] == [place]
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from lmkbc.models.local.prefixes import groups
 from lmkbc.models.plain_questions import texts
 from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Notes
+from lmkbc.plan import Plan
 from lmkbc.run.pipeline import propose
 from lmkbc.session.options import Servers
 from lmkbc.session.run import Run
@@ -100,7 +101,7 @@ def test_timing_json_tells_what_a_local_model_was_asked(command: Command, tiny: 
 def used(tiny: Path, tmp_path: Path, **settings: Any) -> dict[str, Any]:
     run = Run(workspace=SPACE, edition=MINI, servers=Servers(store=tmp_path / "s.sqlite"))
     recipe, steps = recipe_of({"component": "causal", "model": str(tiny), **ASKS, **settings}, name="x"), list[str]()
-    found = propose(run, recipe, QUERIES, lambda step, *_: steps.append(step))
+    found = propose(Plan.of(run, recipe), QUERIES, lambda step, *_: steps.append(step))
     counts = map(int, re.findall(r"\(queries, (\d+) answers", " ".join(steps)))
     usage: dict[str, Any] = found.usage["causal"] | {"told": max(counts, default=0)}
     return usage
@@ -154,7 +155,7 @@ def test_generators_of_one_name_are_told_of_together(tiny: Path, tmp_path: Path)
     run = Run(workspace=SPACE, edition=MINI, servers=Servers(store=tmp_path / "s.sqlite"))
     table = {"component": "causal", "model": str(tiny), **ASKS}
     both = recipe_of(table, {**table, "shots": {"k": 1}}, name="x")
-    assert propose(run, both, QUERIES).usage["causal"]["calls"] == 2 * len(QUERIES)
+    assert propose(Plan.of(run, both), QUERIES).usage["causal"]["calls"] == 2 * len(QUERIES)
 
 
 def test_a_run_says_in_what_its_model_computed(tiny: Path) -> None:

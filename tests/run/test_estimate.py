@@ -18,6 +18,7 @@ from lmkbc.models.answers import CallCounter, DryStore, Store
 from lmkbc.models.local import decode as decode_module
 from lmkbc.models.local.checkpoint import identity, load
 from lmkbc.models.store_place import Database, Place
+from lmkbc.plan import Plan
 from lmkbc.recipe import Recipe
 from lmkbc.run.estimate import Estimate, estimate
 from lmkbc.run.pipeline import Block, propose
@@ -51,7 +52,7 @@ def estimated(run: Run, recipe: Recipe, tmp_path: Path) -> Estimate:
         return [*kept, *((str(path), path.read_bytes()) for path in files)]
 
     before = there()
-    found = estimate(run, recipe, QUERIES)
+    found = estimate(Plan.of(run, recipe), QUERIES)
     assert there() == before
     return found
 
@@ -68,10 +69,10 @@ def test_what_a_server_is_asked_is_foretold(run: Run, tmp_path: Path, sampling: 
         first = estimated(run, recipe, tmp_path)
         assert server.served == 0
         assert not (tmp_path / "store.sqlite").exists()
-        propose(run, recipe, QUERIES[:5])
+        propose(Plan.of(run, recipe), QUERIES[:5])
         part = estimated(run, recipe, tmp_path)
         assert first.total("requests") - part.total("requests") == server.served
-        propose(run, recipe, QUERIES)
+        propose(Plan.of(run, recipe), QUERIES)
         assert server.served == first.total("requests") == first.total("estimated")
         last = estimated(run, recipe, tmp_path)
     assert (last.total("requests"), last.total("stored")) == (0, len(QUERIES) * sampling["samples"])
@@ -91,7 +92,7 @@ def test_what_a_local_model_is_asked_is_foretold_in_its_own_tokens(
     recipe = recipe_of({"component": "causal", "model": str(tiny), **ASKED, **how})
     first = estimated(run, recipe, tmp_path)
     assert (first.cost, first.total("estimated"), first.total("stored")) == (None, 0, 0)
-    real = propose(run, recipe, QUERIES)
+    real = propose(Plan.of(run, recipe), QUERIES)
     assert used(real, "calls", "from_store") == (first.total("requests"), 0)
     if "ranking" not in how:  # there, those of the options are beside the prompts'
         assert used(real, "prompt_tokens") == (first.total("prompt_tokens"),)
@@ -107,10 +108,12 @@ def test_signals_are_foretold_of_train_too(run: Run, tiny: Path, tmp_path: Path)
     embedded = recipe_of({"component": "embedded", "encoder": False, "features": (table,), "hidden_states": states})
     whole = estimated(run, embedded, tmp_path)
     everybody = [*(row.query for row in run.train), *QUERIES]
-    alone = estimate(run, recipe_of(table), everybody)
+    alone = estimate(Plan.of(run, recipe_of(table)), everybody)
     counts = {part.name: part.asked and part.asked.requests for part in whole.generators}
     assert counts == {"signal": alone.total("requests")}
-    assert [part.asked for part in estimate(run, recipe_of({"component": "prior"}), QUERIES).generators] == [None]
+    assert [part.asked for part in estimate(Plan.of(run, recipe_of({"component": "prior"})), QUERIES).generators] == [
+        None
+    ]
 
 
 @pytest.mark.parametrize("kind", ["directory", "gguf"])
@@ -131,7 +134,7 @@ def test_the_rate_of_an_earlier_run_tells_the_time(run: Run, tmp_path: Path) -> 
     timings = [tmp_path / "none.json", timing]
     table = {"component": "chat", "model": "m", "base_url": "http://localhost:1", "prompt": {"follow_up": "Sure?"}}
     recipe = recipe_of(table)
-    assert estimate(run, recipe, QUERIES, timings).seconds is None
+    assert estimate(Plan.of(run, recipe), QUERIES, timings).seconds is None
     for written, seconds in (
         ({"seconds": 30, "usage": {"a": {"requests": 40}, "b": {"calls": 20}}}, 30 / 60 * len(QUERIES)),
         ({"seconds": 30, "usage": [{"a": {"requests": 40}}, {"a": {"requests": 20}}]}, 30 / 60 * len(QUERIES)),
@@ -139,7 +142,7 @@ def test_the_rate_of_an_earlier_run_tells_the_time(run: Run, tmp_path: Path) -> 
         ({"seconds": "x"}, None),
     ):
         timing.write_text(json.dumps(written))
-        found = estimate(run, recipe, QUERIES, timings)
+        found = estimate(Plan.of(run, recipe), QUERIES, timings)
         assert found.seconds == seconds
         assert found.timed == (timing if seconds else None)
     assert (found.total("further"), found.is_bound) == (len(QUERIES), False)
@@ -157,10 +160,10 @@ def test_a_shared_store_is_looked_into_unless_no_socket_may_be_opened(
     monkeypatch.setattr(DryStore, "__init__", opened)
     shared = replace(run, servers=Servers(store=Database("postgresql://me@localhost:1/answers")))
     recipe = recipe_of({"component": "chat", "model": "m", "base_url": "http://localhost:1"})
-    assert estimate(shared, recipe, QUERIES).total("requests") == len(QUERIES)
+    assert estimate(Plan.of(shared, recipe), QUERIES).total("requests") == len(QUERIES)
     assert looked == [shared.servers["store"]]
     with pytest.raises(InputError, match="--offline opens no socket"):
-        estimate(replace(shared, offline=True), recipe, QUERIES)
+        estimate(Plan.of(replace(shared, offline=True), recipe), QUERIES)
 
 
 def test_the_command_tells_and_writes_nothing(command: Command, tmp_path: Path) -> None:

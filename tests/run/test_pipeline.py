@@ -11,6 +11,7 @@ from opened import recipe_of
 from space import SPACE
 
 from lmkbc.errors import InputError
+from lmkbc.plan import Plan
 from lmkbc.run.pipeline import Steps
 from lmkbc.session.options import Servers
 from lmkbc.session.run import Run
@@ -25,7 +26,9 @@ def steps(path: Path, *answered: str) -> Steps:
     rows = [{"SubjectEntity": name, "Relation": RELATION, "completions": ["None"]} for name in answered]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return Steps(
-        Run(workspace=SPACE, edition=SPACE.edition("mini"), files=(path,)), recipe_of({"component": "recorded"})
+        Plan.of(
+            Run(workspace=SPACE, edition=SPACE.edition("mini"), files=(path,)), recipe_of({"component": "recorded"})
+        )
     )
 
 
@@ -62,8 +65,7 @@ def test_progress_counts_new_answers_while_checks_hold_the_queries_back(tmp_path
             seen = list[tuple[str, int]]()
             run = Run(workspace=SPACE, edition=SPACE.edition("mini"), servers=servers)
             given = Steps(
-                run,
-                recipe,
+                Plan.of(run, recipe),
                 lambda step, done, _, seen=seen: seen.append((step, done)),  # type: ignore[misc]
                 lambda query, text: heard.append((query.subject, text)),
             )

@@ -13,7 +13,8 @@ from opened import recipe_of
 from space import MINI, SPACE
 
 from lmkbc.models.base import PlannedRequest
-from lmkbc.run.estimate import estimate, plans
+from lmkbc.plan import Plan
+from lmkbc.run.estimate import estimate, foreseen
 from lmkbc.run.pipeline import propose
 from lmkbc.session.options import Servers
 from lmkbc.session.run import Run
@@ -111,9 +112,9 @@ def test_what_a_run_sends_was_shown_and_costs_no_more_than_was_counted(name: str
         run = Run(workspace=SPACE, edition=MINI, cache=tmp_path, servers=servers)
         table = {"component": "chat", "model": "m", "base_url": server.url, "shots": {"k": 2}, **RECIPES[name]}
         recipe = recipe_of(table)
-        foretold, shown = estimate(run, recipe, QUERIES), list(plans(run, recipe, QUERIES))
+        foretold, shown = estimate(Plan.of(run, recipe), QUERIES), list(foreseen(Plan.of(run, recipe), QUERIES))
         assert (server.served, foretold.is_bound) == (0, True)
-        propose(run, recipe, QUERIES)
+        propose(Plan.of(run, recipe), QUERIES)
         received = Counter[tuple[int, int]]()
         for body in server.requests:
             places = [
@@ -132,5 +133,5 @@ def test_what_a_run_sends_was_shown_and_costs_no_more_than_was_counted(name: str
             assert count <= shown[at][2][number].times
         assert all(any(place[0] == at for place in received) for at in range(len(QUERIES)))
         assert {number for _, number in received} == set(range(len(shown[0][2])))
-        last = estimate(replace(run, budgets=[]), recipe, QUERIES)
+        last = estimate(Plan.of(replace(run, budgets=[]), recipe), QUERIES)
         assert (last.total("requests"), last.total("further")) == (0, 0)

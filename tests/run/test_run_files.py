@@ -14,13 +14,15 @@ from lmkbc.ask.context import lines as passage_lines
 from lmkbc.files.atomic import pieces
 from lmkbc.files.checksum import sha256
 from lmkbc.notes import Passage
+from lmkbc.plan import Plan
 from lmkbc.run import submission
 from lmkbc.run.directory import RunFiles, identity
 from lmkbc.run.pipeline import Block
 from lmkbc.session.run import Run
 from lmkbc.types import Candidate, CandidateSet, Dropped, Nil, Prediction, Query, Source, State
 
-ABOUT = identity(Run(workspace=SPACE, edition=MINI, split="val"), recipe_of({"component": "prior"}), {"how": "so"})
+PLAN = Plan.of(Run(workspace=SPACE, edition=MINI, split="val"), recipe_of({"component": "prior"}))
+ABOUT = identity(PLAN, {"how": "so"})
 Row = tuple[CandidateSet, Prediction, list[Passage]]
 
 texts = st.text(max_size=4)

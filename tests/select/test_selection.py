@@ -115,7 +115,9 @@ def test_scores_of_rules_that_saw_the_split_say_so(command: Command, files: dict
     assert "left out: the objects were selected by thresholds/mini/recorded--gpt-4.toml." in page
     assert "threshold = 0.5" not in page  # of the rule that did not run
     assert command("predict", *COMMON, "--from", files["gpt-3.5"], "--any-thresholds", "--out", "other")[0] == 0
-    assert "the rules saw this split; F1 out of fold is not known" in command("evaluate", "other")[1]
+    assert command(*predict, "--learn-from", "none", "--out", "unstated")[0] == 0
+    for name in ("other", "unstated"):
+        assert "the rules saw this split; F1 out of fold is not known" in command("evaluate", name)[1]
 
 
 @pytest.mark.parametrize(

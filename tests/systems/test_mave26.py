@@ -9,6 +9,7 @@ from space import SPACE
 from writing import Writing
 
 from lmkbc.errors import InputError
+from lmkbc.plan import Plan
 from lmkbc.recipe import Recipe, RecipeFile, make_recipe
 from lmkbc.run.pipeline import propose
 from lmkbc.session.options import Servers
@@ -95,14 +96,15 @@ def test_sources_that_name_one_object_differently_agree(tmp_path: Path) -> None:
         for served in (6, 0):
             before = server.served
             run = Run(workspace=SPACE, edition=SPACE.edition("mini"), servers=servers)
-            made = propose(run, recipe(component="mave26/names", ask={"component": "chat", "model": "m"}), queries)
+            group = recipe(component="mave26/names", ask={"component": "chat", "model": "m"})
+            made = propose(Plan.of(run, group), queries)
             assert server.served - before == served
             assert [[(one.text, len(one.by_model)) for one in found.candidates] for found in made.sets] == [
                 [("Grand Duchy of it", 2)]
             ] * 2
             assert made.usage["group"]["requests"] == served // 3
         run = Run(workspace=SPACE, edition=SPACE.edition("mini"), servers=servers)
-        apart = propose(run, recipe(), queries)
+        apart = propose(Plan.of(run, recipe()), queries)
     assert [len(found.candidates) for found in apart.sets] == [2, 2]
     assert "group" in recipe(component="mave26/names", ask={"component": "chat", "model": "m"}).tables
     assert "group" not in recipe().tables

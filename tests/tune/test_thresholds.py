@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from lmkbc.errors import InputError
+from lmkbc.plan import Origin
 from lmkbc.select.calibration import Calibration, PrecisionCurve
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.tune import tuned_rules
 from lmkbc.tune.confidence import Bin, Confidences, Kept, RelationConfidence, Reliability
 from lmkbc.tune.learn import Tuned, TunedRelation
-from lmkbc.tune.origin import Origin
 from lmkbc.tune.tuning_set import TuningOptions
 
 CURVE = PrecisionCurve(threshold=(0.25, 0.5), precision=(0.75, 0.905), recall=(0.5, 0.25), max=1)

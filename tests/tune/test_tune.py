@@ -12,6 +12,7 @@ from space import SPACE
 
 from lmkbc.errors import InputError
 from lmkbc.link.cleaning import without_subject
+from lmkbc.plan import Plan
 from lmkbc.recipe import read_recipe
 from lmkbc.run.pipeline import propose
 from lmkbc.session.run import Run
@@ -158,7 +159,7 @@ def recorded(path: Path, workspace: Workspace, examples: list[Example]) -> list[
     """The candidates of a file as a run proposes them, linked by train objects and recorded search."""
     table = path.parents[2] / "wikidata" / "search_first_hit.json"
     context = Run(workspace=workspace, edition=EDITION, files=(path,), search_table=table, offline=True)
-    sets = propose(context, read_recipe(workspace, "recorded"), [made.query for made in examples]).sets
+    sets = propose(Plan.of(context, read_recipe(workspace, "recorded")), [made.query for made in examples]).sets
     return [without_subject(found, RELATIONS[found.query.relation]) for found in sets]
 
 

@@ -9,12 +9,12 @@ from command import Command
 from rows import jsonl
 from space import MINI, SPACE
 
+from lmkbc.plan import Origin
 from lmkbc.select.calibration import confidence_text
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.selector import NOTHING, PerRelation, confidences
 from lmkbc.tune import tuned_rules
 from lmkbc.tune.learn import Tuned
-from lmkbc.tune.origin import Origin
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query, Source, State
 from tests.tuned import tuned
 

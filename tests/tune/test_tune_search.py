@@ -11,12 +11,12 @@ import pytest
 from space import SPACE
 
 from lmkbc import IdScorer
+from lmkbc.plan import Origin
 from lmkbc.select.composed import AbstentionThreshold
 from lmkbc.select.cutoffs import Relative, Sticky
 from lmkbc.tune import tuned_rules
 from lmkbc.tune.families import Task, fit
 from lmkbc.tune.learn import Tuned
-from lmkbc.tune.origin import Origin
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.studies import Joint, Space, is_over, search
 from lmkbc.tune.tuning_set import TuningOptions

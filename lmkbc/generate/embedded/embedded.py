@@ -264,6 +264,11 @@ class Embedded(GeneratorSpec):
             spec.check(relations)
 
     @property
+    def models(self) -> tuple[str, ...]:
+        """Return the model whose hidden states it reads."""
+        return () if self.hidden_states is None else (flat(self.hidden_states).get("model") or "",)
+
+    @property
     def learns(self) -> bool:
         """Return True."""
         return True

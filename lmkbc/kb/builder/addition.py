@@ -23,8 +23,7 @@ from lmkbc.files.arrays import key
 from lmkbc.files.checksum import sha256
 from lmkbc.kb.base.knowledge import TIMING, differing, started
 from lmkbc.kb.builder.base_directory import Directory, part
-from lmkbc.kb.builder.engine import Ask, among
-from lmkbc.kb.builder.facts import Tables, spent_of
+from lmkbc.kb.builder.facts import Ask, Tables, among, spent_of
 from lmkbc.kb.builder.subjects import Subjects
 from lmkbc.relation import Relation
 

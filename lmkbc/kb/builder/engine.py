@@ -14,42 +14,19 @@ from typing import Any, NamedTuple, Protocol
 import polars as pl
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.kb.builder.facts import Maker, Tables, Texts
-from lmkbc.models.budget import MAX_COST, MAX_TOKENS
+from lmkbc.kb.builder.facts import REACHED, Ask, Maker, Tables, Texts
 from lmkbc.models.store_place import Database, default_place
+from lmkbc.plan import Plan
 from lmkbc.progress import Report
-from lmkbc.recipe import Recipe
-from lmkbc.relation import Relation
 from lmkbc.run.pipeline import Block, Steps
-from lmkbc.session.run import Run
 from lmkbc.types import CandidateSet, Query, State
 
 log = logging.getLogger(__name__)
 
 UNASKED = "not asked yet"
 """Why queries are missing that an addition is about to ask."""
-REACHED = {option: f"{option} is reached" for option in (MAX_TOKENS, MAX_COST)}
-"""Why queries were not asked, by the option that limits tokens or cost."""
 DIED = "workers died of its block"
 """Why the queries of a block are missing whose workers died."""
-
-
-class Ask(NamedTuple):
-    """A query, and the row of its subject."""
-
-    row: int
-    query: Query
-
-
-def among(
-    asks: Iterable[Ask], rows: pl.DataFrame, relations: Mapping[str, Relation], *, inside: bool = True
-) -> list[Ask]:
-    """Return the queries that are, or are not, among the rows of a table. relations: by their names in queries."""
-    found, names = (
-        {*rows.select("subject_row", "relation").iter_rows()},
-        {own: one.name for own, one in relations.items()},
-    )
-    return [ask for ask in asks if ((ask.row, names[ask.query.relation]) in found) is inside]
 
 
 class ShardPart(NamedTuple):
@@ -79,21 +56,21 @@ class Engine(Protocol):
 class Work:
     """Data of a worker. Its files must have the same paths on every machine of the build."""
 
-    run: Run
-    recipe: Recipe
+    plan: Plan
     maker: Maker
 
     @property
     def limit(self) -> str | None:
         """Return that a limit on tokens or cost is reached; None if no limit is."""
-        return next((REACHED[budget.reached] for budget in self.run.budgets if budget.reached), None)
+        return next((REACHED[budget.reached] for budget in self.plan.run.budgets if budget.reached), None)
 
     def shared(self, workers: int) -> Work:
         """Return the work of one of several remote workers: with absolute paths, and its share of the limits.
 
         InputError for a store with a password in its URL, which would be sent to workers.
         """
-        servers = self.run.servers
+        run = self.plan.run
+        servers = run.servers
         store = default_place(servers.get("store"))
         cost, tokens = servers.get("max_cost"), servers.get("max_tokens")
         if isinstance(store, Database) and store.has_password:
@@ -108,15 +85,15 @@ class Work:
             "max_tokens": None if tokens is None else tokens // workers,
         }
         run = replace(
-            self.run,
+            run,
             servers=servers,
-            files=tuple(path.absolute() for path in self.run.files),
-            search_table=self.run.search_table and self.run.search_table.absolute(),
-            index=self.run.index and self.run.index.absolute(),
+            files=tuple(path.absolute() for path in run.files),
+            search_table=run.search_table and run.search_table.absolute(),
+            index=run.index and run.index.absolute(),
             budgets=[],
             in_memory={},
         )
-        return replace(self, run=run)
+        return replace(self, plan=Plan.of(run, self.plan.recipe))
 
 
 class Answers(NamedTuple):
@@ -176,7 +153,7 @@ class ThisProcess:
                 waiting.append(part)
                 yield from (ask.query for ask in part.asks)
 
-        steps, sets, texts = Steps(work.run, work.recipe, self._report), list[CandidateSet](), dict[Query, Any]()
+        steps, sets, texts = Steps(work.plan, self._report), list[CandidateSet](), dict[Query, Any]()
         for block in steps.over(queries(), self._total):
             texts |= _texts(block)
             for candidates in block.sets:
@@ -212,7 +189,7 @@ class Worker:
         with _logged() as self.remarks:
             try:
                 if self._steps is None:
-                    self._steps = Steps(self._work.run, self._work.recipe)
+                    self._steps = Steps(self._work.plan)
                 queries = list(dict.fromkeys(ask.query for ask in asks))
                 sets, texts = dict[Query, CandidateSet](), dict[Query, Any]()
                 for block in self._steps.over(queries):

@@ -18,6 +18,7 @@ import polars as pl
 
 from lmkbc.kb.base.schemas import FACTS, LEAST, MISSING, NOTHING, REPLIES, SETTLED, SPENT
 from lmkbc.kinds.kind import kind_of
+from lmkbc.models.budget import MAX_COST, MAX_TOKENS
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation
 from lmkbc.select.selector import Confidence, PerRelation, confidences
@@ -26,6 +27,26 @@ from lmkbc.types import Candidate, CandidateSet, Query, Source, State
 
 Texts = Mapping[Query, Sequence[tuple[str, Sequence[str | None]]]]
 """Query -> the models that replied, each with a text per draw; None for a failed call."""
+REACHED = {option: f"{option} is reached" for option in (MAX_TOKENS, MAX_COST)}
+"""Why queries were not asked, by the option that limits tokens or cost."""
+
+
+class Ask(NamedTuple):
+    """A query, and the row of its subject."""
+
+    row: int
+    query: Query
+
+
+def among(
+    asks: Iterable[Ask], rows: pl.DataFrame, relations: Mapping[str, Relation], *, inside: bool = True
+) -> list[Ask]:
+    """Return the queries that are, or are not, among the rows of a table. relations: by their names in queries."""
+    found, names = (
+        {*rows.select("subject_row", "relation").iter_rows()},
+        {own: one.name for own, one in relations.items()},
+    )
+    return [ask for ask in asks if ((ask.row, names[ask.query.relation]) in found) is inside]
 
 
 class Tables(NamedTuple):

@@ -29,8 +29,7 @@ import polars as pl
 
 from lmkbc.kb.base.knowledge import Shard
 from lmkbc.kb.builder.base_directory import Directory
-from lmkbc.kb.builder.engine import REACHED, Ask
-from lmkbc.kb.builder.facts import Tables
+from lmkbc.kb.builder.facts import REACHED, Ask, Tables
 from lmkbc.kb.builder.settle import WEIGHT
 from lmkbc.kb.builder.subjects import SCHEMA, Classes, Subject, Subjects
 from lmkbc.names import name_key

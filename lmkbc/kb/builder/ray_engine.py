@@ -27,8 +27,8 @@ import ray.data
 import ray.exceptions
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.kb.builder.engine import DIED, Answers, Ask, ShardPart, Work, Worker
-from lmkbc.kb.builder.facts import Maker, Tables
+from lmkbc.kb.builder.engine import DIED, Answers, ShardPart, Work, Worker
+from lmkbc.kb.builder.facts import Ask, Maker, Tables
 from lmkbc.types import Query
 
 log = logging.getLogger(__name__)

@@ -14,15 +14,15 @@ import polars as pl
 from lmkbc.kb.base.knowledge import Shard, finished
 from lmkbc.kb.builder.addition import Earlier
 from lmkbc.kb.builder.base_directory import Directory
-from lmkbc.kb.builder.engine import UNASKED, Answers, Ask, Engine, ShardPart, ThisProcess, Work, among
-from lmkbc.kb.builder.facts import Maker, Tables
+from lmkbc.kb.builder.engine import UNASKED, Answers, Engine, ShardPart, ThisProcess, Work
+from lmkbc.kb.builder.facts import Ask, Maker, Tables, among
 from lmkbc.kb.builder.growth import Growth
 from lmkbc.kb.builder.labels import labels_of
 from lmkbc.kb.builder.settle import NamedEntities, Settlement
 from lmkbc.kb.builder.subjects import Classes, Subjects
 from lmkbc.link.index import AliasIndex
+from lmkbc.plan import Plan
 from lmkbc.progress import Report, silent, tracked
-from lmkbc.recipe import Recipe
 from lmkbc.relation import Relation
 from lmkbc.run.pipeline import BLOCK
 from lmkbc.select.selector import PerRelation
@@ -37,7 +37,7 @@ PORTIONS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class BuildPlan:
+class BuildQueries:
     """Queries of a build: for each subject in turn, every relation of its class.
 
     So each block has a similar share of every relation, and similar work. relations: relations by their names in
@@ -102,8 +102,7 @@ class Build:
     adds. usage: tokens and cost of the calls of each level and worker.
     """
 
-    run: Run
-    recipe: Recipe
+    plan: Plan
     selector: PerRelation
     start: Mapping[str, Any]
     shard: int = SHARD
@@ -113,7 +112,7 @@ class Build:
     earlier: Earlier | None = None
     usage: list[Mapping[str, Any]] = field(default_factory=list)
 
-    def into(self, directory: Directory, plan: BuildPlan, growth: Growth, report: Report) -> Mapping[str, Any]:
+    def into(self, directory: Directory, queries: BuildQueries, growth: Growth, report: Report) -> Mapping[str, Any]:
         """Answer what is not yet written, write it, and finish. Return the manifest; also if nothing is left to do.
 
         If the disk refuses to write, the build can be resumed.
@@ -123,25 +122,25 @@ class Build:
         written = {shard.number: shard for shard in directory.begin(self.start, report, onto=onto)}
         if (there := directory.whole()) is not None:
             return there
-        given, names = plan.subjects.frame, [relation.name for relation in plan.relations.values()]
+        given, names = queries.subjects.frame, [relation.name for relation in queries.relations.values()]
         if self.earlier is not None:
-            for number, asks, kept in self.earlier.kept(plan.asks(), plan.relations, self.shard, written):
-                lacking = Answers.lacking(asks, UNASKED).tables(self._maker(plan))
+            for number, asks, kept in self.earlier.kept(queries.asks(), queries.relations, self.shard, written):
+                lacking = Answers.lacking(asks, UNASKED).tables(self._maker(queries))
                 written[number] = directory.write(number, kept.completed(lacking, names), 0, self.start["run"])
         shards = list[Shard]()
         while True:
-            made = self._level(directory, plan, len(growth), len(shards), written, report)
+            made = self._level(directory, queries, len(growth), len(shards), written, report)
             shards += made
             if any(written.get(shard.number) != shard for shard in made):
                 written = {}  # later levels were derived from facts that changed
-            grown = growth.next(plan.subjects, made, directory)
+            grown = growth.next(queries.subjects, made, directory)
             if grown is None:
                 break
-            plan = replace(plan, listed=grown) if isinstance(grown, list) else replace(plan, subjects=grown)
-        subjects = growth.subjects or plan.subjects.classes.total()
-        relations = {relation.name: relation for relation in plan.relations.values()}
-        settlement = settlement_of(directory, shards, relations, plan.classes, self.index, report, len(given))
-        settlement.label(labels_of(settlement.entities.ids(), self.run, self.index))
+            queries = replace(queries, listed=grown) if isinstance(grown, list) else replace(queries, subjects=grown)
+        subjects = growth.subjects or queries.subjects.classes.total()
+        relations = {relation.name: relation for relation in queries.relations.values()}
+        settlement = settlement_of(directory, shards, relations, queries.classes, self.index, report, len(given))
+        settlement.label(labels_of(settlement.entities.ids(), self.plan.run, self.index))
         shards = [directory.settled(shard, settlement) for shard in shards]
         more = {"removed": settlement.counts(), **growth.summary()}
         whole = finished(self.start, subjects, shards, more)
@@ -156,7 +155,7 @@ class Build:
     def _level(
         self,
         directory: Directory,
-        plan: BuildPlan,
+        queries: BuildQueries,
         depth: int,
         first: int,
         written: Mapping[int, Shard],
@@ -167,30 +166,38 @@ class Build:
         Only the missing queries of a shard are asked, unless a rule reads the candidates of the others. first: number
         of the level's first shard.
         """
-        sizes = [min(self.shard, plan.total - start) for start in range(0, plan.total, self.shard)]
+        sizes = [min(self.shard, queries.total - start) for start in range(0, queries.total, self.shard)]
         there = {number: written[first + number] for number in range(len(sizes)) if first + number in written}
         made = {n: shard for n, shard in there.items() if (shard.depth, shard.queries) == (depth, sizes[n])}
         todo = {n: size for n, size in enumerate(sizes) if n not in made or made[n].failed}
-        names = [relation.name for relation in plan.relations.values()]
+        names = [relation.name for relation in queries.relations.values()]
         held = {n for n in todo if n in made and not self.selector.reads_others}
         counts = {n: sum(made[n].failed.values()) if n in held else size for n, size in todo.items()}
 
         def asks() -> Iterator[Sequence[Ask]]:
-            every = _of_shards(plan.asks(), [*todo], self.shard)
+            every = _of_shards(queries.asks(), [*todo], self.shard)
             for number, size in todo.items():
                 some = [*islice(every, size)]
-                yield among(some, directory.tables(first + number).missing, plan.relations) if number in held else some
+                yield (
+                    among(some, directory.tables(first + number).missing, queries.relations) if number in held else some
+                )
 
-        for number, tables in self._answered(plan, counts, asks(), report, is_rest=bool(held)) if todo else ():
+        for number, tables in self._answered(queries, counts, asks(), report, is_rest=bool(held)) if todo else ():
             own = directory.tables(first + number).completed(tables, names) if number in held else tables
             made[number] = directory.write(first + number, own, depth, self.start["run"])
         return [made[number] for number in range(len(sizes))]
 
-    def _maker(self, plan: BuildPlan) -> Maker:
-        return Maker(self.selector, plan.relations, self.start["run"], self.least, self.run.statements)
+    def _maker(self, queries: BuildQueries) -> Maker:
+        return Maker(self.selector, queries.relations, self.start["run"], self.least, self.plan.run.statements)
 
     def _answered(
-        self, plan: BuildPlan, todo: Mapping[int, int], asks: Iterator[Sequence[Ask]], report: Report, *, is_rest: bool
+        self,
+        queries: BuildQueries,
+        todo: Mapping[int, int],
+        asks: Iterator[Sequence[Ask]],
+        report: Report,
+        *,
+        is_rest: bool,
     ) -> Iterator[tuple[int, Tables]]:
         """Yield (shard, tables) for some shards, each when all its blocks are answered.
 
@@ -202,7 +209,7 @@ class Build:
         size = min(BLOCK, -(-total // (PORTIONS * engine.workers or 1)))
         if self.selector.reads_others:
             size = self.shard  # a pair's two facts must be in one block, with any number of workers
-        work = Work(self.run, self.recipe, self._maker(plan))
+        work = Work(self.plan, self._maker(queries))
 
         def parts() -> Iterator[ShardPart]:
             for number, some in zip(todo, asks, strict=True):

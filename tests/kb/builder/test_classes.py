@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from space import SPACE
 
 from lmkbc.errors import InputError
-from lmkbc.kb.builder.shards import BuildPlan
+from lmkbc.kb.builder.shards import BuildQueries
 from lmkbc.kb.builder.subjects import Classes, Subject, SubjectFile
 from lmkbc.names import shown
 from lmkbc.workspace import Workspace
@@ -105,7 +105,7 @@ def test_every_class_is_found_by_each_of_its_names() -> None:
 
 def remarks(tmp_path: Path, classes: Classes) -> str:
     (tmp_path / "s.csv").write_text("name,class\na,river\nb,film\nc,wizard\nd,\n")
-    return "\n".join(BuildPlan(SubjectFile(tmp_path / "s.csv"), RELATIONS, classes).remarks())
+    return "\n".join(BuildQueries(SubjectFile(tmp_path / "s.csv"), RELATIONS, classes).remarks())
 
 
 def test_what_is_asked_nothing_is_told(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from lmkbc.cli import build
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.kb.builder.engine import Ask, ShardPart, Work
 from lmkbc.kb.builder.facts import Maker
+from lmkbc.plan import Plan
 from lmkbc.session.run import Run
 from lmkbc.types import Query
 from tests.opened import recipe_of
@@ -145,7 +146,7 @@ def test_workers_share_a_store_on_another_machine(
 def work(*tables: dict[str, object]) -> Work:
     run = Run(workspace=SPACE, edition=SPACE.edition("mini"), offline=True)
     recipe = recipe_of({"component": "prior"})
-    return Work(run, recipe, Maker(recipe.select, run.relations, "0" * 16))
+    return Work(Plan.of(run, recipe), Maker(recipe.select, run.relations, "0" * 16))
 
 
 def test_a_block_that_kills_workers_twice_is_missing_and_selection_runs_apart(cluster: Nodes) -> None:

@@ -11,6 +11,7 @@ from loopback import FAULTS, Fault, Loopback, Sent, response, status
 from opened import recipe_of
 from space import SPACE
 
+from lmkbc.plan import Plan
 from lmkbc.run.pipeline import Steps
 from lmkbc.session.options import Servers
 from lmkbc.session.run import Run
@@ -103,7 +104,7 @@ def test_answered_failed_and_waiting_are_shown_apart_and_a_failure_is_no_progres
     with Loopback(lambda _: '["Peru"]', fault=faults(bad)) as server:
         servers = Servers(base_url=server.url, store=tmp_path / "s.sqlite")
         run = Run(workspace=SPACE, edition=SPACE.edition("mini"), servers=servers)
-        steps = Steps(run, recipe_of(table), lambda step, done, _: seen.append((step, done)))
+        steps = Steps(Plan.of(run, recipe_of(table)), lambda step, done, _: seen.append((step, done)))
         queries = [query for query in SPACE.queries(run.edition, "val") if query.relation == "CountryBordersCountry"][
             :6
         ]

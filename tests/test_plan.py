@@ -10,10 +10,10 @@ from loopback import Loopback
 from space import MINI, SPACE
 
 from lmkbc.models.store_place import place_of
+from lmkbc.plan import LONGEST, Origin, Plan
 from lmkbc.recipe import RecipeFile, make_recipe, read_recipe
 from lmkbc.session.options import Selection, Servers, settled
 from lmkbc.session.run import Run
-from lmkbc.tune.origin import LONGEST, Origin, origin_of
 from lmkbc.tune.tuned_rules import selector_for
 from lmkbc.workspace import Workspace
 
@@ -25,12 +25,12 @@ ANSWER = {"completions": ["Libya"]}
 
 def asking(**table: Any) -> Origin:
     file = RecipeFile(description="x", generate=({**CHAT, **table},), select={"rule": "cutoff", "threshold": 0.5})
-    return origin_of(RUN, make_recipe("x", file, SPACE.relations))
+    return Plan.of(RUN, make_recipe("x", file, SPACE.relations)).origin
 
 
 def answering(path: Path, *rows: dict[str, Any]) -> tuple[str, ...]:
     path.write_text("".join(json.dumps({**ROW, **row}) + "\n" for row in rows))
-    return origin_of(replace(RUN, files=(path,)), read_recipe(SPACE, "recorded")).models
+    return Plan.of(replace(RUN, files=(path,)), read_recipe(SPACE, "recorded")).origin.models
 
 
 def test_recorded_answers_are_of_the_models_that_their_rows_name(tmp_path: Path) -> None:
@@ -70,18 +70,26 @@ def test_who_is_asked_is_no_matter_of_wording_and_what_is_asked_is_none_of_model
 
 def test_a_model_that_is_named_for_a_run_counts_and_the_words_of_a_relation_too() -> None:
     recipe = read_recipe(SPACE, "smollm2-embedded")
-    usual = origin_of(RUN, recipe)
+    usual = Plan.of(RUN, recipe).origin
     assert usual.models == ("SmolLM2-135M-Instruct",)
-    assert origin_of(replace(RUN, model="/models/other.gguf"), recipe) == replace(usual, models=("other.gguf",))
+    assert Plan.of(replace(RUN, model="/models/other.gguf"), recipe).origin == replace(usual, models=("other.gguf",))
     run = replace(RUN)
     name, relation = next(iter(run.relations.items()))
     run.relations[name] = replace(relation, question="Which of {subject}?")
-    assert origin_of(run, recipe).wording_sha256 != usual.wording_sha256
+    assert Plan.of(run, recipe).origin.wording_sha256 != usual.wording_sha256
     embedded = read_recipe(SPACE, "embedded")
-    steps = origin_of(RUN, embedded).steps_sha256
-    assert origin_of(RUN, embedded) == Origin(steps_sha256=steps)
+    steps = Plan.of(RUN, embedded).origin.steps_sha256
+    assert Plan.of(RUN, embedded).origin == Origin(steps_sha256=steps)
     weighed = replace(embedded, tables={**embedded.tables, "pool": {"weights": {"m": 5.0}}})
-    assert origin_of(RUN, weighed).steps_sha256 not in ("", steps)
+    assert Plan.of(RUN, weighed).origin.steps_sha256 not in ("", steps)
+
+
+def test_the_models_of_single_relations_are_models_of_their_own() -> None:
+    masked = {"component": "masked", "model": {"*": "a", "CountryBordersCountry": "b"}}
+    file = RecipeFile(description="x", generate=(masked,), select={"rule": "cutoff", "threshold": 0.5})
+    plan = Plan.of(RUN, make_recipe("x", file, SPACE.relations))
+    assert plan.origin.models == file.models == ("a", "b")
+    assert Plan.of(replace(RUN, model="c"), plan.recipe).origin.models == ("c",)
 
 
 def test_a_server_whose_model_is_taken_whatever_it_is_says_who_answers(tmp_path: Path) -> None:
@@ -90,7 +98,7 @@ def test_a_server_whose_model_is_taken_whatever_it_is_says_who_answers(tmp_path:
     with Loopback() as server:
         server.tells["models"] = {"data": [{"id": "model-b"}]}
         servers = Servers(base_url=server.url, any_model=True, store=store)
-        assert origin_of(replace(RUN, servers=servers), recipe) == replace(asking(), models=("model-b",))
+        assert Plan.of(replace(RUN, servers=servers), recipe).origin == replace(asking(), models=("model-b",))
         assert not server.served  # no model was asked
 
 
@@ -108,7 +116,7 @@ def test_the_thresholds_that_come_with_it_are_of_what_their_recipes_ask(data_dir
     assert len(bundled) == 5
     for path in bundled:
         run = Run(workspace=space, edition=space.edition(path.parent.name))
-        _, how = selector_for(run, read_recipe(space, "smollm2"), settled(Selection, {}))
+        _, how = selector_for(Plan.of(run, read_recipe(space, "smollm2")), settled(Selection, {}))
         few = ", ".join(f"{name} ({rows})" for name, rows in how["few"].items())
         marked = f", with few labelled rows and rough confidences for {few}" if few else ""
         assert how["how"] == f"selected by thresholds/{path.parent.name}/{path.name}{marked}"

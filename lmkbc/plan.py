@@ -1,0 +1,201 @@
+"""The plan of a run: who answers each generator's questions, in which words they are asked, and what they learn from.
+
+It is made once, before any model is asked. Steps, thresholds, estimates and the manifests of runs and bases read it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lmkbc.ask.builder import Frames
+from lmkbc.files.checksum import content_sha256, file_sha256, sha256
+from lmkbc.files.places import name_of
+from lmkbc.generate.access import is_given, served
+from lmkbc.generate.recorded_rows import models_in
+from lmkbc.generate.replay import shares
+from lmkbc.generate.spec import GeneratorSpec
+from lmkbc.models.identity import file_digest, model_name, paths_in, portable
+from lmkbc.models.reference import ModelReference
+from lmkbc.recipe import Recipe
+from lmkbc.select.composed import Agreement
+from lmkbc.select.selector import PerRelation
+from lmkbc.session.options import EMPTY_TEXTS
+from lmkbc.session.run import RecordedFile, Run
+
+LONGEST = 100
+"""Maximum characters of the origin in a file's name; a longer text is cut, and ends with a hash of the whole."""
+NOT_ASKED = {item.name for item in fields(ModelReference)} - {"component"}
+"""Settings of a generator's table that name a model and how to reach it; they do not change the prompt."""
+WORDS = ("question", "triple", "statement", "definition", "clozes")
+"""Fields of a relation that prompts contain."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """Origin of candidates. Scores are not comparable between models, or between prompts.
+
+    models: names, sorted; () if no model is asked.
+    wording: "own" or "authors", as in the recipe; "" if no model is asked.
+    wording_sha256: hash of the settings and texts that make up the prompts.
+    steps_sha256: hash of the settings of the steps before selection; "" for the usual ones.
+    """
+
+    models: tuple[str, ...] = ()
+    wording: str = ""
+    wording_sha256: str = ""
+    steps_sha256: str = ""
+
+    @property
+    def suffix(self) -> str:
+        """Return the origin as part of a file's name, such as "--gpt-4--authors"; the wording "own" is left out."""
+        parts = ["+".join(self.models), "" if self.wording == "own" else self.wording]
+        text = "".join(f"--{re.sub(r'[^A-Za-z0-9._+-]+', '_', part)}" for part in parts if part)
+        if len(text) <= LONGEST:
+            return text
+        return f"{text[: LONGEST - 9]}-{sha256(text.encode())[:8]}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedGenerator:
+    """A generator of a plan.
+
+    spec: its settings. files: recorded answers in place of its model; () if no file holds any, None if it is asked.
+    """
+
+    spec: GeneratorSpec
+    files: tuple[RecordedFile, ...] | None
+
+    def reads(self, run: Run) -> Run:
+        """Return a run as the generator reads it: with the recorded answers in place of its model."""
+        return run if self.files is None else replace(run, answers=self.files)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """All that decides a run's candidates.
+
+    run: data and options. recipe: the settings of the steps, with the rules that these files allow. generators: in the
+    recipe's order.
+    """
+
+    run: Run
+    recipe: Recipe
+    generators: tuple[PlannedGenerator, ...]
+
+    @classmethod
+    def of(cls, run: Run, recipe: Recipe) -> Plan:
+        """Plan a run. Raise InputError for recorded answers whose model is ambiguous or unknown.
+
+        One source has none to agree with, so its rules need no agreement, and blocks do not depend on one another.
+        """
+        answers = zip(recipe.generate, shares(recipe.generate, run.files, run.edition), strict=True)
+        if len(recipe.generate) < 2 and len(run.files) < 2:
+            recipe = replace(recipe, select=alone(recipe.select))
+        generators = tuple(PlannedGenerator(spec=spec, files=files) for spec, files in answers)
+        return cls(run=run, recipe=recipe, generators=generators)
+
+    @property
+    def is_replayed(self) -> bool:
+        """Return whether recorded answers replace a model."""
+        return any(one.files is not None for one in self.generators)
+
+    @property
+    def absent(self) -> list[str]:
+        """Return the names of generators without answers in any file, whose models cannot be asked."""
+        specs = [one.spec for one in self.generators if one.files == ()]
+        return [one.called[0] for one in specs if not (isinstance(one, ModelReference) and is_given(one, self.run))]
+
+    @cached_property
+    def origin(self) -> Origin:
+        """Return the origin of the candidates. A server whose model is left to it is asked for that model's name."""
+        run, recipe = self.run, self.recipe
+        models = {name for one in self.generators for name in self._models(one) if name}
+        steps = {name: table for name, table in recipe.tables.items() if table and name not in ("generate", "select")}
+        origin = Origin(models=tuple(sorted(models)), steps_sha256=_hash(portable(steps)) if steps else "")
+        if not any(part.models for part in recipe.parts):
+            return origin
+        asked = {
+            "generate": portable(_worded(recipe.tables["generate"])),
+            "relations": {name: {word: getattr(one, word) for word in WORDS} for name, one in run.relations.items()},
+        }
+        return replace(origin, wording=recipe.wording, wording_sha256=_hash(asked))
+
+    def _models(self, one: PlannedGenerator) -> Iterator[str]:
+        """Yield the models whose answers a generator uses: recorded, served, or named; --model replaces the latter."""
+        if one.files is not None or (one.spec.reads_files and not one.spec.asks_model):
+            yield from _recorded(self.run, self.run.files if one.files is None else [file.path for file in one.files])
+            return
+        for part in one.spec.whole():
+            chosen = self._served(part)
+            yield from map(model_name, [chosen] if chosen else [self.run.model or name for name in part.models])
+
+    def _served(self, part: GeneratorSpec) -> str | None:
+        return served(part, self.run) if isinstance(part, ModelReference) else None
+
+    @property
+    def served(self) -> list[str]:
+        """Return the models of the servers that choose them, for the generators that ask."""
+        asked = (part for one in self.generators if one.files is None for part in one.spec.whole())
+        return [name for part in asked if (name := self._served(part)) is not None]
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        """Return name -> SHA-256 of each input file and local model. A name is never a path of this machine."""
+        run, space, edition = self.run, self.run.workspace, self.run.edition
+        splits = dict.fromkeys(filter(None, (*run.labelled_splits, run.split)))
+        found = {f"{edition.folder}/{name}": content_sha256(space.split_path(edition, name)) for name in splits}
+        found |= {name_of(Path(path)): content_sha256(path) for path in (*run.files, run.search_table) if path}
+        found |= {name_of(path): file_sha256(path) for path in (run.index,) if path}
+        asking = [self.recipe.tables.get(step, ()) for step in ("generate", "link", "group")]
+        return found | {model_name(path): file_digest(path) for path in paths_in([{"model": run.model}, *asking])}
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Return what the records of runs and of bases share, without paths of this machine."""
+        run = self.run
+        return {
+            "edition": run.edition.name,
+            **({} if run.empty in (None, EMPTY_TEXTS[0]) else {"empty": run.empty}),
+            "system": self.recipe.name,
+            "model": run.model and model_name(run.model),
+            "recipe": portable(self.recipe.tables),
+        }
+
+
+def alone(selector: PerRelation) -> PerRelation:
+    """Return a selector whose rules need no agreement of sources."""
+    general = selector.general
+    return replace(selector, general=general.alone) if isinstance(general, Agreement) else selector
+
+
+def _hash(tables: Any) -> str:
+    return sha256(msgspec.json.encode(tables, order="deterministic"))
+
+
+def _recorded(run: Run, files: Sequence[Path]) -> Iterator[str]:
+    """Yield the models whose answers the files hold. If the rows name none, use the file's name without the split."""
+    for path in files:
+        yield from models_in(path) or [_unsplit(path, {*run.edition.splits, "val", "dev"})]
+
+
+def _unsplit(path: Path, splits: set[str]) -> str:
+    stem = name_of(path).removesuffix(".gz").removesuffix(".jsonl").removesuffix(".candidates")
+    return "-".join(word for word in re.split(r"[-_.\s]+", stem) if word.casefold() not in splits)
+
+
+def _worded(value: Any) -> Any:
+    """Return tables without the settings that do not change a prompt. Names of files of frames become their content."""
+    if isinstance(value, Mapping):
+        return {
+            key: Frames.read(inner).tables if key == "frames" and isinstance(inner, str) else _worded(inner)
+            for key, inner in value.items()
+            if key not in NOT_ASKED
+        }
+    return [_worded(inner) for inner in value] if isinstance(value, list | tuple) else value
