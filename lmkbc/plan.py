@@ -109,8 +109,11 @@ class Plan:
     @property
     def absent(self) -> list[str]:
         """Return the names of generators without answers in any file, whose models cannot be asked."""
-        specs = [one.spec for one in self.generators if one.files == ()]
-        return [one.called[0] for one in specs if not (isinstance(one, ModelReference) and is_given(one, self.run))]
+        return [
+            spec.called[0]
+            for spec in (one.spec for one in self.generators if one.files == ())
+            if not (isinstance(spec, ModelReference) and is_given(spec, self.run))
+        ]
 
     @cached_property
     def origin(self) -> Origin:
@@ -157,6 +160,12 @@ class Plan:
         return found | {model_name(path): file_digest(path) for path in paths_in([{"model": run.model}, *asking])}
 
     @property
+    def code(self) -> dict[str, str]:
+        """Return name -> SHA-256 of the workspace's own modules of relations and editions."""
+        own = (files for folder, files in self.run.workspace.code.items() if folder.name != "systems")
+        return {f"{path.parent.name}/{path.name}": sha256(content) for files in own for path, content in files.items()}
+
+    @property
     def about(self) -> dict[str, Any]:
         """Return what the records of runs and of bases share, without paths of this machine."""
         run = self.run
@@ -182,12 +191,9 @@ def _hash(tables: Any) -> str:
 def _recorded(run: Run, files: Sequence[Path]) -> Iterator[str]:
     """Yield the models whose answers the files hold. If the rows name none, use the file's name without the split."""
     for path in files:
-        yield from models_in(path) or [_unsplit(path, {*run.edition.splits, "val", "dev"})]
-
-
-def _unsplit(path: Path, splits: set[str]) -> str:
-    stem = name_of(path).removesuffix(".gz").removesuffix(".jsonl").removesuffix(".candidates")
-    return "-".join(word for word in re.split(r"[-_.\s]+", stem) if word.casefold() not in splits)
+        words = re.split(r"[-_.\s]+", re.sub(r"(\.candidates)?(\.jsonl)?(\.gz)?$", "", name_of(path)))
+        splits = {*run.edition.splits, "val", "dev"}
+        yield from models_in(path) or ["-".join(word for word in words if word.casefold() not in splits)]
 
 
 def _worded(value: Any) -> Any:

@@ -40,14 +40,23 @@ class StepModel(ModelReference):
         check_known(self.component, ASKED_AS, f"component is {self.component!r}")
         check_extra(self.extra)
 
-    def open(self, run: ModelRun, notes: Notes) -> LanguageModel:
-        """Return the model."""
+    def open(self, run: ModelRun, notes: Notes, *, replayed: bool, lacking: str) -> LanguageModel | None:
+        """Return the model; None, with a remark, if recorded answers replace models and no model is given.
+
+        lacking: what the model could do, and what happens without it, as the end of a sentence.
+        """
+        if replayed and not is_given(self, run):
+            notes.remark(f"no model is given that could {lacking}")
+            return None
         return open_model(self, run, notes, extra=self.extra, of_servers=["extra"] if self.extra else ())
 
 
-def step_model(given: str | Mapping[str, Any], what: str) -> StepModel:
-    """Return the model that a step names by a string or a table. Raise InputError for wrong settings."""
-    return checked(StepModel, {"model": given} if isinstance(given, str) else flat(given), what)
+def step_model(given: str | Mapping[str, Any]) -> StepModel | None:
+    """Return the model that a step's setting `ask` names by a string or a table; None for "".
+
+    Raise InputError for wrong settings.
+    """
+    return checked(StepModel, {"model": given} if isinstance(given, str) else flat(given), "ask") if given else None
 
 
 def back_end_of(model: ModelReference, run: ModelRun) -> str:

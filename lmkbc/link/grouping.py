@@ -48,5 +48,8 @@ class Grouping(ABC):
         }
 
     @abstractmethod
-    def open(self, run: Run, notes: Notes) -> Grouper:
-        """Return the grouper. Raise InputError for something that the run lacks."""
+    def open(self, run: Run, notes: Notes, *, replayed: bool = False) -> Grouper | None:
+        """Return the grouper; None if it lacks a model beside recorded answers.
+
+        replayed: whether recorded answers replace models. Raise InputError for something that the run lacks.
+        """

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from msgspec import structs
 
-from lmkbc.generate.access import StepModel, is_given, step_model
+from lmkbc.generate.access import step_model
 from lmkbc.generate.spec import check_names
 from lmkbc.link import disambiguation
 from lmkbc.link.hits import NAME, Hit, Link, ObjectType, Search, bundled, is_page
@@ -75,11 +75,7 @@ class Linking:
                 STRATEGIES.check(name, f"{what}: ")
             if disambiguation.MODEL in strategies and not self.ask:
                 raise ValueError(f"{what} asks a model: name it in link.ask")
-        self.model()
-
-    def model(self) -> StepModel | None:
-        """Return the model for the strategy "model"; None if the table names none."""
-        return step_model(self.ask, "ask") if self.ask else None
+        step_model(self.ask)
 
     def check(self, relations: Mapping[str, Relation]) -> None:
         """Raise InputError for a relation that does not exist. relations: all relations, by every name."""
@@ -118,11 +114,10 @@ class Linking:
             search = open_search(run.search_table, offline=run.offline)
         linker = self.linker(run, AliasIndex(run.index) if run.index and "index" in self.evidence else None, search)
         asks = any(disambiguation.MODEL in kind.strategies for kind in linker.kinds.values())
-        model = self.model() if asks else None
-        if model and replayed and not is_given(model, run):
-            notes.remark("no model is given that could choose among hits: the first that is left is the link")
-        elif model:
-            linker.ask = disambiguation.AskModel(model.open(run, notes), run.relations)
+        model = step_model(self.ask) if asks else None
+        lacking = "choose among hits: the first that is left is the link"
+        if opened := model.open(run, notes, replayed=replayed, lacking=lacking) if model else None:
+            linker.ask = disambiguation.AskModel(opened, run.relations)
         return linker
 
     def linker(self, run: Run, index: AliasIndex | None, search: Search | None) -> Linker:

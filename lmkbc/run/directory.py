@@ -198,7 +198,7 @@ def identity(plan: Plan, provenance: Mapping[str, Any], subset: Subset | None = 
         **({"limit": subset.limit} if subset and subset.limit is not None else {}),
         **({"relations": sorted(subset.relations)} if subset and subset.relations else {}),
         "selection": provenance,
-        "inputs": plan.inputs,
+        "inputs": plan.inputs | plan.code,
     }
     return dict(json.loads(json.dumps({name: about[name] for name in ASKED if name in about}, default=dict)))
 

@@ -88,7 +88,8 @@ class Steps:
             notes = Notes(live=live)
             for name, generator in one.spec.opened(one.reads(run), notes):
                 self._sources.append(_OpenSource(name, one.spec.name, generator, notes))
-        self._grouper = recipe.group.open(run, self._grouping) if recipe.group else None
+        group = recipe.group
+        self._grouper = group.open(run, self._grouping, replayed=plan.is_replayed) if group else None
         self._sides = TrainSides(run.labelled_rows, run.relations) if recipe.pool.train_sides else None
 
     @property

@@ -120,11 +120,6 @@ class Thresholds(NamedTuple):
     cv_f1: Mapping[str, float]
     few: Mapping[str, int]
 
-    @property
-    def about(self) -> dict[str, Any]:
-        """Return the origin of the selector, for a run's records."""
-        return asdict(self.provenance) | {"cv_f1_by_relation": dict(self.cv_f1)}
-
 
 def path_of(folder: Path, edition: str, system: str, origin: Origin) -> Path:
     """Return the path of the thresholds for an edition, system and origin in a workspace's thresholds/."""
@@ -352,8 +347,14 @@ def _tuned(plan: Plan, any_thresholds: bool) -> tuple[PerRelation, dict[str, Any
         remark += f", and not by the recipe's rule for {', '.join(own)}"
     few = {run.relations[one].name: rows for one, rows in tuned.few.items() if one in run.relations}
     remark += f", with few labelled rows and rough confidences for {named_few(few)}" if few else ""
-    about = {"how": f"selected by {name}{remark}", **tuned.about, "file_sha256": sha256(path.read_bytes()), "few": few}
-    return tuned.selector, about | ({"differs": other} if other else {})
+    return tuned.selector, {
+        "how": f"selected by {name}{remark}",
+        **asdict(tuned.provenance),
+        "cv_f1_by_relation": dict(tuned.cv_f1),
+        "file_sha256": sha256(path.read_bytes()),
+        "few": few,
+        **({"differs": other} if other else {}),
+    }
 
 
 def named_few(rows: Mapping[str, int]) -> str:

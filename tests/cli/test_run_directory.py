@@ -16,6 +16,7 @@ from space import SPACE
 import lmkbc
 from lmkbc.cli.terminal import show_as
 from lmkbc.evaluation.comparison import score_interval
+from lmkbc.files.checksum import sha256
 from lmkbc.scoring.table import RowScore
 
 QUERIES = SPACE.queries(SPACE.edition("mini"), "val")
@@ -51,6 +52,26 @@ def test_a_run_replaces_a_run_and_keeps_a_persons_own_files(command: Command, tm
     assert names(tmp_path / "run") == sorted([*WHOLE, "notes.txt"])
     assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
     assert (tmp_path / "run" / "predictions.zip").read_bytes()[:2] == b"PK"
+
+
+def test_a_run_of_changed_relations_replaces_none_of_earlier_ones(command: Command, tmp_path: Path) -> None:
+    command.done("init", "space")
+    command.done("relations", "new", "maker:entity", "--offline", "--workspace", "space")
+    row = {"SubjectEntity": "Wheel", "Relation": "maker", "ObjectEntities": [["Bolt"]]}
+    (tmp_path / "space" / "data").mkdir()
+    for split in ("train", "val"):
+        (tmp_path / "space" / "data" / f"{split}.jsonl").write_text(json.dumps(row))
+    (tmp_path / "a.jsonl").write_text(json.dumps(row | {"completions": ['["Bolt"]']}))
+    predict = ("predict", "--split", "val", "--workspace", "space", "--trust", "--from", "a.jsonl", "--no-report")
+    module = tmp_path / "space" / "relations" / "maker.py"
+    for number in (1, 1, 2):
+        if number == 2:
+            module.write_text(module.read_text() + "# other\n")
+        command.done(*predict)
+        made = sorted((tmp_path / "submissions").iterdir())
+        assert len(made) == number
+    inputs = [manifest(one)["inputs"]["relations/maker.py"] for one in made]
+    assert inputs[0] != inputs[1] == sha256(module.read_bytes())
 
 
 def test_a_limited_run_has_a_name_of_its_own_and_no_zip(command: Command, tmp_path: Path) -> None:

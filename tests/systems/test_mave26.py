@@ -1,5 +1,6 @@
 """MAVE: a model groups names of one object, once for each query with several; several questions decide on a fact."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +107,13 @@ def test_sources_that_name_one_object_differently_agree(tmp_path: Path) -> None:
         run = Run(workspace=SPACE, edition=SPACE.edition("mini"), servers=servers)
         apart = propose(Plan.of(run, recipe()), queries)
     assert [len(found.candidates) for found in apart.sets] == [2, 2]
-    assert "group" in recipe(component="mave26/names", ask={"component": "chat", "model": "m"}).tables
+    path = tmp_path / "a.jsonl"
+    row = {"SubjectEntity": "Zenda", "Relation": "CountryBordersCountry", "completions": ['["Ruritania"]']}
+    path.write_text("".join(json.dumps(row | {"model": name}) + "\n" for name in "ab"))
+    replayed = Run(workspace=SPACE, edition=SPACE.edition("mini"), files=(path,))  # no model is given that could group
+    (found,) = propose(Plan.of(replayed, group), queries[:1]).sets
+    assert [(one.text, len(one.by_model)) for one in found.candidates] == [("Ruritania", 2)]
+    assert "group" in group.tables
     assert "group" not in recipe().tables
 
 

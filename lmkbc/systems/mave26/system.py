@@ -42,11 +42,13 @@ class Names(Grouping):
 
     def __post_init__(self) -> None:
         """Raise InputError for wrong settings of the model."""
-        step_model(self.ask, "ask")
+        step_model(self.ask)
 
-    def open(self, run: Run, notes: Notes) -> NameGrouper:
-        """Return the grouper."""
-        return NameGrouper(step_model(self.ask, "ask").open(run, notes), self.grouped(run))
+    def open(self, run: Run, notes: Notes, *, replayed: bool = False) -> NameGrouper | None:
+        """Return the grouper; None if no model is given beside recorded answers."""
+        model, lacking = step_model(self.ask), "group names: different names of an object stay apart"
+        opened = model.open(run, notes, replayed=replayed, lacking=lacking) if model else None
+        return NameGrouper(opened, self.grouped(run)) if opened else None
 
 
 class NameGrouper:
