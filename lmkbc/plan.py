@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -104,14 +105,14 @@ class Plan:
     @property
     def is_replayed(self) -> bool:
         """Return whether recorded answers replace a model."""
-        return any(one.files is not None for one in self.generators)
+        return any(generator.files is not None for generator in self.generators)
 
     @property
     def absent(self) -> list[str]:
         """Return the names of generators without answers in any file, whose models cannot be asked."""
         return [
             spec.called[0]
-            for spec in (one.spec for one in self.generators if one.files == ())
+            for spec in (generator.spec for generator in self.generators if generator.files == ())
             if not (isinstance(spec, ModelReference) and is_given(spec, self.run))
         ]
 
@@ -119,23 +120,26 @@ class Plan:
     def origin(self) -> Origin:
         """Return the origin of the candidates. A server whose model is left to it is asked for that model's name."""
         run, recipe = self.run, self.recipe
-        models = {name for one in self.generators for name in self._models(one) if name}
+        models = {name for generator in self.generators for name in self._models(generator) if name}
         steps = {name: table for name, table in recipe.tables.items() if table and name not in ("generate", "select")}
         origin = Origin(models=tuple(sorted(models)), steps_sha256=_hash(portable(steps)) if steps else "")
         if not any(part.models for part in recipe.parts):
             return origin
         asked = {
             "generate": portable(_worded(recipe.tables["generate"])),
-            "relations": {name: {word: getattr(one, word) for word in WORDS} for name, one in run.relations.items()},
+            "relations": {
+                name: {word: getattr(relation, word) for word in WORDS} for name, relation in run.relations.items()
+            },
         }
         return replace(origin, wording=recipe.wording, wording_sha256=_hash(asked))
 
-    def _models(self, one: PlannedGenerator) -> Iterator[str]:
+    def _models(self, generator: PlannedGenerator) -> Iterator[str]:
         """Yield the models whose answers a generator uses: recorded, served, or named; --model replaces the latter."""
-        if one.files is not None or (one.spec.reads_files and not one.spec.asks_model):
-            yield from _recorded(self.run, self.run.files if one.files is None else [file.path for file in one.files])
+        files, spec = generator.files, generator.spec
+        if files is not None or (spec.reads_files and not spec.asks_model):
+            yield from _recorded(self.run, self.run.files if files is None else [file.path for file in files])
             return
-        for part in one.spec.whole():
+        for part in spec.whole():
             chosen = self._served(part)
             yield from map(model_name, [chosen] if chosen else [self.run.model or name for name in part.models])
 
@@ -145,8 +149,8 @@ class Plan:
     @property
     def served(self) -> list[str]:
         """Return the models of the servers that choose them, for the generators that ask."""
-        asked = (part for one in self.generators if one.files is None for part in one.spec.whole())
-        return [name for part in asked if (name := self._served(part)) is not None]
+        asking = [generator.spec for generator in self.generators if generator.files is None]
+        return [name for spec in asking for part in spec.whole() if (name := self._served(part)) is not None]
 
     @property
     def inputs(self) -> dict[str, str]:
@@ -161,9 +165,9 @@ class Plan:
 
     @property
     def code(self) -> dict[str, str]:
-        """Return name -> SHA-256 of the workspace's own modules of relations and editions."""
-        own = (files for folder, files in self.run.workspace.code.items() if folder.name != "systems")
-        return {f"{path.parent.name}/{path.name}": sha256(content) for files in own for path, content in files.items()}
+        """Return name -> SHA-256 of the workspace's own modules, such as relations/maker.py."""
+        own = [*chain.from_iterable(files.items() for files in self.run.workspace.code.values())]
+        return {f"{path.parent.name}/{path.name}": sha256(text) for path, text in own if path.suffix == ".py"}
 
     @property
     def about(self) -> dict[str, Any]:

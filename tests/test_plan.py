@@ -84,6 +84,34 @@ def test_a_model_that_is_named_for_a_run_counts_and_the_words_of_a_relation_too(
     assert Plan.of(RUN, weighed).origin.steps_sha256 not in ("", steps)
 
 
+def test_what_a_recipe_says_of_its_own_code_is_of_the_origin_and_of_the_records() -> None:
+    embedded = read_recipe(SPACE, "embedded")
+    plan = Plan.of(RUN, embedded)
+    coded = Plan.of(RUN, replace(embedded, tables={**embedded.tables, "code": {"system.py": "0" * 64}}))
+    assert coded.origin != plan.origin
+    assert coded.about["recipe"] == {**plan.about["recipe"], "code": {"system.py": "0" * 64}}
+
+
+def test_a_plan_has_the_files_of_each_generator_and_names_those_without_answers(tmp_path: Path) -> None:
+    rows = [ROW | ANSWER | {"model": name} for name in ("a", "b")]
+    (tmp_path / "x.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    each = tuple({**CHAT, "name": name} for name in "abc")
+    file = RecipeFile(description="x", generate=each, select={"rule": "cutoff", "threshold": 0.5})
+    recipe = make_recipe("x", file, SPACE.relations)
+    plan = Plan.of(replace(RUN, files=(tmp_path / "x.jsonl",)), recipe)
+    found = [
+        sorted(model for one in generator.files or () for model in one.models or ()) for generator in plan.generators
+    ]
+    assert found == [["a"], ["b"], []]
+    assert (plan.absent, plan.is_replayed) == (["c"], True)
+    alone = Plan.of(RUN, recipe)
+    assert ([generator.files for generator in alone.generators], alone.absent, alone.is_replayed) == (
+        [None] * 3,
+        [],
+        False,
+    )
+
+
 def test_the_models_of_single_relations_are_models_of_their_own() -> None:
     masked = {"component": "masked", "model": {"*": "a", "CountryBordersCountry": "b"}}
     file = RecipeFile(description="x", generate=(masked,), select={"rule": "cutoff", "threshold": 0.5})

@@ -94,11 +94,11 @@ def estimate(plan: Plan, queries: Iterable[Query], timings: Iterable[Path] = (),
     counter, whole = CallCounter(), tuple(dict.fromkeys(queries))
     dry = replace(run, spellings=recipe.clean.spellings, offline=True, dry=counter, in_memory={}, budgets=[])
     generators = []
-    for one in plan.generators:
-        own, notes = one.reads(dry), _NoNotes()
-        questions = list(one.spec.questions(own, notes))
+    for planned in plan.generators:
+        own, notes = planned.reads(dry), _NoNotes()
+        questions = list(planned.spec.questions(own, notes))
         if not questions:
-            generators.append(GeneratorEstimate(name=one.spec.called[0], asked=None))
+            generators.append(GeneratorEstimate(name=planned.spec.called[0], asked=None))
         for question in questions:
             lacking, bounded = list(_ask(question, whole, report)), True
             if counter.requests and isinstance(question.table, LanguageModelSpec):

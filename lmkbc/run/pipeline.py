@@ -84,10 +84,10 @@ class Steps:
         self._links = recipe.link.open(run, self._linking, replayed=plan.is_replayed) if linked else None
         self._types = recipe.clean.open(run)
         self._sources: list[_OpenSource] = []
-        for one in plan.generators:
+        for planned in plan.generators:
             notes = Notes(live=live)
-            for name, generator in one.spec.opened(one.reads(run), notes):
-                self._sources.append(_OpenSource(name, one.spec.name, generator, notes))
+            for name, generator in planned.spec.opened(planned.reads(run), notes):
+                self._sources.append(_OpenSource(name, planned.spec.name, generator, notes))
         group = recipe.group
         self._grouper = group.open(run, self._grouping, replayed=plan.is_replayed) if group else None
         self._sides = TrainSides(run.labelled_rows, run.relations) if recipe.pool.train_sides else None
