@@ -40,7 +40,7 @@ class StepModel(ModelReference):
         check_known(self.component, ASKED_AS, f"component is {self.component!r}")
         check_extra(self.extra)
 
-    def open(self, run: ModelRun, notes: Notes, *, replayed: bool, lacking: str) -> LanguageModel | None:
+    def open(self, run: ModelRun, notes: Notes, *, replayed: bool = False, lacking: str = "") -> LanguageModel | None:
         """Return the model; None, with a remark, if recorded answers replace models and no model is given.
 
         lacking: what the model could do, and what happens without it, as the end of a sentence.
@@ -51,12 +51,12 @@ class StepModel(ModelReference):
         return open_model(self, run, notes, extra=self.extra, of_servers=["extra"] if self.extra else ())
 
 
-def step_model(given: str | Mapping[str, Any]) -> StepModel | None:
-    """Return the model that a step's setting `ask` names by a string or a table; None for "".
+def step_model(given: str | Mapping[str, Any], what: str = "ask") -> StepModel | None:
+    """Return the model that a step's setting names by a string or a table; None for "".
 
-    Raise InputError for wrong settings.
+    what: the setting, for messages. Raise InputError for wrong settings.
     """
-    return checked(StepModel, {"model": given} if isinstance(given, str) else flat(given), "ask") if given else None
+    return checked(StepModel, {"model": given} if isinstance(given, str) else flat(given), what) if given else None
 
 
 def back_end_of(model: ModelReference, run: ModelRun) -> str:
