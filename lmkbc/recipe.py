@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lmkbc.ask.wording import WordingSource
+from lmkbc.components import code_of
 from lmkbc.errors import InputError
 from lmkbc.files.checksum import damaged, read_digests
 from lmkbc.files.places import fetched_frames, fetched_record
@@ -181,6 +182,8 @@ def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation], 
         | ({"group": file.group} if file.group else {})
         | ({"generate": tuple({**table, "frames": words} for table in file.generate)} if words else {}),
     )
+    if code := code_of(recipe.tables):
+        recipe = replace(recipe, tables={**recipe.tables, "code": code})
     parts: list[Any] = [*recipe.generate, recipe.link, recipe.clean, *([recipe.group] if recipe.group else [])]
     for part in parts:
         part.check(relations)

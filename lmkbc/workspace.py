@@ -225,7 +225,7 @@ class Workspace:
         name, components = system_name(recipe), _load(path, content, "COMPONENTS", dict)
         if wrong := next((part for part in components if part.partition("/")[0] != name), None):
             raise InputError(f"{path}: COMPONENTS names {wrong!r}: begin it with the system's name, {name}/")
-        register(name, components)
+        register(name, components, content)
 
     def system_names(self) -> list[str]:
         """Return the names of the workspace's and the bundled recipes."""

@@ -1,5 +1,7 @@
 """A system is a folder that may hold code: it is found by the system's name, once the user trusts it."""
 
+import json
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,8 @@ def test_a_system_of_one_s_own_uses_its_code_once_it_is_trusted(
     command.done(*PREDICT, system, "--out", "again")
     listed = command.done("systems", "list")[0]
     assert "mine" in listed
+    manifest = json.loads((tmp_path / "again" / "manifest.json").read_bytes())
+    assert manifest["recipe"]["code"] == {"mine": sha256(CODE.encode()).hexdigest()}
     (system / "system.py").write_text(CODE.replace("k: int = 1", "k: int = 2"))
     assert "as it is now" in command.fails(*PREDICT, "mine", "--out", "again")
 
