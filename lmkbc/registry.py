@@ -173,7 +173,7 @@ BACK_ENDS = Registry(
     base="lmkbc.models.server.client:ModelClient",
     own={
         "server": "lmkbc.models.server.openai_client:ChatClient",
-        "local": "lmkbc.models.local.model:CausalModel",
+        "local": "lmkbc.local.back_end:opened",
     },
     others=("auto",),
     gone={"vllm": "serve the model with 'vllm serve MODEL', and name its server with --base-url"},

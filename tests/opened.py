@@ -103,7 +103,7 @@ def over_local(
     context: Provider | None = None,
 ) -> AnswerGenerator:
     """A generator over a causal model."""
-    from lmkbc.models.local.local_model import LocalModel
+    from lmkbc.local.local_model import LocalModel
 
     notes = Notes()
     talk = Conversation(asking, relations, name, context, notes)

@@ -9,7 +9,7 @@ import tiny_causal
 import torch
 from loopback import Body, Loopback
 
-from lmkbc.models.local.model import CausalModel
+from lmkbc.local.model import CausalModel
 
 Kind = Literal["llama.cpp", "echo"]
 

@@ -16,6 +16,7 @@ WINGS = {
     "train": (["train", "mlm", "--out", "x"],),
     "report": (["report", "run"],),
     "domain": (["init", "own", "--relation", "a:date"],),
+    "local": (["predict", "--edition", "mini", "--system", "smollm2", "--limit", "2", "--out", "other"],),
     "masked": (["predict", "--edition", "mini", "--system", "li22", "--out", "other"],),
 }
 """Wing -> commands that need it."""

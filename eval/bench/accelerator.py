@@ -19,9 +19,9 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from eval.bench import parsed, parser_of, timed
 from eval.bench.causal import word_tokenizer
 from eval.bench.figures import Table
+from lmkbc.local.decode import Decoding
+from lmkbc.local.model import CausalModel
 from lmkbc.models.hardware import device_of, multiplies_bf16
-from lmkbc.models.local.decode import Decoding
-from lmkbc.models.local.model import CausalModel
 
 SIZES = (
     "hidden_size",

@@ -22,10 +22,10 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from eval.bench import parsed, parser_of, timed
 from lmkbc.generate.language_model import LanguageModelSpec
-from lmkbc.models.local.checkpoint import load
-from lmkbc.models.local.decode import Decoding
-from lmkbc.models.local.model import CausalModel
-from lmkbc.models.local.prefixes import groups
+from lmkbc.local.checkpoint import load
+from lmkbc.local.decode import Decoding
+from lmkbc.local.model import CausalModel
+from lmkbc.models.prefixes import groups
 from lmkbc.recipe import read_recipe
 from lmkbc.session.run import Run
 from lmkbc.workspace import Workspace

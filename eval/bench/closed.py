@@ -15,8 +15,8 @@ from lmkbc.ask.builder import PromptBuilder, PromptSettings
 from lmkbc.ask.examples import Shots
 from lmkbc.ask.style import PromptStyle
 from lmkbc.generate.baselines import ClosedSet
-from lmkbc.models.local.checkpoint import load
-from lmkbc.models.local.model import CausalModel
+from lmkbc.local.checkpoint import load
+from lmkbc.local.model import CausalModel
 from lmkbc.workspace import Workspace
 
 MODEL = "SmolLM2-135M-Instruct"

@@ -161,9 +161,9 @@ def causal(path: str, given: argparse.Namespace, dtype: str) -> Answer:
     """Return our path: a batch whose common prefixes are computed once."""
     import torch
 
-    from lmkbc.models.local.checkpoint import load
-    from lmkbc.models.local.decode import Decoding
-    from lmkbc.models.local.model import CausalModel
+    from lmkbc.local.checkpoint import load
+    from lmkbc.local.decode import Decoding
+    from lmkbc.local.model import CausalModel
 
     torch.set_num_threads(given.threads)
     model = CausalModel(*load(path, dtype=dtype, offline=True))

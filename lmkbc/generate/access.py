@@ -12,20 +12,17 @@ from lmkbc.errors import InputError, check_known
 from lmkbc.models.answers import CountingModel, DryStore, Store
 from lmkbc.models.base import LanguageModel, check_extra
 from lmkbc.models.budget import Budget
-from lmkbc.models.identity import model_name
 from lmkbc.models.located import is_available, is_local_name
 from lmkbc.models.reference import ASKED_AS, AUTO, LOCAL, OF_SERVERS, ModelReference, flat
 from lmkbc.models.server.address import BASE_URL, OF_OPENAI, Server
-from lmkbc.models.server.limits import GUESSED_ANSWER, Limits
+from lmkbc.models.server.limits import Limits
 from lmkbc.notes import Notes
 from lmkbc.registry import BACK_ENDS
 from lmkbc.session.run import ModelRun
 from lmkbc.settings import checked
 
 if TYPE_CHECKING:
-    from lmkbc.models.local.local_model import LocalModel
     from lmkbc.models.server.client import ModelClient
-    from lmkbc.models.server.server_model import ServerModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +148,7 @@ def open_model(
     extra: see `ServerModel`.
     of_servers: names of other given settings that only a server supports.
     """
-    opened: LocalModel | ServerModel
+    opened: Any
     name = back_end_of(model, run)
     if name == LOCAL:
         opened = local_model(model, run, notes, completion=completion)
@@ -181,37 +178,6 @@ def open_model(
     return CountingModel(opened, opened.store) if isinstance(opened.store, DryStore) else opened
 
 
-def local_model(model: ModelReference, run: ModelRun, notes: Notes, *, completion: bool | None = None) -> LocalModel:
-    """Return a model of this machine. All steps of a run share it."""
-    from lmkbc.models.local.checkpoint import identity, load  # imported late: load torch
-    from lmkbc.models.local.local_model import LocalModel
-    from lmkbc.models.local.model import CausalModel
-
-    place = source(model, run)
-
-    def read() -> tuple[CausalModel, str]:
-        loaded = load(
-            place,
-            revision=model.revision or None,
-            dtype=model.dtype,
-            device=model.device,
-            offline=run.offline,
-            trust_remote_code=model.trust_remote_code,
-            quantise=model.quantise,
-            weights=run.dry is None,
-            report=run.report,
-        )
-        return CausalModel(*loaded), identity(place, loaded[0], model.quantise)
-
-    settings = place, model.revision, model.dtype, model.device, model.trust_remote_code, model.quantise
-    opened, digest = run.loaded(settings, read)
-    run.computed[model_name(place)] = opened.computes()
-    return LocalModel(
-        opened,
-        model_name(place),
-        digest,
-        store=run.store(),
-        chats=bool(opened.tokenizer.chat_template) if completion is None else not completion,
-        longest=None if model.component == "causal" else GUESSED_ANSWER,
-        notes=notes,
-    )
+def local_model(model: ModelReference, run: ModelRun, notes: Notes, *, completion: bool | None = None) -> Any:
+    """Return a model of this machine, with its hidden states. All steps of a run share it."""
+    return BACK_ENDS.get(LOCAL)(model, source(model, run), run, notes, completion=completion)

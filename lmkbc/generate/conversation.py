@@ -34,7 +34,7 @@ from lmkbc.models.base import (
     Response,
     Sampling,
 )
-from lmkbc.models.local.endings import list_end
+from lmkbc.models.endings import list_end
 from lmkbc.models.server.limits import GUESSED_ANSWER
 from lmkbc.models.thoughts import answer_of
 from lmkbc.notes import Notes, Passage, Replies

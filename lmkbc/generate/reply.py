@@ -15,7 +15,7 @@ from lmkbc.answer.guard import guarded
 from lmkbc.ask.slots import SLOT
 from lmkbc.ask.style import PromptStyle
 from lmkbc.models.base import CUT_OFF, NOTHING, WITHHELD, Reply
-from lmkbc.models.local.endings import list_end
+from lmkbc.models.endings import list_end
 from lmkbc.models.thoughts import MOST_READ, answer_of, thinks_aloud
 from lmkbc.names import LONGEST, shown
 from lmkbc.relation import Relation

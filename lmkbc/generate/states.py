@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,6 @@ from lmkbc.ask.builder import PromptBuilder, PromptSettings
 from lmkbc.errors import refuse
 from lmkbc.files.arrays import Arrays, ArrayStore, key
 from lmkbc.generate.access import local_model
-from lmkbc.models.local.local_model import LocalModel
 from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Notes
 from lmkbc.progress import Report
@@ -59,7 +59,7 @@ class StateReader:
     """
 
     def __init__(
-        self, local: LocalModel, asking: PromptBuilder, depth: float, kept: ArrayStore, report: Report, notes: Notes
+        self, local: Any, asking: PromptBuilder, depth: float, kept: ArrayStore, report: Report, notes: Notes
     ) -> None:
         self._local, self._asking, self._depth, self._kept = local, asking, depth, kept
         self._report, self._notes = report, notes

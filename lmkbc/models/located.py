@@ -23,9 +23,7 @@ from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.atomic import writing
 from lmkbc.files.places import cache_dir
 from lmkbc.http import by_proxy, connection
-from lmkbc.models.base import Quantise
 from lmkbc.models.identity import file_digest, is_path
-from lmkbc.progress import Report, silent
 
 logger = logging.getLogger("lmkbc")
 
@@ -174,20 +172,6 @@ def gguf_file(name: str, revision: str | None = None) -> Path | None:
         return path
     known = generative(name)
     return None if known is None or revision or cached(known.hub) else known.found()
-
-
-def located(name: str, revision: str | None = None, quantise: Quantise = "none", report: Report = silent) -> str:
-    """Return the name by which transformers loads the model: a directory, or an id of the hub.
-
-    A GGUF file is converted to a directory, of this quantisation. report: callback for the progress of the conversion.
-    Raise InputError for a GGUF file that cannot be read.
-    """
-    if (path := gguf_file(name, revision)) is not None:
-        from lmkbc.models.gguf.convert import unpacked
-
-        return str(unpacked(path, quantise, report))
-    known = None if Path(name).is_dir() else generative(name)
-    return known.hub if known else name
 
 
 def is_local_name(name: str) -> bool:

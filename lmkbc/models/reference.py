@@ -32,7 +32,7 @@ class ModelReference:
     base_url, key_env, any_model, limits, prices: of a server, see `lmkbc.models.server`.
     key_env: environment variable with the key for base_url; the key is sent only after the user has named it for that
     host.
-    dtype, device, trust_remote_code, quantise: of this machine, see `lmkbc.models.local.checkpoint.load`.
+    dtype, device, trust_remote_code, quantise: of this machine, see `lmkbc.local.checkpoint.load`.
     """
 
     component: str = "chat"

@@ -198,7 +198,7 @@ def _drawn(table: Mapping[str, Any], out: Path, offline: bool, seed: int) -> Pat
     model: Any
     name, code = table["model"], bool(table.get("trust_remote_code"))
     if table.get("component") == "causal":
-        from lmkbc.models.local.checkpoint import load as load_causal
+        from lmkbc.local.checkpoint import load as load_causal
 
         model, tokenizer = load_causal(name, revision=table.get("revision"), offline=offline, trust_remote_code=code)
     else:

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Literal
 
 from lmkbc.errors import InputError
+from lmkbc.local.named import located
 from lmkbc.models.loading import ADAPTER, check_files, explained, fills_masks
-from lmkbc.models.located import local_only, located
+from lmkbc.models.located import local_only
 
 ModelKind = Literal["masked", "causal"]
 

@@ -30,10 +30,10 @@ from lmkbc.generate.access import local_model, source
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.link.disambiguation import HitChoice, question
 from lmkbc.link.search import open_search
+from lmkbc.local.checkpoint import library_of_adapters
+from lmkbc.local.model import CausalModel
 from lmkbc.models.base import Message, Prompt
-from lmkbc.models.local.checkpoint import library_of_adapters
-from lmkbc.models.local.model import CausalModel
-from lmkbc.models.local.prefixes import Tokens, common
+from lmkbc.models.prefixes import Tokens, common
 from lmkbc.notes import Notes
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe

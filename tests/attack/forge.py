@@ -42,7 +42,7 @@ HEAVIEST = (
     "scipy.sparse",
     "sklearn.ensemble",
     "sklearn.feature_extraction.text",
-    "lmkbc.models.local.local_model",
+    "lmkbc.local.local_model",
     "lmkbc.masked",
     "lmkbc.generate.embedded",
     "lmkbc.train.tasks",

@@ -12,7 +12,7 @@ from lmkbc.answer.formats import ParseAs
 from lmkbc.ask.style import PromptStyle
 from lmkbc.generate.reply import candidates
 from lmkbc.models.base import CUT_OFF, Reply
-from lmkbc.models.local.endings import list_end
+from lmkbc.models.endings import list_end
 from lmkbc.relation import Relation
 from lmkbc.types import CandidateSet, Query, State
 from tests.answer.test_parse import AREA, BAND, WHOLE

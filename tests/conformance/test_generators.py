@@ -19,10 +19,10 @@ from tiny_masked import save
 from lmkbc import registry
 from lmkbc.ask.builder import PromptSettings
 from lmkbc.generate.spec import spec_of
+from lmkbc.local.checkpoint import load as load_causal
+from lmkbc.local.model import CausalModel
 from lmkbc.masked.backbone import load
 from lmkbc.masked.heads import FILE
-from lmkbc.models.local.checkpoint import load as load_causal
-from lmkbc.models.local.model import CausalModel
 from lmkbc.plan import Plan
 from lmkbc.progress import ExpectedStep
 from lmkbc.run.pipeline import Steps, propose

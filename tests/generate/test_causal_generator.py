@@ -14,9 +14,9 @@ from lmkbc.ask.builder import PromptBuilder
 from lmkbc.errors import InputError
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.generate.verify import Verifying
+from lmkbc.local.decode import Completion, Decoding
+from lmkbc.local.model import CausalModel
 from lmkbc.models.answers import Store
-from lmkbc.models.local.decode import Completion, Decoding
-from lmkbc.models.local.model import CausalModel
 from lmkbc.plan import Plan
 from lmkbc.recipe import Recipe
 from lmkbc.run.pipeline import propose

@@ -15,9 +15,9 @@ from opened import asks, generators, over_local, recipe_of
 from space import MINI, RELATIONS, SPACE
 
 from lmkbc.ask.builder import PromptBuilder
+from lmkbc.local.decode import Completion, Decoding
+from lmkbc.local.model import CausalModel
 from lmkbc.models.answers import Store
-from lmkbc.models.local.decode import Completion, Decoding
-from lmkbc.models.local.model import CausalModel
 from lmkbc.session.options import Servers
 from lmkbc.session.run import Run
 from lmkbc.types import CandidateSet, Query, State

@@ -16,9 +16,9 @@ from lmkbc.errors import InputError
 from lmkbc.generate.access import step_model
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.generate.spec import GeneratorSpec
+from lmkbc.local.local_model import LocalModel
+from lmkbc.local.model import CausalModel
 from lmkbc.models.answers import Store
-from lmkbc.models.local.local_model import LocalModel
-from lmkbc.models.local.model import CausalModel
 from lmkbc.models.located import is_local_name
 from lmkbc.models.plain_questions import texts
 from lmkbc.models.server.server_model import ServerModel

@@ -14,13 +14,13 @@ from space import MINI, RELATIONS, SPACE, TRAIN
 
 from lmkbc.ask.builder import PromptBuilder
 from lmkbc.generate.access import local_model
+from lmkbc.local import decode as decode_module
+from lmkbc.local.local_model import LocalModel
+from lmkbc.local.model import CausalModel
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Prompt
-from lmkbc.models.local import decode as decode_module
-from lmkbc.models.local.local_model import LocalModel
-from lmkbc.models.local.model import CausalModel
-from lmkbc.models.local.prefixes import groups
 from lmkbc.models.plain_questions import texts
+from lmkbc.models.prefixes import groups
 from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Notes
 from lmkbc.plan import Plan

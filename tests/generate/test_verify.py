@@ -12,10 +12,10 @@ from writing import Writing
 
 from lmkbc.ask.examples import ExampleSelector, Shots
 from lmkbc.generate.verify import Check, FactCheck
+from lmkbc.local.local_model import LocalModel
+from lmkbc.local.model import CausalModel
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Prompt
-from lmkbc.models.local.local_model import LocalModel
-from lmkbc.models.local.model import CausalModel
 from lmkbc.settings import checked
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query
 from tests.candidates import candidate_set, sources
@@ -219,7 +219,7 @@ def test_what_a_local_model_judged_is_kept(by: str, tmp_path: Path, monkeypatch:
         scorer = LocalModel(model, "tiny", identity, store=store)
         return list(check(scorer, by=by, samples=2, temperature=0.5).verify(sets))
 
-    monkeypatch.setattr("lmkbc.models.local.local_model.PORTION", 1)
+    monkeypatch.setattr("lmkbc.local.local_model.PORTION", 1)
     first = verified()
     assert truths(first[1])["Peru"] is None  # it leaves no room in the model's window
     asked: list[str] = []

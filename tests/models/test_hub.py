@@ -9,9 +9,9 @@ import pytest
 from command import Command
 
 from lmkbc.errors import InputError
+from lmkbc.local.checkpoint import load as causal
 from lmkbc.masked.backbone import load as masked
 from lmkbc.models import located as hub
-from lmkbc.models.local.checkpoint import load as causal
 from lmkbc.probe.model_kinds import model_kind
 
 LOADS = [causal, masked, model_kind]

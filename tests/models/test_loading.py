@@ -28,10 +28,10 @@ from transformers import (
 )
 
 from lmkbc.errors import InputError
+from lmkbc.local import checkpoint
+from lmkbc.local.decode import Decoding
+from lmkbc.local.model import CausalModel
 from lmkbc.masked import backbone
-from lmkbc.models.local import checkpoint
-from lmkbc.models.local.decode import Decoding
-from lmkbc.models.local.model import CausalModel
 
 LOADERS: dict[str, Callable[..., Any]] = {"causal": checkpoint.load, "masked": backbone.load}
 SMALL: dict[str, Any] = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}

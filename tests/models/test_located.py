@@ -18,9 +18,10 @@ from small_disk import small_disk
 
 from lmkbc import recipe as recipe_module
 from lmkbc.errors import InputError, LmkbcError
+from lmkbc.local.checkpoint import identity, load
+from lmkbc.local.named import located
 from lmkbc.models import located as located_module
-from lmkbc.models.local.checkpoint import identity, load
-from lmkbc.models.located import ENCODER, GENERATIVE, Packaged, generative, gguf_file, located
+from lmkbc.models.located import ENCODER, GENERATIVE, Packaged, generative, gguf_file
 from lmkbc.probe.model_kinds import model_kind
 from lmkbc.recipe import DEFAULT, WITHOUT_MODEL
 

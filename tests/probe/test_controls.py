@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from space import MINI, SPACE
 
 from lmkbc.generate.embedded.embedded import Embedded
-from lmkbc.models.local.checkpoint import identity, load
+from lmkbc.local.checkpoint import identity, load
 from lmkbc.probe.controls import CONTROLS, RANDOM, compare, controls, learned, with_random_weights
 from lmkbc.recipe import read_recipe
 from lmkbc.select.cutoffs import TopK

@@ -14,9 +14,9 @@ from opened import recipe_of
 from space import MINI, SPACE
 
 from lmkbc.errors import InputError
+from lmkbc.local import decode as decode_module
+from lmkbc.local.checkpoint import identity, load
 from lmkbc.models.answers import CallCounter, DryStore, Store
-from lmkbc.models.local import decode as decode_module
-from lmkbc.models.local.checkpoint import identity, load
 from lmkbc.models.store_place import Database, Place
 from lmkbc.plan import Plan
 from lmkbc.recipe import Recipe

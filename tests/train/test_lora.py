@@ -22,9 +22,9 @@ from lmkbc.errors import InputError, LmkbcError
 from lmkbc.generate.access import local_model
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.link.hits import Hit
-from lmkbc.models.local.checkpoint import load
-from lmkbc.models.local.decode import Decoding
-from lmkbc.models.local.model import CausalModel
+from lmkbc.local.checkpoint import load
+from lmkbc.local.decode import Decoding
+from lmkbc.local.model import CausalModel
 from lmkbc.notes import Notes
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.session.run import Run

@@ -18,7 +18,7 @@ from typing import Any
 from lmkbc.http import CallError
 from lmkbc.models.answers import KeptOptions, Scored, Store
 from lmkbc.models.base import Call, Size
-from lmkbc.models.local.prefixes import Option, Tokens, common, with_options
+from lmkbc.models.prefixes import Option, Tokens, common, with_options
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import TokenReport
 from lmkbc.models.server.limits import length_of

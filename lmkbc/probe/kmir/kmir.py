@@ -143,8 +143,8 @@ class KmirRun:
     def _masked(
         self, every: Sequence[Question], lessons: Sequence[Question], others: Sequence[Question], run: BenchmarkRun
     ) -> list[str]:
+        from lmkbc.local.checkpoint import identity
         from lmkbc.masked.backbone import load
-        from lmkbc.models.local.checkpoint import identity
         from lmkbc.probe.masked_answers import finetuned, guesses
 
         plan = TrainingPlan(

@@ -22,10 +22,10 @@ from torch import Tensor
 from lmkbc.errors import InputError, check_known, did_you_mean
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.jsonl import read_jsonl
+from lmkbc.local.checkpoint import identity
 from lmkbc.masked.backbone import Backbone
 from lmkbc.masked.forward import masked
 from lmkbc.masked.vocabulary import Words
-from lmkbc.models.local.checkpoint import identity
 from lmkbc.names import folded_key
 from lmkbc.probe.kamel.kamel_data import LAMA, SPLITS
 from lmkbc.probe.lama.lama_data import (

@@ -13,8 +13,8 @@ import torch
 from opened import generated, recipe_of
 from space import MINI, SPACE
 
+from lmkbc.local.local_model import LocalModel
 from lmkbc.models.answers import Store
-from lmkbc.models.local.local_model import LocalModel
 from lmkbc.models.server.server_model import ServerModel
 from lmkbc.session.options import Servers
 from lmkbc.session.run import Run

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from loopback import Loopback
 from telling import Telling
 
+from lmkbc.local.local_model import LocalModel
+from lmkbc.local.model import CausalModel
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Message, Prompt
 from lmkbc.models.budget import Budget
-from lmkbc.models.local.local_model import LocalModel
-from lmkbc.models.local.model import CausalModel
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.refusal import ServerError

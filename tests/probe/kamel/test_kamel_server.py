@@ -16,7 +16,7 @@ from command import Command
 from loopback import Body, Loopback
 from rows import jsonl
 
-from lmkbc.models.local.model import CausalModel
+from lmkbc.local.model import CausalModel
 
 ROWS = 12
 

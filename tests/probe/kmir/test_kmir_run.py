@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from prompt_parts import prefix
 
 from lmkbc.errors import InputError
+from lmkbc.local.local_model import LocalModel
+from lmkbc.local.model import CausalModel
 from lmkbc.masked.backbone import Backbone, load
-from lmkbc.models.local.local_model import LocalModel
-from lmkbc.models.local.model import CausalModel
 from lmkbc.probe import masked_answers
 from lmkbc.probe.benchmark import BenchmarkRun, texts
 from lmkbc.probe.kmir import kmir as kmir_causal

@@ -10,6 +10,8 @@ from functools import partial
 from typing import NamedTuple
 
 from lmkbc.errors import counted
+from lmkbc.local.decode import Completion, Decoding
+from lmkbc.local.model import CausalModel
 from lmkbc.models.answers import KeptAnswers, KeptOptions, Scored, Store
 from lmkbc.models.base import (
     LOCAL_EXTRAS,
@@ -26,9 +28,7 @@ from lmkbc.models.base import (
     Size,
     next_requests,
 )
-from lmkbc.models.local.decode import Completion, Decoding
-from lmkbc.models.local.model import CausalModel
-from lmkbc.models.local.prefixes import beginnings
+from lmkbc.models.prefixes import beginnings
 from lmkbc.models.server.limits import GUESSED_ANSWER
 from lmkbc.notes import Notes
 from lmkbc.types import grouped

@@ -12,11 +12,11 @@ import torch
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import LinearAttentionCacheLayerMixin
 
+from lmkbc.local.branches import Batched, Ragged
+from lmkbc.local.caches import PrefixCaches, cache_argument, configured, sliding_window
 from lmkbc.models.hardware import precision
 from lmkbc.models.loading import quiet
-from lmkbc.models.local.branches import Batched, Ragged
-from lmkbc.models.local.caches import PrefixCaches, cache_argument, configured, sliding_window
-from lmkbc.models.local.prefixes import Tokens
+from lmkbc.models.prefixes import Tokens
 
 log = logging.getLogger("lmkbc")
 

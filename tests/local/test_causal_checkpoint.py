@@ -9,9 +9,9 @@ import torch
 from transformers import LlamaConfig
 
 from lmkbc.errors import InputError
-from lmkbc.models.local.checkpoint import identity, load
-from lmkbc.models.local.decode import Decoding
-from lmkbc.models.local.model import CausalModel
+from lmkbc.local.checkpoint import identity, load
+from lmkbc.local.decode import Decoding
+from lmkbc.local.model import CausalModel
 
 
 def test_identity_changes_with_the_weights(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_broken_adapters_are_refused(tmp_path: Path, config: str | None, said: s
 
 
 def test_four_bits_need_what_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lmkbc.models.local.checkpoint.find_spec", lambda name: None)
+    monkeypatch.setattr("lmkbc.local.checkpoint.find_spec", lambda name: None)
     with pytest.raises(InputError, match="quantise = '4bit' needs bitsandbytes and accelerate: install"):
         load(str(tiny_causal.save(tmp_path)), quantise="4bit")
 
@@ -79,5 +79,5 @@ def test_an_unknown_type_is_refused(tmp_path: Path) -> None:
 def test_native_is_bf16_only_where_the_hardware_multiplies_it(
     native: bool, expected: torch.dtype, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lmkbc.models.local.checkpoint.multiplies_bf16", lambda _: native)
+    monkeypatch.setattr("lmkbc.local.checkpoint.multiplies_bf16", lambda _: native)
     assert load(str(tiny_causal.save(tmp_path)), dtype="native")[0].dtype == expected

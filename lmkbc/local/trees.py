@@ -16,10 +16,10 @@ from functools import partial
 import torch
 from transformers import PreTrainedModel
 
+from lmkbc.local.branches import Batched
+from lmkbc.local.caches import PrefixCaches, read_row
 from lmkbc.models.hardware import capacity, side_by_side
-from lmkbc.models.local.branches import Batched
-from lmkbc.models.local.caches import PrefixCaches, read_row
-from lmkbc.models.local.prefixes import Group, Option, Tokens, of_one_length, portions
+from lmkbc.models.prefixes import Group, Option, Tokens, of_one_length, portions
 
 MOST_VALUES = 1 << 26
 """Maximum number of logits at a time if a row is read for each option: a quarter of a GiB."""

@@ -5,8 +5,8 @@ import pytest
 import torch
 from tiny_causal import model, tokenizer
 
+from lmkbc.local.model import CausalModel
 from lmkbc.models.hardware import ON_CPU
-from lmkbc.models.local.model import CausalModel
 
 pytestmark = pytest.mark.floats
 

@@ -17,7 +17,7 @@ from typing import Any, cast
 import torch
 from transformers import AttentionInterface, Cache, DynamicCache
 
-from lmkbc.models.local.prefixes import Group, Tokens
+from lmkbc.models.prefixes import Group, Tokens
 
 NAME = "lmkbc-shared-prefix"
 """Name of the implementation in transformers."""

@@ -17,12 +17,12 @@ from gguf.quants import dequantize
 from safetensors.numpy import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen2Config, Qwen3Config
 
+from lmkbc.local.checkpoint import identity, load
+from lmkbc.local.decode import Decoding
+from lmkbc.local.gguf.convert import unpacked
+from lmkbc.local.model import CausalModel
 from lmkbc.models.eight_bits import INPUT, WEIGHT, EightBits
-from lmkbc.models.gguf.convert import unpacked
 from lmkbc.models.identity import file_digest
-from lmkbc.models.local.checkpoint import identity, load
-from lmkbc.models.local.decode import Decoding
-from lmkbc.models.local.model import CausalModel
 
 SIZES = {
     "vocab_size": tiny_causal.SIZE,
@@ -170,7 +170,7 @@ def test_a_start_token_is_put_where_the_file_says_so(tmp_path: Path) -> None:
 
 
 def test_large_models_lie_in_several_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lmkbc.models.gguf.convert.SHARD", 30_000)
+    monkeypatch.setattr("lmkbc.local.gguf.convert.SHARD", 30_000)
     path = tiny_gguf.write(tmp_path / "m.gguf")
     assert len(list(unpacked(path).glob("*.safetensors"))) > 1
     ids = torch.tensor([[3, 4, 5]])

@@ -15,9 +15,9 @@ import tiny_gguf
 from small_disk import small_disk
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.models.gguf import convert
-from lmkbc.models.gguf.convert import unpacked
-from lmkbc.models.local.checkpoint import load
+from lmkbc.local.checkpoint import load
+from lmkbc.local.gguf import convert
+from lmkbc.local.gguf.convert import unpacked
 
 GEMMA = {"architecture": "gemma3"}
 
@@ -160,7 +160,7 @@ def test_a_damaged_directory_is_made_anew(name: str, damage: Callable[[Path], An
 SLOW = """
 import os, signal, sys, time
 from pathlib import Path
-from lmkbc.models.gguf import convert
+from lmkbc.local.gguf import convert
 values, count = convert._values, 0
 def slow(*asked):
     global count

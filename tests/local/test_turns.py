@@ -13,11 +13,11 @@ from tokenizers import AddedToken, processors
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from lmkbc.errors import InputError
+from lmkbc.local.checkpoint import load
+from lmkbc.local.decode import Completion, Decoding
+from lmkbc.local.local_model import LocalModel
+from lmkbc.local.model import CausalModel
 from lmkbc.models.base import Message, Prompt
-from lmkbc.models.local.checkpoint import load
-from lmkbc.models.local.decode import Completion, Decoding
-from lmkbc.models.local.local_model import LocalModel
-from lmkbc.models.local.model import CausalModel
 from lmkbc.models.plain_questions import paragraphs, texts, word_log_probabilities
 
 WORDS = ("Chile", ", Bolivia", "Brazil", ", Peru", "user", "assistant", "final", "analysis", "thinking")

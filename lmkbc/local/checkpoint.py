@@ -28,12 +28,13 @@ from transformers import (
 from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING
 
 from lmkbc.errors import InputError
+from lmkbc.local.named import located
 from lmkbc.models.base import Quantise
 from lmkbc.models.eight_bits import METHOD, pack, prepare
 from lmkbc.models.hardware import device_of, multiplies_bf16
 from lmkbc.models.identity import file_digest
 from lmkbc.models.loading import ADAPTER, check_files, explained, fills_masks
-from lmkbc.models.located import gguf_digest, gguf_file, local_only, located
+from lmkbc.models.located import gguf_digest, gguf_file, local_only
 from lmkbc.progress import Report, silent
 
 VOCABULARIES = ("tokenizer.json", "tekken.json", "*.model", "*.tiktoken", "*vocab*", "*bpe*", "*token*.py")
@@ -65,7 +66,7 @@ def load(
     its own code while `trust_remote_code` is False.
     """
     if not weights and (packed_file := gguf_file(name, revision)) is not None:
-        from lmkbc.models.gguf.convert import write_settings
+        from lmkbc.local.gguf.convert import write_settings
 
         with TemporaryDirectory() as folder:  # a folder without weights does not belong in the cache
             write_settings(packed_file, Path(folder))

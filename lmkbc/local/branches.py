@@ -20,9 +20,9 @@ from typing import Any, cast
 import torch
 from transformers import Cache, DynamicCache
 
+from lmkbc.local.caches import PrefixCaches, RaggedCache, Span, continue_rows, forward, read_row
 from lmkbc.models.hardware import capacity
-from lmkbc.models.local.caches import PrefixCaches, RaggedCache, Span, continue_rows, forward, read_row
-from lmkbc.models.local.prefixes import Tokens, portions
+from lmkbc.models.prefixes import Tokens, portions
 
 SPARE = 32
 """Tokens for which rows get further room at a time."""

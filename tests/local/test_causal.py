@@ -24,17 +24,17 @@ from transformers import (
 )
 
 from lmkbc.errors import InputError
+from lmkbc.local import branches as branches_module
+from lmkbc.local import decode as decode_module
+from lmkbc.local.abilities import Abilities
+from lmkbc.local.branches import Ragged
+from lmkbc.local.caches import PrefixCaches, cache_argument, sliding_window
+from lmkbc.local.decode import Decoding, Room
+from lmkbc.local.model import CausalModel
 from lmkbc.models import hardware
 from lmkbc.models.base import Sampling
-from lmkbc.models.local import branches as branches_module
-from lmkbc.models.local import decode as decode_module
-from lmkbc.models.local.abilities import Abilities
-from lmkbc.models.local.branches import Ragged
-from lmkbc.models.local.caches import PrefixCaches, cache_argument, sliding_window
-from lmkbc.models.local.decode import Decoding, Room
-from lmkbc.models.local.endings import Repeats
-from lmkbc.models.local.model import CausalModel
-from lmkbc.models.local.prefixes import Option, beginnings, common, groups, told_apart
+from lmkbc.models.endings import Repeats
+from lmkbc.models.prefixes import Option, beginnings, common, groups, told_apart
 from lmkbc.settings import checked
 
 TOKENIZER = tiny_causal.tokenizer()

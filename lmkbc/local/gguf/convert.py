@@ -31,10 +31,10 @@ from lmkbc.files.atomic import staged
 from lmkbc.files.checksum import damaged, file_sha256
 from lmkbc.files.places import cache_dir
 from lmkbc.files.writable import in_turn
+from lmkbc.local.gguf import header
+from lmkbc.local.gguf.header import ELSEWHERE, GEMMA, Header, Placed, config_of, placed
 from lmkbc.models.base import Quantise
 from lmkbc.models.eight_bits import METHOD, eight_bits
-from lmkbc.models.gguf import header
-from lmkbc.models.gguf.header import ELSEWHERE, GEMMA, Header, Placed, config_of, placed
 from lmkbc.models.identity import file_digest
 from lmkbc.progress import Report, silent, tracked
 

@@ -10,7 +10,7 @@ from space import SPACE
 
 from lmkbc.answer.literal import Reader, read_literals
 from lmkbc.answer.parse import parse
-from lmkbc.models.local.endings import LOOP, PERIOD, Repeats, list_end
+from lmkbc.models.endings import LOOP, PERIOD, Repeats, list_end
 from lmkbc.relation import Relation
 
 BORDERS: Relation = SPACE.relation("CountryBordersCountry")

@@ -17,10 +17,10 @@ from typing import Any, cast
 import torch
 
 from lmkbc.errors import InputError
+from lmkbc.local.branches import Branches
 from lmkbc.models.base import Sampling
-from lmkbc.models.local.branches import Branches
-from lmkbc.models.local.endings import Repeats
-from lmkbc.models.local.prefixes import Tokens
+from lmkbc.models.endings import Repeats
+from lmkbc.models.prefixes import Tokens
 from lmkbc.settings import checked
 
 ANSWER = 32

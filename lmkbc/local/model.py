@@ -17,17 +17,17 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from lmkbc.errors import InputError
+from lmkbc.local.abilities import Abilities, abilities
+from lmkbc.local.branches import Batched, Ragged
+from lmkbc.local.caches import PrefixCaches
+from lmkbc.local.decode import ANSWER, Asked, Completion, Decoding, Read, Room, decode
+from lmkbc.local.trees import Scores, alone, layer_at, read_batched, read_packed
+from lmkbc.local.turns import Turns, holds_thought, turns
 from lmkbc.models.base import ONE_TURN, Prompt
 from lmkbc.models.budget import Usage
+from lmkbc.models.endings import list_end
 from lmkbc.models.hardware import capacity, computes
-from lmkbc.models.local.abilities import Abilities, abilities
-from lmkbc.models.local.branches import Batched, Ragged
-from lmkbc.models.local.caches import PrefixCaches
-from lmkbc.models.local.decode import ANSWER, Asked, Completion, Decoding, Read, Room, decode
-from lmkbc.models.local.endings import list_end
-from lmkbc.models.local.prefixes import Group, Option, Tokens, groups, of_one_length, with_options
-from lmkbc.models.local.trees import Scores, alone, layer_at, read_batched, read_packed
-from lmkbc.models.local.turns import Turns, holds_thought, turns
+from lmkbc.models.prefixes import Group, Option, Tokens, groups, of_one_length, with_options
 from lmkbc.models.thoughts import answer_of
 
 ALL = Room(sys.maxsize, sys.maxsize)
