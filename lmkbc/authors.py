@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -91,6 +92,12 @@ SUBJECT, MASK = "{subject_entity}", "{mask_token}"
 FILLS = "fill "
 """Prefix of a frame's key that holds the text for a slot, before the slot is filled."""
 
+TEMPLATES = "task", "block", "answer", "ask", "follow_up"
+"""Settings of a frame, or of a step, that are templates."""
+
+_SLOT = re.compile(r"\{\{ .*? \}\}|\{(\w+)\}|\{(?=[{%#])")
+"""A value of a template, a slot of the authors' texts, or a brace that a template would read."""
+
 Settings = dict[str, Any]
 """Settings of a relation's frame."""
 
@@ -137,7 +144,10 @@ def _frames(source: WordingSource, made: dict[str, Settings]) -> dict[str, Setti
 
 
 def _whole(frame: Settings, source: WordingSource) -> Settings:
-    """Return a frame with its slots filled, its block inside the source's block, and its ask in its second turn."""
+    """Return a frame with its slots filled, its block inside the source's block, and its ask in its second turn.
+
+    Its texts become templates.
+    """
     fills = {key.removeprefix(FILLS): text for key, text in frame.items() if key.startswith(FILLS)}
     kept = {key: value for key, value in frame.items() if not key.startswith(FILLS)}
     frame = {key: fill(value, fills) if isinstance(value, str) else value for key, value in kept.items()}
@@ -148,14 +158,22 @@ def _whole(frame: Settings, source: WordingSource) -> Settings:
     if "block" in frame:
         block = str(source.frame.get("block", "{template}")).replace("{template}", frame["block"])
         frame["block"] = fill(block, fills)
-    return frame
+    texts = {key: frame[key] for key in frame if key.rpartition(".")[2] in TEMPLATES}
+    return frame | {key: _SLOT.sub(_in_template, text) for key, text in texts.items()}
+
+
+def _in_template(slot: re.Match[str]) -> str:
+    """Return what stands in a template for a slot, for a value that is one already, or for a brace of the text."""
+    if slot[1]:
+        return f"{{{{ {slot[1]} }}}}"
+    return slot[0] if slot[0] != "{" else "{{ '{' }}"
 
 
 def _divided(text: str) -> Settings:
     """Return the parts of a whole text before and after its examples, as settings."""
     before, _, after = text.partition("{examples}")
     ask = after.lstrip("\n")
-    return {"task": before, "task_end": "", "separator": after[: len(after) - len(ask)], "ask": ask}
+    return {"task": before, "separator": after[: len(after) - len(ask)], "ask": ask}
 
 
 def _examples(file: WordFile, text: str) -> Iterator[dict[str, Any]]:
@@ -323,8 +341,8 @@ def _yaml(words: NamedWords, text: str, slots: Slots) -> Settings:
 
 def _lines(header: str, example: str, query: str) -> Settings:
     """Return the frame of a text from its header, example and query, each of which starts a line."""
-    if not example.startswith(query) or "{answer}" not in example[len(query) :] or not header.endswith("\n"):
-        raise ValueError("its header has to end a line, and its example has to go on as the query does, with {answer}")
+    if not example.startswith(query) or not example[len(query) :].strip() or not header.endswith("\n"):
+        raise ValueError("its header has to end a line, and its example has to go on as the query does, to an answer")
     answer = example[len(query) :].rstrip("\n")
     gap = "\n" * (1 + len(example) - len(example.rstrip("\n")))
     return {

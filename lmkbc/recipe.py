@@ -146,11 +146,15 @@ def read_recipe(workspace: Workspace, system: str | Mapping[str, Any]) -> Recipe
         file = _file_of(table, where)
     if isinstance(system, str):
         workspace.load_code(path)
+    words = ""
     try:
         words = authors_words(name, Path(called).name) if file.wording == "authors" else ""
         return make_recipe(name, file, workspace.relations, words)
     except InputError as error:
-        raise InputError(f"{where}: {error}") from None
+        anew = (
+            f"; 'lmkbc systems fetch {Path(called).name}' converts them anew" if words and words in str(error) else ""
+        )
+        raise InputError(f"{where}: {error}{anew}") from None
 
 
 def read_file(path: Path) -> RecipeFile:

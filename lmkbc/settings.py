@@ -145,6 +145,8 @@ class _Check(NamedTuple):
         hints = _hints(kind)
         found = {}
         for name, value in table.items():
+            if instead := getattr(kind, "REMOVED", {}).get(name):
+                raise InputError(f"{self.what} has no setting {_below(path, name)!r} any more: {instead}")
             check_known(name, hints, f"{self.what} has no setting {_below(path, name)!r}")
             found[name] = self.part(hints[name], value, _below(path, name))
         for field in fields(kind):

@@ -79,7 +79,7 @@ wording = "authors"
 [[generate]]
 component = "chat"
 model = "m"
-prompt = {{ form = "completion", block = "{{subject}}?", listing = "python" }}
+prompt = {{ form = "completion", block = "{{{{ subject }}}}?", listing = "python" }}
 [select]
 rule = "cutoff"
 threshold = 0.5
@@ -165,7 +165,7 @@ def test_words_become_frames(fetch: Command, served: str, tmp_path: Path, file: 
     [
         ("list.json", "list.json is not as its format 'templates' has it"),
         ("bare.json", "'How big?' has no {subject_entity}"),
-        ("slots.json", "hasArea: block has a slot {town}"),
+        ("slots.json", "hasArea: block reads {{ town }}"),
         ("strange.json", "names 'hasSize', which is no relation"),
         ("empty.json", "it holds none"),
         (
@@ -270,8 +270,26 @@ def test_every_bundled_source_is_fetched_without_an_option() -> None:
 def test_what_was_fetched_and_changed_is_refused(fetch: Command, served: str, tmp_path: Path) -> None:
     name = recipe(tmp_path, f"{served}/questions.json")
     assert fetch(name)[0] == 0
-    fetched_frames("mine").write_text('[hasArea]\nblock = "{subject}, I say?"\n')
+    fetched_frames("mine").write_text('[hasArea]\nblock = "{{ subject }}, I say?"\n')
     with pytest.raises(InputError, match=r"frames\.toml is not as it was fetched: run 'lmkbc systems fetch mine"):
+        asked(name)
+    assert fetch(name)[0] == 0
+    assert asked(name) == "How big is Rhodes?"
+
+
+def test_words_that_an_earlier_release_converted_are_converted_anew(
+    fetch: Command, served: str, tmp_path: Path
+) -> None:
+    name = recipe(tmp_path, f"{served}/questions.json")
+    assert fetch(name)[0] == 0
+    frames = fetched_frames("mine")
+    digest = hashlib.sha256(frames.read_bytes()).hexdigest()
+    frames.write_text('[hasArea]\nblock = "How big is {subject}?"\n')
+    record = frames.with_name("sha256.txt")
+    record.write_text(record.read_text().replace(digest, hashlib.sha256(frames.read_bytes()).hexdigest()))
+    with pytest.raises(
+        InputError, match=r"so write \{\{ subject \}\}, or .*; 'lmkbc systems fetch mine.*' converts them anew"
+    ):
         asked(name)
     assert fetch(name)[0] == 0
     assert asked(name) == "How big is Rhodes?"
@@ -291,12 +309,12 @@ fields = {{ question = "Ask", reasoning = "Why" }}
 
 def test_examples_are_fetched_with_their_own_words(fetch: Command, tmp_path: Path) -> None:
     bank = "\n".join(map(json.dumps, BANK)).encode()
-    shown = 'block = "{question}", answer = " {reasoning} {answer}", ask = "{asked}"'
+    shown = 'block = "{{ question }}", answer = " {{ reasoning }} {{ answer }}", ask = "{{ asked }}"'
     files = FILES | {"/bank.jsonl": bank}
     with Files(files) as server:
         name = Path(recipe(tmp_path, f"{server.url}/questions.json"))
         about = SHOWN.format(url=server.url, digest=hashlib.sha256(bank).hexdigest())
-        name.write_text(name.read_text().replace('block = "{subject}?"', shown) + about)
+        name.write_text(name.read_text().replace('block = "{{ subject }}?"', shown) + about)
         assert fetch(str(name))[0] == 0
         assert asked(str(name)) == "How big is Crete? Known. ['8336']\nHow big is Milos? Small. []\nHow big is Rhodes?"
         good = fetched_frames("mine").read_bytes()
@@ -316,7 +334,7 @@ def test_examples_are_fetched_with_their_own_words(fetch: Command, tmp_path: Pat
 STEPS = """frames = ""
 [[generate.each]]
 name = "told"
-prompt = { steps = [{ name = "account", ask = "Who is {subject}?" }], ask = "{account}, and?" }
+prompt = { steps = [{ name = "account", ask = "Who is {{ subject }}?" }], ask = "{{ account }}, and?" }
 [[generate.each]]
 name = "asked"
 """
@@ -357,7 +375,7 @@ def test_keys_of_yaml_become_the_words_of_a_part_and_of_its_steps(fetch: Command
     [
         ('name = "user"', 'name = "nobody"', "it has no text 'nobody'"),
         ('name = "user"', 'name = "number"', "it has no text 'number'"),
-        ('"{places}" = "isles"', '"{x}" = ""', "hasArea: task has a slot {places}"),
+        ('"{places}" = "isles"', '"{x}" = ""', "hasArea: task reads {{ places }}"),
         ('relation = "hasArea", part = "told" }', 'part = "told" }', "needs source.files[0].words[0].relation"),
     ],
 )

@@ -54,8 +54,13 @@ DEAD: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], str, str]] = [
     ),
     (
         CHAT,
-        {"prompt": {"ask": "{question} {x}", "steps": [{"name": "x", "ask": "{subject}", "every": 5}]}},
-        {"prompt": {"ask": "{x}", "steps": [{"name": "x", "ask": "{subject}", "every": 5, "parse_as": "span"}]}},
+        {"prompt": {"ask": "{{ question }} {{ x }}", "steps": [{"name": "x", "ask": "{{ subject }}", "every": 5}]}},
+        {
+            "prompt": {
+                "ask": "{{ x }}",
+                "steps": [{"name": "x", "ask": "{{ subject }}", "every": 5, "parse_as": "span"}],
+            }
+        },
         "prompt.steps[0].every",
         "'span'",
     ),

@@ -18,7 +18,7 @@ from lmkbc.tune.tuned_rules import selector_for
 from lmkbc.workspace import Workspace
 
 RUN = Run(workspace=SPACE, edition=MINI)
-CHAT = {"component": "chat", "model": "owner/m", "prompt": {"ask": "{question}"}, "shots": {"k": 0}}
+CHAT = {"component": "chat", "model": "owner/m", "prompt": {"ask": "{{ question }}"}, "shots": {"k": 0}}
 ROW = {"SubjectEntity": "Chad", "Relation": "CountryBordersCountry"}
 ANSWER = {"completions": ["Libya"]}
 
@@ -58,12 +58,12 @@ def test_who_is_asked_is_no_matter_of_wording_and_what_is_asked_is_none_of_model
     elsewhere = asking(model="n", base_url="http://127.0.0.1:9/v1", limits={"concurrency": 3})
     assert elsewhere == replace(usual, models=("n",))
     hashes = {usual.wording_sha256}
-    (tmp_path / "f.toml").write_text('["*"]\nask = "Tell me: {question}"\n')
-    for table in ({"prompt": {"ask": "{question}?"}}, {"shots": {"k": 2}}, {"frames": str(tmp_path / "f.toml")}):
+    (tmp_path / "f.toml").write_text('["*"]\nask = "Tell me: {{ question }}"\n')
+    for table in ({"prompt": {"ask": "{{ question }}?"}}, {"shots": {"k": 2}}, {"frames": str(tmp_path / "f.toml")}):
         changed = asking(**table)
         assert changed.models == usual.models
         hashes.add(changed.wording_sha256)
-    (tmp_path / "f.toml").write_text('["*"]\nask = "Say: {question}"\n')
+    (tmp_path / "f.toml").write_text('["*"]\nask = "Say: {{ question }}"\n')
     hashes.add(asking(frames=str(tmp_path / "f.toml")).wording_sha256)
     assert len(hashes) == 5
 

@@ -24,8 +24,8 @@ CHAT = {"component": "chat", "model": "m"}
 ROOT = Path(__file__).resolve().parents[1]
 
 
-STEP = {"name": "account", "ask": "Tell of {subject}:"}
-CHAIN = {"ask": "It is told: {account} So, {subject} borders:", "steps": [STEP]}
+STEP = {"name": "account", "ask": "Tell of {{ subject }}:"}
+CHAIN = {"ask": "It is told: {{ account }} So, {{ subject }} borders:", "steps": [STEP]}
 
 
 def written(folder: Path, **parts: Any) -> Path:
@@ -106,16 +106,22 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
             generating({"prompt": {"steps": [{"name": "slot", "items": ["a"]}]}}),
             "nothing reads what step 'slot' fills",
         ),
-        (generating({"prompt": {"ask": "{slot}"}}), "ask has a slot {slot}"),
-        (generating({"prompt": {"ask": "{story}", "steps": [STEP]}}), "ask has a slot {story}"),
-        (generating({"prompt": {"follow_up": "{text}"}}), "follow_up has a slot {text}"),
+        (generating({"prompt": {"ask": "{{ slot }}"}}), "ask reads {{ slot }}"),
+        (generating({"prompt": {"ask": "{{ story }}", "steps": [STEP]}}), "ask reads {{ story }}"),
+        (generating({"prompt": {"follow_up": "{{ text }}"}}), "follow_up reads {{ text }}"),
         (generating({"prompt": {"follow_up": "Sure?", "form": "completion"}}), "form 'completion'"),
         (generating({"prompt": {"expand": {"rounds": 0}}}), "rounds is 0: give 1 to 50"),
         (generating({"prompt": {"expand": {"shown": 0}}}), "shown is at least 1"),
         (generating({"prompt": {"expand": {"component": "mdv26/expand", "until_new": 0}}}), "until_new is at least 1"),
-        (generating({"prompt": {"expand": {"ask": "Who else? {asked}"}}}), "show the names so far with {found}"),
-        (generating({"prompt": {"expand": {"ask": "{found} {x}"}}}), "expand.ask has a slot {x}"),
-        (generating({"prompt": {"ask": "{found}", "steps": [{**STEP, "name": "found"}]}}), "a step is called 'found'"),
+        (
+            generating({"prompt": {"expand": {"ask": "Who else? {{ asked }}"}}}),
+            "show the names so far with {{ found }}",
+        ),
+        (generating({"prompt": {"expand": {"ask": "{{ found }} {{ x }}"}}}), "expand.ask reads {{ x }}"),
+        (
+            generating({"prompt": {"ask": "{{ found }}", "steps": [{**STEP, "name": "found"}]}}),
+            "a step is called 'found'",
+        ),
         (generating({"prompt": {"retries": 51}}), "retries is 51: give 0 to 50"),
         (generating({"sampling": {"samples": 5, "at_first": 5}}), "at_first is 5: give fewer draws than samples"),
         (generating({"verify": {"placebos": -1}}), "placebos"),
@@ -157,7 +163,10 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
             generating({"prompt": {"steps": [{"name": "a", "items": [1]}]}}),
             "generator 'chat': setting 'prompt.steps[0].items[0]' is 1: give a string",
         ),
-        (generating({"prompt": {"task": "{x}"}}), "generator 'chat': prompt: task has a slot {x}: known are: cloze,"),
+        (
+            generating({"prompt": {"task": "{{ x }}"}}),
+            "generator 'chat': prompt: task reads {{ x }}: known are: cardinality,",
+        ),
         (generating({"shots": {"kk": 1}}), "generator 'chat' has no setting 'shots.kk': did you mean 'k'?"),
         (generating({"shots": {"empty": "trian"}}), "setting 'shots.empty' is 'trian': give a number or 'train'"),
         (generating({"limits": {"atempts": 1}}), "generator 'chat' has no setting 'limits.atempts': did you mean 'att"),
@@ -273,7 +282,7 @@ def test_settings_in_place_of_others_are_checked_alike() -> None:
 def test_the_authors_words_come_before_the_recipe_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lmkbc.recipe.fetched_frames", lambda system: tmp_path / system / "frames.toml")
     (tmp_path / "mine").mkdir()
-    frames = '[area]\nblock = "What is the size of {subject}?"\n[parts.second."*"]\nblock = "And {subject}?"\n'
+    frames = '[area]\nblock = "What is the size of {{ subject }}?"\n[parts.second."*"]\nblock = "And {{ subject }}?"\n'
     (tmp_path / "mine" / "frames.toml").write_text(frames)
     sources = [{"name": "first", "frames": "none.toml"}, {"name": "second"}]
     path = written(tmp_path, wording="authors", generate=[{**CHAT, "each": sources}, {"component": "prior"}])
@@ -282,8 +291,8 @@ def test_the_authors_words_come_before_the_recipe_s(tmp_path: Path, monkeypatch:
     first, second, _prior = recipe.generate
     assert isinstance(first, PromptSettings)
     assert isinstance(second, PromptSettings)
-    assert [one.block for one in first.styles] == ["", "What is the size of {subject}?"]
-    assert [one.block for one in second.styles] == ["", "And {subject}?"]
+    assert [one.block for one in first.styles] == ["", "What is the size of {{ subject }}?"]
+    assert [one.block for one in second.styles] == ["", "And {{ subject }}?"]
 
 
 def test_published_systems_tell_how_they_differ() -> None:

@@ -35,7 +35,7 @@ from lmkbc.models.located import gguf_file
 from lmkbc.workspace import Workspace
 
 SIDES = ("torch-float32", "torch-bfloat16", "llama.cpp")
-STYLE = PromptStyle(form="completion", style="triple")
+STYLE = PromptStyle(form="completion", block="{{ subject }}, {{ phrase }}:")
 
 
 class Completed(NamedTuple):

@@ -45,7 +45,7 @@ UNCLEANED: Mapping[str, Any] = {
         "evidence": ["search"],
         "default": ["first"],
         "typed": [],
-        "searched": {"nobel-prize": "{object} nobel prize"},
+        "searched": {"nobel-prize": "{{ object }} nobel prize"},
     },
 }
 """Settings to link Minimal Probe's answers as before the author's cleaning."""

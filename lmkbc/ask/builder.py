@@ -17,6 +17,7 @@ from lmkbc.ask.examples import ExampleSelector, KnownNames, Shots, read_bank
 from lmkbc.ask.prompts import Composer, worded
 from lmkbc.ask.slots import one_line
 from lmkbc.ask.style import PromptStyle, Step
+from lmkbc.ask.templates import reads
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.reader import read_toml
@@ -272,7 +273,7 @@ class PromptBuilder:
     def follow_up(self, query: Query, context: str) -> str:
         """Return the second user turn, after which the model answers again; "" if the first answer stands."""
         style = self._plans[query.relation].style
-        if not style.follow_up or ("{context}" in style.follow_up and not context.strip()):
+        if not style.follow_up or ("context" in reads(style.follow_up) and not context.strip()):
             return ""
         return worded(style.follow_up, style, self._relations, query, context=context.strip())
 

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lmkbc.ask.slots import fill
-from lmkbc.ask.style import check_slots
+from lmkbc.ask.templates import check_template, render
 from lmkbc.errors import InputError, refuse
 from lmkbc.files.arrays import ArrayStore
 from lmkbc.files.jsonl import read_jsonl
@@ -55,7 +55,7 @@ class ContextSettings:
     passages: maximum number of passages in a prompt.
     words: length of a passage.
     overlap: words that a passage shares with the one before. With words = overlap = 0, texts are not cut.
-    titles: relation, by any name -> the title to look up, with the slot {subject}; the subject itself if not given.
+    titles: relation, by any name -> template of the title to look up, over `subject`; the subject itself if not given.
     """
 
     provider: Literal["none", "titles", "passages"] = "none"
@@ -75,7 +75,7 @@ class ContextSettings:
             ),
         )
         for name, template in self.titles.items():
-            check_slots(f"titles.{name}", template, ("subject",))
+            check_template(f"titles.{name}", template, ("subject",))
 
     @property
     def reads(self) -> bool:
@@ -157,8 +157,8 @@ class Titles:
 
     def _title(self, query: Query) -> str:
         """Return the title under which a query's texts are looked up."""
-        template = self._relations[query.relation].entry(self._settings.titles, "{subject}")
-        return fill(template, {"subject": query.subject})
+        template = self._relations[query.relation].entry(self._settings.titles, "{{ subject }}")
+        return render(template, {"subject": query.subject})
 
 
 def search(known: Vectors, vectors: Vectors, k: int) -> Iterator[tuple[Vectors, npt.NDArray[np.int64]]]:

@@ -1,8 +1,8 @@
-"""Form, wording and templates of prompts: a recipe's table, with checks of its slots, stops and steps.
+"""Form, wording and templates of prompts: a recipe's table, with checks of its templates, stops and steps.
 
-A frame is a pair of templates, for a question about a fact and for its answer; the built-in styles are frames. A chain
-is a list of questions before the query itself, each of which can use the answers of earlier steps. A step fills a slot
-for later steps and for the style's `ask`. Examples are an account that is then read, an enumeration to pick from, and
+A frame is a pair of templates, for a question about a fact and for its answer. A chain is a list of questions before
+the query itself, each of which can use the answers of earlier steps. A step's answer has a name, by which later steps
+and the style's `ask` read it. Examples are an account that is then read, an enumeration to pick from, and
 the years of an award.
 """
 
@@ -12,84 +12,30 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal, NamedTuple, cast
+from typing import Annotated, ClassVar, Literal, cast
 
 from lmkbc.answer.formats import AnswerFormat, ParseAs
-from lmkbc.ask.slots import SLOT
-from lmkbc.errors import did_you_mean, refuse
+from lmkbc.ask.templates import ANSWER, HELD, check_template, outline, reads
+from lmkbc.errors import refuse
 from lmkbc.models.base import Form, Role, Sampling
 from lmkbc.registry import LISTINGS
 from lmkbc.relation import Relation
 from lmkbc.settings import ReadBy
 
-Style = Literal["question", "triple", "tuple", "record", "json"]
-
-_BRACE = re.compile(r"\{\s*(\w+)\b(\s*\})?")
-
-
-class _Frame(NamedTuple):
-    """Templates of one example and of the query.
-
-    block: the question, up to where the answer begins.
-    answer: the answer, with {answer} for the objects.
-    cue: the text for the slot {cue}.
-    """
-
-    block: str
-    answer: str = "{answer}"
-    cue: str = ""
-
-
-TRIPLE = _Frame("{subject}, {phrase}{cue}", cue=":")
-RECORD = _Frame("Subject: {subject}{identifier}\nRelation: {phrase}{knowledge}\n{cue}", cue="==>")
-TEXTS: Mapping[Style, _Frame] = {
-    "question": _Frame("Question: {question}\n{cue}", cue="Answer:"),
-    "triple": TRIPLE,
-    "tuple": _Frame("({quoted_subject}, {quoted_phrase},", "{answer})"),
-    "json": _Frame('{"subject": {quoted_subject}, "relation": {quoted_phrase}, "objects":', "{answer}}"),
-    "record": RECORD,
-}
-"""Frames of texts that a model completes."""
-TURNS: Mapping[Style, _Frame] = {
-    "question": _Frame("{question}"),
-    "triple": TRIPLE,
-    "tuple": _Frame("({quoted_subject}, {quoted_phrase}, [])", "({quoted_subject}, {quoted_phrase}, {answer})"),
-    "json": _Frame('{"subject": {quoted_subject}, "relation": {quoted_phrase}}', '{"objects": {answer}}'),
-    "record": RECORD,
-}
-"""Frames of chats, in which each example is a user turn and an assistant turn."""
-
-RECALL = "{recalled}\nAnswer: "
-"""Template before an answer, if the model first recalls what it knows."""
-
-
-def check_slots(what: str, template: str, known: Sequence[str]) -> None:
-    """Raise ValueError for an unknown slot, and for a known slot whose braces are open or hold blanks.
-
-    Other braces are text, such as those of JSON. what: name of the template.
-    """
-    for found in _BRACE.finditer(template):
-        slot = found[1]
-        if SLOT.fullmatch(found[0]):
-            if slot not in known:
-                raise ValueError(f"{what} has a slot {{{slot}}}: {did_you_mean(slot, known)}")
-        elif slot in known:
-            raise ValueError(f"{what} has {found[0]!r}: write the slot as {{{slot}}}")
-
 
 def wrong_stop(stops: Sequence[str], block: str, answer: str, separator: str, written: Mapping[str, str]) -> str:
     """Return what is wrong with the stops of a frame, as a sentence; "" if they end an answer, and no earlier.
 
-    written: setting -> text that an answer may also hold.
+    block, answer: outlines. written: setting -> text that an answer may also hold.
     """
-    before, _, after = answer.partition("{answer}")
+    before, _, after = answer.partition(ANSWER)
     for stop in stops:
         if not stop:
             return "stop holds an empty text, which ends nothing: leave it out"
-        for name, text in {"answer": "\0".join(SLOT.split(before)[::2]), **written}.items():
+        for name, text in {"answer": before, **written}.items():
             if stop in text:
                 return f"stop {stop!r} occurs in {name}, {text!r}, so an answer would end there: use another"
-    follows = "".join((*SLOT.split(after)[::2], separator, SLOT.split(block)[0]))
+    follows = "".join((after.replace(HELD, ""), separator, block.partition(HELD)[0]))
     if not any(stop in follows for stop in stops):
         return f"stop {list(stops)} never occurs: what follows an answer is {follows!r}"
     return ""
@@ -98,7 +44,7 @@ def wrong_stop(stops: Sequence[str], block: str, answer: str, separator: str, wr
 StepKind = Literal["text", "list", "numbers", "span", "gate", "existence"]
 
 VERDICTS = ("gate", "existence")
-"""Kinds of steps with a yes or no answer, which fill no slot."""
+"""Kinds of steps with a yes or no answer, which no template reads."""
 
 MOST_STEPS = 8
 """Maximum number of steps of a chain."""
@@ -107,7 +53,7 @@ MOST_ITEMS = 256
 """Maximum number of questions that a chain may ask for one draw."""
 
 LONGEST_FED = 20_000
-"""Maximum number of characters of an answer that may fill a slot."""
+"""Maximum number of characters of an answer that a template may read."""
 
 YEARS = 1000, 2100
 """First number that a step reads as a year, and first one above."""
@@ -124,13 +70,13 @@ SPAN = ReadBy("a step with parse_as 'span'", lambda step, *_: step.parse_as == "
 class Step:
     """Step of a chain, as in a recipe.
 
-    name: the slot that it fills.
-    task: system turn of a chat.
-    ask: template over the slots of a style's `ask` and the names of earlier steps.
-    items: values of the slot, instead of a question.
-    parse_as: content of the slot: the "text", the names of a "list", the "numbers", or the years of a "span", `every`
-    years per slot. After a "no" to a "gate", the draw names nothing and is not asked further. The share of "no" among
-    the draws of an "existence" step is a NIL probability. Both fill no slot.
+    name: the name by which templates read its answer.
+    task: template of the system turn of a chat.
+    ask: template over the names of a style's `ask`, and those of earlier steps.
+    items: its answers, instead of a question.
+    parse_as: what is read of the answer: the "text", the names of a "list", the "numbers", or the years of a "span",
+    `every` years per item. After a "no" to a "gate", the draw names nothing and is not asked further. The share of "no"
+    among the draws of an "existence" step is a NIL probability. No template reads either.
     each: whether later questions are asked once per item; else once with all items.
     max: maximum number of items that count, from the first.
     longest: maximum number of characters that count.
@@ -163,7 +109,7 @@ class Step:
         refuse(
             (
                 not re.fullmatch(r"[a-z]\w*", self.name),
-                f"a step's name is {name}: give a word in small letters, since it is a slot",
+                f"a step's name is {name}: give a word in small letters, as templates read it",
             ),
             (
                 bool(self.ask) == bool(self.items),
@@ -218,11 +164,11 @@ class Step:
 
 
 def check_chain(steps: Sequence[Step], slots: Sequence[str], last: str) -> None:
-    """Raise ValueError for a chain with a loop, with a slot that no step fills, or with too many questions.
+    """Raise ValueError for a chain with a loop, with an answer that no template reads, or with too many questions.
 
     slots: slots of every template. last: template of the query itself.
     """
-    names = [step.name for step in steps]
+    named = [step.name for step in steps]
     refuse(
         (len(steps) > MOST_STEPS, f"a chain of {len(steps)} steps: give {MOST_STEPS} at most"),
         (
@@ -231,19 +177,19 @@ def check_chain(steps: Sequence[Step], slots: Sequence[str], last: str) -> None:
         ),
     )
     for place, step in enumerate(steps):
-        if step.name in slots or step.name in names[:place]:
-            raise ValueError(f"step {step.name!r} is called as another slot is: give it a name of its own")
+        if step.name in slots or step.name in named[:place]:
+            raise ValueError(f"step {step.name!r} is called as another value is: give it a name of its own")
         before = () if step.parse_as == "existence" else steps[:place]  # asked once for all draws
         filled = [one.name for one in before if one.parse_as not in VERDICTS]
-        for slot in SLOT.findall(step.ask):
-            if slot in names[place:]:
-                raise ValueError(f"the chain loops: step {step.name!r} reads {{{slot}}}, which is not before it")
-        check_slots(f"step {step.name!r}", step.ask, (*slots, *filled))
+        for slot in sorted(reads(step.ask).intersection(named[place:])):
+            raise ValueError(f"the chain loops: step {step.name!r} reads {{{{ {slot} }}}}, which is not before it")
+        for template in (step.ask, step.task):
+            check_template(f"step {step.name!r}", template, (*slots, *filled))
     for place, step in enumerate(steps):
-        templates = (*(one.ask for one in steps[place + 1 :]), last)
-        if step.parse_as not in VERDICTS and not any(f"{{{step.name}}}" in template for template in templates):
+        read = reads(last).union(*(reads(one.ask) for one in steps[place + 1 :]))
+        if step.parse_as not in VERDICTS and step.name not in read:
             raise ValueError(
-                f"nothing reads what step {step.name!r} fills: name {{{step.name}}} in a later step or in ask"
+                f"nothing reads what step {step.name!r} fills: write {{{{ {step.name} }}}} in a later step or in ask"
             )
     if (questions := math.prod(step.branches for step in steps)) > MOST_ITEMS:
         raise ValueError(f"the chain makes up to {questions} questions of one: bound its steps to {MOST_ITEMS} in all")
@@ -261,13 +207,13 @@ class Expand:
     """Further rounds of a question whose answer is a long list, which ask who else there is.
 
     rounds: maximum number of further rounds of a draw. A draw that has found nothing is not asked again.
-    ask: template over the slots of the style's `ask`. The slot {asked} is the query's own question, {found} the names
-    so far.
-    shown: maximum number of names in {found}; the latest are shown.
+    ask: template over the names of the style's `ask`, of which `asked` is the query's own question, and `found`, the
+    names so far.
+    shown: maximum number of names in `found`; the latest are shown.
     """
 
     rounds: int = 6
-    ask: str = "Already named: {found}. Name only others; say {null} if there are none.\n\n{asked}"
+    ask: str = "Already named: {{ found }}. Name only others; say {{ null }} if there are none.\n\n{{ asked }}"
     shown: int = 120
 
     def __post_init__(self) -> None:
@@ -275,7 +221,7 @@ class Expand:
         refuse(
             (not 1 <= self.rounds <= MOST_ROUNDS, f"rounds is {self.rounds}: give 1 to {MOST_ROUNDS}"),
             (self.shown < 1, "shown is at least 1"),
-            ("{found}" not in self.ask, f"ask is {self.ask!r}: show the names so far with {{found}}"),
+            (FOUND not in reads(self.ask), f"ask is {self.ask!r}: show the names so far with {{{{ found }}}}"),
         )
 
     def least(self, turn: int) -> int:  # noqa: ARG002 -- subclasses use it
@@ -287,130 +233,133 @@ AGAIN = ReadBy(
     "a temperature above 0", lambda _, spec, *__: any(sampling.temperature != 0 for *_, sampling in spec.variants)
 )
 
-Knowledge = Literal["types", "property", "definition", "cardinality"]
-
-_SLOTS = ("subject", "phrase", "question", "cloze", "subject_type", "object_type", "property", "definition", "null")
-_ASKED = (*_SLOTS, "cardinality", "asked")
-
-_PARTS = (
-    *_SLOTS,
-    "subject_name",
-    "subject_place",
-    "quoted_subject",
-    "quoted_phrase",
-    "identifier",
-    "knowledge",
+VARIABLES = (
+    "subject",
+    "subject_id",
+    "phrase",
+    "relation",
+    "relation_words",
+    "question",
+    "cloze",
+    "subject_type",
+    "object_type",
+    "property",
+    "definition",
     "unit",
+    "cardinality",
+    "null",
 )
-"""Slots of a frame, filled for one query."""
+"""Names that every template of a prompt may read."""
 
-_SUBJECT = ("subject", "subject_name", "quoted_subject", "question", "cloze", "asked")
-"""Slots that name the subject."""
+_SUBJECT = frozenset(("subject", "question", "cloze", "asked"))
+"""Names of texts that name the subject."""
 
 _TEMPLATES = {
-    "role": _SLOTS,
-    "task": _SLOTS,
-    "ask": _ASKED,
-    "follow_up": (*_ASKED, "context"),
-    "repair": (*_SLOTS, "answer", "list"),
-    "block": (*_PARTS, "cue"),
-    "answer": (*_PARTS, "recalled", "reasoning", "answer"),
-    "number": ("number", "unit"),
+    "task": (),
+    "ask": ("asked",),
+    "follow_up": ("asked", "context"),
+    "repair": ("answer", "list"),
+    "block": (),
+    "answer": ("answer", "objects", "recalled", "reasoning"),
 }
-"""Templates of a style -> their slots; `ask` also has the slots that steps fill."""
+"""Templates of a style -> the names that each may read beside `VARIABLES`; `ask` also has the names of steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptStyle:
     """Form, wording and templates of prompts, as in a recipe.
 
+    A template is Jinja2, as in {{ subject }}. Each reads `subject`, `subject_id`, `question` and `cloze` (of the
+    relation, about the subject), `phrase` (its verb phrase), and `relation`, its name in the edition. `relation_words`
+    is that name's words without the first ("has states" for CountryHasStates). Each also reads `subject_type`,
+    `object_type`, `property`, `definition` and `unit` of the relation, `cardinality`, the edition's number of objects,
+    and `null`.
+
     form: "completion" is one text that the model completes. The form "single" is the same text as one message of
-    `speaker`. The form "chat" has the instructions as system turn, and each example as a user and an assistant turn.
-    style: form of the question.
+    `speaker`. The form "chat" has the task as system turn, and each example as a user and an assistant turn.
     listing: form of the objects.
     null: text for no object.
     objects: names, or QIDs.
-    role, task: templates over {subject_type}, {object_type}, {phrase}, {property}, {definition} and {null}.
-    ask: template of the query alone, over {subject}, {question}, {cloze} and the above. The slot {cardinality} is the
-    edition's number of objects, and {asked} is the question as in the examples.
-    steps: earlier questions, whose answers fill slots of `ask` by the steps' names. If the query becomes several
+    task: template of what stands before the examples. In a text, an empty line follows, unless it ends with a line
+    break.
+    block: template of the question in examples and query, up to where the answer begins; by default the relation's
+    question.
+    answer: template of the answer in examples. `answer` is the objects as the listing has them, and `objects` a list
+    of them. `recalled` is known facts, and `reasoning` steps to the answer: the subject's type, its facts and the
+    number of objects. Replies are read by the same template.
+    ask: template of the query alone; `asked` is the question as in the examples.
+    steps: earlier questions, whose answers are read in `ask` by the steps' names. If the query becomes several
     questions, their answers are united.
-    follow_up: second user turn after the first answer, over the slots of `ask` and {context}, which is then shown only
-    here. The second answer counts. Without context, the first answer stands.
-    repair: separate prompt for an answer that is no list, over {answer} and {list}, an example of the list form.
+    follow_up: template of a second user turn after the first answer, over the names of `ask` and `context`, which is
+    then shown only here. The second answer counts. Without context, the first answer stands.
+    repair: template of a separate prompt for an answer that is no list, over `answer` and `list`, an example of the
+    list form.
     retries: how often a draw that names no object is asked again, as a draw of its own.
     expand: further rounds in which each draw is asked for other objects.
-    knowledge: facts about the relation to show; in every record for style "record", once for other styles.
-    recall: whether the model first writes what it knows.
-    block, answer: templates of the question and the answer in examples and query, which replace the style's. The slot
-    {answer} is for the objects, {recalled} for known facts, and {reasoning} for steps to the answer. The steps are the
-    subject's type, its facts and the number of objects. Replies are read by the same template.
-    apart: text such as " in " that separates a subject's name from its place, for the slots {subject_name} and
-    {subject_place}, which begins with it.
-    ordered: whether to sort the objects of examples alphabetically; else they are in train's order.
+    separator: text between examples.
+    stop: texts that end an answer in a completion.
     parse_as: reading of a reply. The value "any" accepts any form that names objects. The value "line" reads the line
-    that begins with the text before {answer}; if there is none, or if two disagree, there is no answer. The value
+    that begins with the text before the answer; if there is none, or if two disagree, there is no answer. The value
     "split" cuts at every separator of the listing, also within names.
     most: maximum number of names of a draw that count, from the first; 0 for all.
-    number: template of a number, over {number} and {unit}.
-    separator: text between examples.
-    task_end: text between the instructions and the rest of a text.
-    stop: texts that end an answer in a completion.
-    wording: form of {phrase}: the relation's verb phrase, its name in the edition, or that name's words without the
-    first ("has states" for CountryHasStates).
     speaker: role of the message for form "single".
     """
 
     form: Form = "chat"
-    style: Style = "question"
     listing: str = "json"
     null: str = "[]"
     objects: Literal["names", "ids"] = "names"
-    role: str = ""
     task: str = ""
+    block: str = ""
+    answer: str = ""
     ask: str = ""
     steps: tuple[Step, ...] = ()
     follow_up: str = ""
     repair: str = ""
     retries: Annotated[int, AGAIN] = 0
     expand: Expand | None = None
-    knowledge: tuple[Knowledge, ...] = ()
-    recall: bool = False
-    block: str = ""
-    answer: str = ""
-    apart: str = ""
-    ordered: bool = False
     separator: str = ""
-    task_end: str = "\n\n"
     stop: tuple[str, ...] = ()
     parse_as: ParseAs = "any"
     most: int = 0
-    number: str = ""
-    wording: Literal["phrase", "name", "words"] = "phrase"
     speaker: Role = "user"
 
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "style": 'word the question in block, as in block = "{{ subject }}, {{ phrase }}:"',
+        "role": "write it before the task, in task",
+        "task_end": "end task with the line breaks that follow it",
+        "knowledge": 'write it in task or block, as in "Meaning: {{ definition }}"',
+        "recall": 'write answer = "{{ recalled }}\\nAnswer: {{ answer }}", and tell so in task',
+        "number": 'write its words in answer, as in answer = "{{ answer }} km"',
+        "apart": "cut the subject in the template, as in {{ subject.partition(' in ')[0] }}",
+        "ordered": "sort the objects in answer, as in {{ objects | sort | join(', ') }}",
+        "wording": "write {{ relation }} or {{ relation_words }} for {{ phrase }}",
+    }
+    """Settings of earlier releases -> what to write in place of each."""
+
     def __post_init__(self) -> None:
-        """Raise ValueError for a wrong value or slot, InputError for an unknown listing."""
+        """Raise ValueError for a wrong value or template, InputError for an unknown listing."""
         LISTINGS.check(self.listing)
         filled = tuple(step.name for step in self.steps if step.parse_as not in VERDICTS)
-        for field, slots in _TEMPLATES.items():
-            known = (*slots, *filled) if field == "ask" else slots
-            check_slots(field, getattr(self, field), known)
-        for field, slot in (("answer", "{answer}"), ("number", "{number}")):
-            if (template := getattr(self, field)) and template.count(slot) != 1:
-                raise ValueError(f"{field} is {template!r}: it needs {slot} once")
-        check_chain(self.steps, _SLOTS, self.ask)
+        for field, further in _TEMPLATES.items():
+            known = (*VARIABLES, *further, *filled) if field == "ask" else (*VARIABLES, *further)
+            check_template(field, getattr(self, field), known)
+        check_chain(self.steps, VARIABLES, self.ask)
         if self.expand:
-            check_slots("expand.ask", self.expand.ask, (*_ASKED, *filled, FOUND))
+            check_template("expand.ask", self.expand.ask, (*VARIABLES, "asked", *filled, FOUND))
         for field, asked in (("block", self.block), ("ask", self.ask)):
             texts = (asked, *(step.ask for step in self.steps)) if field == "ask" else (asked,)
-            if asked and not any(f"{{{slot}}}" in text for slot in _SUBJECT for text in texts):
-                named = [slot for slot in _SUBJECT if slot in _TEMPLATES[field]]
+            if asked and _SUBJECT.isdisjoint(name for text in texts for name in reads(text)):
+                named = sorted(_SUBJECT.intersection((*VARIABLES, *_TEMPLATES[field])))
                 raise ValueError(f"{field} is {asked!r}: it names no subject, as one of {', '.join(named)} does")
         refuse(
             (
-                self.repair and "{answer}" not in self.repair,
-                "repair asks for a broken answer as a list: show that answer with {answer}",
+                self.outlines[1].count(ANSWER) != 1,
+                f"answer is {self.answer!r}: it needs {{{{ answer }}}} once",
+            ),
+            (
+                self.repair and "answer" not in reads(self.repair),
+                "repair asks for a broken answer as a list: show that answer with {{ answer }}",
             ),
             (
                 self.follow_up and self.form == "completion",
@@ -424,13 +373,13 @@ class PromptStyle:
                 self.form != "chat" and any(step.task for step in self.steps),
                 f"a step's task is the system turn of a chat, and form is {self.form!r}: put it into its ask",
             ),
-            (FOUND in filled, f"a step is called {FOUND!r}, as the slot of expand is: give it another name"),
+            (FOUND in filled, f"a step is called {FOUND!r}, as the list of expand is: give it another name"),
             (not 0 <= self.retries <= MOST_ROUNDS, f"retries is {self.retries}: give 0 to {MOST_ROUNDS}"),
             (self.most < 0, f"most is {self.most}: give a number of names, or 0 for all"),
             (
                 self.parse_as == "line" and not self.mark,
-                "parse_as 'line' knows the line by the words before {answer}: give them, as in answer = 'ANSWER: "
-                "{answer}'",
+                "parse_as 'line' knows the line by the words before {{ answer }}: give them, as in answer = 'ANSWER: "
+                "{{ answer }}'",
             ),
             (
                 self.parse_as == "line" and not self.format.marks,
@@ -439,36 +388,37 @@ class PromptStyle:
             ),
         )
         if self.form == "completion" and (self.block or self.answer or self.separator or self.stop):
-            frame, written = self.frame, {"null": self.null, "number": self.number, "listing": self.format.joint}
-            if wrong := wrong_stop(self.stops, frame.block, frame.answer, self.gap, written):
+            written = {"null": self.null, "listing": self.format.joint}
+            if wrong := wrong_stop(self.stops, *self.outlines, self.gap, written):
                 raise ValueError(wrong)
 
     @property
-    def frame(self) -> _Frame:
+    def frame(self) -> tuple[str, str]:
         """Return the templates of question and answer."""
-        built_in = (TURNS if self.form == "chat" else TEXTS)[self.style]
-        answer, cue = built_in.answer, built_in.cue
-        if self.recall:
-            answer = RECALL + answer
-            if self.form != "chat":
-                cue = "\nWhat is known:" if self.style == "triple" else "What is known:"
-        return _Frame(self.block or built_in.block, self.answer or answer, cue)
+        question = "{{ question }}" if self.form == "chat" else "Question: {{ question }}\nAnswer:"
+        return self.block or question, self.answer or "{{ answer }}"
+
+    @property
+    def outlines(self) -> tuple[str, str]:
+        """Return the outlines of question and answer."""
+        block, answer = self.frame
+        return outline(block), outline(answer)
 
     @property
     def mark(self) -> str:
-        """Return the text before {answer} on its line; "" if text follows {answer} there."""
-        before, _, after = self.frame.answer.partition("{answer}")
-        return "" if after.partition("\n")[0].strip() else SLOT.split(before)[-1].rpartition("\n")[2].strip()
+        """Return the text before the answer on its line; "" if text follows the answer there."""
+        before, _, after = self.outlines[1].partition(ANSWER)
+        return "" if after.partition("\n")[0].strip() else before.split(HELD)[-1].rpartition("\n")[2].strip()
 
     @property
     def gap(self) -> str:
         """Return the text between examples."""
-        return self.separator or ("\n\n" if "\n" in self.frame.block + self.frame.answer + self.format.joint else "\n")
+        return self.separator or ("\n\n" if "\n" in "".join((*self.outlines, self.format.joint)) else "\n")
 
     @property
     def stops(self) -> tuple[str, ...]:
         """Return the texts that end an answer when a base model completes a text."""
-        return self.stop or (("\n\n",) if "\n" in self.frame.answer + self.format.joint else ("\n",))
+        return self.stop or (("\n\n",) if "\n" in self.outlines[1] + self.format.joint else ("\n",))
 
     @property
     def format(self) -> AnswerFormat:

@@ -39,7 +39,7 @@ class NamedWords:
     name: the key, or a text in the line of source from which lines are counted, as in "def ask(".
     lines: first and last line of each expression. (1, 1) is the line after the named one.
     relation: the relation, "*" for all others.
-    setting: setting of the frame: its "block", "task", "ask", or "follow_up" (with {ask} for the ask). For a masked
+    setting: template of the frame: its "block", "task", "ask", or "follow_up" (with {ask} for the ask). For a masked
     model, it is the "clozes", the cloze of the "precondition", or the "forms" of a subject by answer. It may also be a
     whole text. The setting "lines" has a header, an example and a query; "text" is one text with {examples} for the
     examples.

@@ -12,8 +12,8 @@ from lmkbc.answer.clean import Clean, shaped
 from lmkbc.answer.elements import broken_off
 from lmkbc.answer.formats import answer_line
 from lmkbc.answer.guard import guarded
-from lmkbc.ask.slots import SLOT
 from lmkbc.ask.style import PromptStyle
+from lmkbc.ask.templates import ANSWER, HELD, outline
 from lmkbc.models.base import CUT_OFF, NOTHING, WITHHELD, Reply
 from lmkbc.models.endings import list_end
 from lmkbc.models.thoughts import MOST_READ, answer_of, thinks_aloud
@@ -153,12 +153,12 @@ def _read(
 
 
 def captured(text: str, template: str) -> str:
-    """Return the part of a text at the place of {answer} in a template; the whole text if the template does not match.
+    """Return the part of a text at the place of the answer in a template; the whole text if it does not match.
 
     Only literal text is searched, so that the time is linear for every template and text.
     """
-    before, _, after = template.partition("{answer}")
-    lead, tail = SLOT.split(before)[-1].strip(), SLOT.split(after)[0].strip()
+    before, _, after = outline(template).partition(ANSWER)
+    lead, tail = before.split(HELD)[-1].strip(), after.partition(HELD)[0].strip()
     start = text.find(lead)
     if start < 0:
         return text

@@ -14,7 +14,7 @@ from lmkbc.settings import checked
 from lmkbc.types import CandidateSet, Query, State
 
 EXCHANGE, AREA = SPACE.relation("companyTradesAtStockExchange"), SPACE.relation("hasArea")
-STYLE = PromptStyle(listing="comma", null="None", parse_as="line", answer="WHY: {reasoning}\nANSWER: {answer}")
+STYLE = PromptStyle(listing="comma", null="None", parse_as="line", answer="WHY: {{ reasoning }}\nANSWER: {{ answer }}")
 
 
 def drawn(text: str, clean: bool | str = "spellings", finish: str = "stop") -> CandidateSet:
@@ -104,9 +104,9 @@ def test_a_reply_is_read_by_its_line_and_spellings_alone_are_replaced() -> None:
 @pytest.mark.parametrize(
     ("settings", "error"),
     [
-        ({"answer": "{answer}"}, "knows the line by the words before"),
-        ({"answer": "ANSWER: {answer} END"}, "knows the line by the words before"),
-        ({"answer": "ANSWER: {answer}", "listing": "json"}, "between commas or semicolons"),
+        ({"answer": "{{ answer }}"}, "knows the line by the words before"),
+        ({"answer": "ANSWER: {{ answer }} END"}, "knows the line by the words before"),
+        ({"answer": "ANSWER: {{ answer }}", "listing": "json"}, "between commas or semicolons"),
     ],
 )
 def test_a_line_needs_a_mark_and_names_that_can_be_parted(settings: dict[str, str], error: str) -> None:

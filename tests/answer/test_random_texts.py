@@ -22,7 +22,7 @@ STYLES = [
     PromptStyle(listing="line"),
     PromptStyle(listing="python"),
     PromptStyle(listing="semicolon", parse_as="split"),
-    PromptStyle(listing="comma", parse_as="line", answer="ANSWER: {answer}"),
+    PromptStyle(listing="comma", parse_as="line", answer="ANSWER: {{ answer }}"),
     PromptStyle(objects="ids"),
 ]
 SUBJECTS = ["Some Subject", "", "2012", "The", "Côte d'Ivoire", "ı", "(", "C++", "One"]

@@ -27,8 +27,8 @@ CHAT: dict[str, Any] = {
         BORDERS: {
             "sampling": {"samples": 10},
             "prompt": {
-                "ask": "{fact} {asked}",
-                "steps": [{"name": "fact", "ask": "What is {subject}?", "max_tokens": 30}],
+                "ask": "{{ fact }} {{ asked }}",
+                "steps": [{"name": "fact", "ask": "What is {{ subject }}?", "max_tokens": 30}],
             },
         }
     },

@@ -86,15 +86,15 @@ def test_no_more_passages_than_asked_for() -> None:
 
 
 def test_a_relation_may_have_texts_of_another_title() -> None:
-    how = settings(provider="titles", passages=2, titles={"country-borders": "Borders of {subject}"})
+    how = settings(provider="titles", passages=2, titles={"country-borders": "Borders of {{ subject }}"})
     texts = [
         Passage("Chile", "long"),
         Passage("borders of chile", "introduction"),
         Passage("Borders of Chile", "infobox"),
     ]
     assert [one.text for one in Titles(texts, how, RELATIONS).find([CHILE])[0]] == ["introduction", "infobox"]
-    with pytest.raises(InputError, match=r"titles\.country-borders has a slot \{object\}"):
-        settings(provider="titles", titles={"country-borders": "{object}"})
+    with pytest.raises(InputError, match=r"titles\.country-borders reads \{\{ object \}\}"):
+        settings(provider="titles", titles={"country-borders": "{{ object }}"})
     table = {
         "component": "chat",
         "closed_book": False,

@@ -28,14 +28,18 @@ RELATIONS = {name: SPACE.relation(name) for name in EDITION.relations}
 AREA, DEATH = "hasArea", "personHasCityOfDeath"
 RECALL = {
     "form": "completion",
-    "block": "### {subject}",
-    "answer": "\n{subject} is a geographic feature. Its area is {answer}",
+    "block": "### {{ subject }}",
+    "answer": "\n{{ subject }} is a geographic feature. Its area is {{ answer }} square kilometres",
     "listing": "comma",
-    "number": "{number} square kilometres",
     "separator": "\n\n",
     "stop": ["\n\n"],
 }
-SENTINEL = {"form": "completion", "block": "{subject} died in", "null": "the future, since alive", "listing": "comma"}
+SENTINEL = {
+    "form": "completion",
+    "block": "{{ subject }} died in",
+    "null": "the future, since alive",
+    "listing": "comma",
+}
 SHOT = Example(Query("Crete", AREA), (GoldObject(("8336",)),))
 ALIVE = Example(Query("Ada", DEATH), ())
 
@@ -54,11 +58,11 @@ def test_one_template_words_examples_and_query() -> None:
 
 
 def test_turns_of_a_chat_are_frames_too() -> None:
-    table = {"block": "Area of {subject}, in {unit}?", "answer": "It is {answer}.", "number": "{number} {unit}"}
+    table = {"block": "Area of {{ subject }}, in {{ unit }}?", "answer": "It is {{ answer }} {{ unit }}."}
     turns = Composer(style(**table), RELATIONS, AREA).prompt(Query("Utopia", AREA), [SHOT]).messages()
     assert [turn["content"] for turn in turns] == [
         "Area of Crete, in km2?",
-        'It is ["8336 km2"].',
+        'It is ["8336"] km2.',
         ("Area of Utopia, in km2?"),
     ]
 
@@ -87,17 +91,19 @@ def test_a_sentinel_is_no_object() -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda text: "." not in text))
 def test_what_a_template_holds_is_captured(name: str) -> None:
-    assert captured(f"So. The city is: {name}. ", "The city is: {answer}.").strip() == name.strip()
-    assert captured(name, "{answer}").strip() == name.strip()
-    cut = captured(f"It is {name} km2, in", "It is {answer} km2, in {subject}.")  # by a stop before the subject
+    assert captured(f"So. The city is: {name}. ", "The city is: {{ answer }}.").strip() == name.strip()
+    assert captured(name, "{{ answer }}").strip() == name.strip()
+    cut = captured(f"It is {name} km2, in", "It is {{ answer }} km2, in {{ subject }}.")  # by a stop before the subject
     assert cut.strip() == name.strip()
 
 
 def test_capturing_is_linear() -> None:
     """A template that backtracks over eleven million characters does not end within the suite's own limit."""
     said = "Its area is" * 1_000_000
-    assert captured(said, "{subject}: Its area is {answer} km2. Its area is") == said
-    assert captured(f": {said}", "{subject}: Its area is {answer} km2. Its area is") == said.removeprefix("Its area is")
+    assert captured(said, "{{ subject }}: Its area is {{ answer }} km2. Its area is") == said
+    assert captured(f": {said}", "{{ subject }}: Its area is {{ answer }} km2. Its area is") == said.removeprefix(
+        "Its area is"
+    )
 
 
 def recipe(folder: Path, frames: str, **table: Any) -> Path:
@@ -115,25 +121,27 @@ def asking(path: Path) -> PromptBuilder:
 
 
 def test_a_file_words_each_relation(tmp_path: Path) -> None:
-    path = recipe(tmp_path, '[area]\nblock = "How large is {subject}?"\n["*"]\ntask = "Answer."\n')
+    path = recipe(tmp_path, '[area]\nblock = "How large is {{ subject }}?"\n["*"]\ntask = "Answer."\n')
     found = asking(path)
     assert found.prompt(Query("Crete", AREA)).messages() == [{"role": "user", "content": "How large is Crete?"}]
     assert found.prompt(Query("Ada", DEATH)).messages()[0] == {"role": "system", "content": "Answer."}
-    parts = recipe(tmp_path, '[parts.b.area]\nblock = "And {subject}?"\n[parts.b."*"]\n', part="#b")
+    parts = recipe(tmp_path, '[parts.b.area]\nblock = "And {{ subject }}?"\n[parts.b."*"]\n', part="#b")
     assert suffix(asking(parts).prompt(Query("Crete", AREA))) == "And Crete?"
 
 
 @pytest.mark.parametrize(
     ("text", "part", "said"),
     [
-        ('[area]\nblock = "{subject}"\n', "", "no frame for relation "),
-        ('[aera]\nblock = "{subject}"\n', "", "names 'aera', which is no relation: did you mean 'area'"),
-        ('[area]\nblok = "{subject}"\n', "", ", area has no setting 'blok': did you mean 'block'"),
-        ('[area]\nblock = "{subjct}"\n', "", ", area: block has a slot {subjct}"),
-        ('area = "{subject}"\n', "", "'area' is no table: give one per relation"),
-        ('[parts.a.area]\nblock = "{subject}"\n', "#b", "has no part 'b': known are: a"),
+        ('[area]\nblock = "{{ subject }}"\n', "", "no frame for relation "),
+        ('[aera]\nblock = "{{ subject }}"\n', "", "names 'aera', which is no relation: did you mean 'area'"),
+        ('[area]\nblok = "{{ subject }}"\n', "", ", area has no setting 'blok': did you mean 'block'"),
+        ('[area]\nblock = "{{ subjct }}"\n', "", ", area: block reads {{ subjct }}: did you mean 'subject'"),
+        ('area = "{{ subject }}"\n', "", "'area' is no table: give one per relation"),
+        ('[parts.a.area]\nblock = "{{ subject }}"\n', "#b", "has no part 'b': known are: a"),
         ("parts = 5\n", "", "'parts' is no table"),
         ("parts = { a = 5 }\n", "#a", "'a' is no table"),
+        ('[area]\nblock = "{subject}"\n', "", "block has '{subject}': it is a Jinja2 template, so write {{ subject }}"),
+        ('[area]\nstyle = "triple"\n', "", "has no setting 'style' any more: word the question in block"),
         ("[area\n", "", "not valid TOML"),
     ],
 )
@@ -146,7 +154,7 @@ def test_a_wrong_file_is_told_by_its_place(tmp_path: Path, text: str, part: str,
 
 
 def test_only_relations_that_are_asked_need_a_frame(tmp_path: Path) -> None:
-    path = recipe(tmp_path, '[area]\nblock = "How large is {subject}?"\n', only=["area"])
+    path = recipe(tmp_path, '[area]\nblock = "How large is {{ subject }}?"\n', only=["area"])
     assert suffix(asking(path).prompt(Query("Crete", AREA))) == "How large is Crete?"
 
 
@@ -156,7 +164,13 @@ def test_an_unknown_file_is_told() -> None:
 
 
 def test_a_subject_that_holds_the_stop_is_told() -> None:
-    table = {"form": "completion", "block": "Q: {subject}", "answer": "{answer} %", "listing": "comma", "stop": ["%"]}
+    table = {
+        "form": "completion",
+        "block": "Q: {{ subject }}",
+        "answer": "{{ answer }} %",
+        "listing": "comma",
+        "stop": ["%"],
+    }
     asked = PromptBuilder(EDITION, RELATIONS, [], PromptSettings(prompt=style(**table)))
     with pytest.raises(InputError, match="subject '100% Island' of hasArea holds '%', at which"):
         asked.prompt(Query("100% Island", AREA))
@@ -165,7 +179,7 @@ def test_a_subject_that_holds_the_stop_is_told() -> None:
 
 def test_what_is_learned_ends_where_the_answer_does() -> None:
     assert target(style(**RECALL), RELATIONS, SHOT).endswith(" 8336 square kilometres\n\n")
-    closed = style(form="completion", answer="{answer}%", listing="comma", stop=["%"])
+    closed = style(form="completion", answer="{{ answer }}%", listing="comma", stop=["%"])
     assert target(closed, RELATIONS, SHOT) == " 8336%"
 
 

@@ -1,4 +1,3 @@
-import json
 from typing import Any, get_args
 
 import pytest
@@ -11,7 +10,9 @@ from lmkbc import registry
 from lmkbc.answer.parse import parse
 from lmkbc.ask.prompts import Composer
 from lmkbc.ask.slots import fill
-from lmkbc.ask.style import PromptStyle, Style
+from lmkbc.ask.style import PromptStyle
+from lmkbc.ask.templates import render
+from lmkbc.errors import InputError
 from lmkbc.models.base import Form, Prompt
 from lmkbc.settings import checked
 from lmkbc.types import Example, GoldObject, Query
@@ -31,7 +32,7 @@ def prompt(query: Query = QUERY, shots: tuple[Example, ...] = SHOTS, context: st
 
 
 def test_chat_turns_stand_in_order() -> None:
-    found = prompt(role="You know borders.", task="List each {object_type}, or {null}.", null='[""]')
+    found = prompt(task="You know borders.\nList each {{ object_type }}, or {{ null }}.", null='[""]')
     assert found.messages() == [
         {"role": "system", "content": 'You know borders.\nList each country, or [""].'},
         {"role": "user", "content": RELATIONS[BORDERS].question.format(subject="France")},
@@ -42,27 +43,30 @@ def test_chat_turns_stand_in_order() -> None:
     ]
 
 
+BLOCKS = {
+    "triple": "{{ subject }}, {{ phrase }}:",
+    "tuple": '("{{ subject }}", "{{ phrase }}",',
+    "record": "Subject: {{ subject }}{% if subject_id %} ({{ subject_id }}){% endif %}\nRelation: {{ phrase }}\n==>",
+    "": "",
+}
 TEXTS = {
     "triple": 'France, borders: ["Spain", "Italy"]\nIceland, borders: []\nUtopia, borders:',
-    "tuple": '("France", "borders", ["Spain", "Italy"])\n("Iceland", "borders", [])\n("Utopia", "borders",',
-    "json": '{"subject": "France", "relation": "borders", "objects": ["Spain", "Italy"]}\n'
-    '{"subject": "Iceland", "relation": "borders", "objects": []}\n'
-    '{"subject": "Utopia", "relation": "borders", "objects":',
+    "tuple": '("France", "borders", ["Spain", "Italy"]\n("Iceland", "borders", []\n("Utopia", "borders",',
     "record": 'Subject: France\nRelation: borders\n==> ["Spain", "Italy"]\n\nSubject: Iceland\nRelation: borders\n'
     "==> []\n\nSubject: Utopia (Q1)\nRelation: borders\n==>",
 }
+RECALL = {"block": "{{ question }}\nWhat is known:", "answer": "{{ recalled }}\nAnswer: {{ answer }}"}
 
 
-@pytest.mark.parametrize("style", TEXTS)
-def test_completion_texts_end_where_the_answer_begins(style: str) -> None:
-    assert prompt(form="completion", style=style).text == TEXTS[style]
+@pytest.mark.parametrize("block", TEXTS)
+def test_completion_texts_end_where_the_answer_begins(block: str) -> None:
+    assert prompt(form="completion", block=BLOCKS[block]).text == TEXTS[block]
 
 
 @pytest.mark.parametrize("form", get_args(Form))
-@pytest.mark.parametrize("style", get_args(Style))
-@pytest.mark.parametrize("recall", [False, True])
-def test_the_subject_comes_last_and_the_rest_is_shared(form: str, style: str, recall: bool) -> None:
-    one, other = (prompt(Query(name, BORDERS), form=form, style=style, recall=recall) for name in ("Utopia", "Oz"))
+@pytest.mark.parametrize("style", [*({"block": block} for block in BLOCKS.values()), RECALL])
+def test_the_subject_comes_last_and_the_rest_is_shared(form: str, style: dict[str, str]) -> None:
+    one, other = (prompt(Query(name, BORDERS), form=form, **style) for name in ("Utopia", "Oz"))
     assert one.static == other.static
     assert prefix(one) + suffix(one) == one.text if form != "chat" else one.static
     assert "Utopia" in suffix(one)
@@ -72,22 +76,22 @@ def test_the_subject_comes_last_and_the_rest_is_shared(form: str, style: str, re
 
 
 def test_recall_first_shows_what_is_known_before_each_answer() -> None:
-    text = prompt(form="completion", recall=True).text
+    text = prompt(form="completion", **RECALL).text
     assert text.count("What is known:") == 3
     assert text.endswith("What is known:")
     assert RELATIONS[BORDERS].statement.format(subject="France", object="Spain") in text
     assert text.index("What is known:") < text.index('Answer: ["Spain", "Italy"]')
-    assert PromptStyle(recall=True).stops == ("\n\n",)
+    assert PromptStyle(answer=RECALL["answer"]).stops == ("\n\n",)
 
 
 def test_an_example_reasons_from_its_facts_to_its_answer() -> None:
-    text = prompt(form="single", listing="comma", null="None", answer="{reasoning}\nANSWER: {answer}").text
+    text = prompt(form="single", listing="comma", null="None", answer="{{ reasoning }}\nANSWER: {{ answer }}").text
     statement = RELATIONS[BORDERS].statement
     spain, italy = (statement.format(subject="France", object=name) for name in ("Spain", "Italy"))
     assert f"France is a country. {spain} {italy} That makes 2 to name.\nANSWER: Spain, Italy" in text
     assert "Nothing of this kind is known of Iceland. So there is none to name.\nANSWER: None" in text
     long = Example(Query("France", BORDERS), tuple(GoldObject((name,)) for name in "ABCDE"))
-    text = prompt(shots=(long,), form="single", answer="{reasoning}\n{answer}").text
+    text = prompt(shots=(long,), form="single", answer="{{ reasoning }}\n{{ answer }}").text
     assert "That makes 5 to name, with those not told here.\n" in text
 
 
@@ -128,34 +132,23 @@ def test_what_an_example_shows_is_read_as_it_was_shown(listing: str, name: str, 
     assert parse(answer, relation, "Some Subject").objects == names
 
 
-def test_knowledge_is_told_once_or_in_each_record() -> None:
-    told = ["types", "property", "definition", "cardinality"]
-    once = prompt(form="completion", style="triple", knowledge=told).text
-    each = prompt(form="completion", style="record", knowledge=told).text
-    relation = RELATIONS[BORDERS]
-    fewest, most = relation.cardinality["2023"]
-    lines = "Subject type: country", relation.property, relation.definition[:30], f"from {fewest} to {most}"
-    assert [once.count(line) for line in lines] == [1] * 4
-    assert [each.count(line) for line in lines] == [3] * 4
-    assert "Number of answers" not in prefix(
-        Composer(checked(PromptStyle, {"knowledge": told}, "prompt"), RELATIONS, QUERY.relation).prompt(QUERY)
-    )
-
-
 def test_only_the_query_is_worded_as_asked() -> None:
-    text = prompt(form="completion", ask="Question: Name what {subject} {phrase}.\nAnswer:").text
+    text = prompt(form="completion", ask="Question: Name what {{ subject }} {{ phrase }}.\nAnswer:").text
     assert text.endswith("Question: Name what Utopia borders.\nAnswer:")
     assert text.count("Name what") == 1
 
 
 def test_examples_of_other_relations_are_worded_as_their_own() -> None:
     other = Example(Query("Ada", CHILDREN), (GoldObject(("3",), "3"),))
-    text = prompt(shots=(other,), form="completion", style="triple", wording="name").text
+    text = prompt(shots=(other,), form="completion", block="{{ subject }}, {{ relation }}:").text
     assert text == f'Ada, {CHILDREN}: ["3"]\nUtopia, {BORDERS}:'
 
 
 def test_ids_are_written_where_ids_are_asked() -> None:
-    assert 'France, borders: ["Q29", "Q38"]' in prompt(form="completion", style="triple", objects="ids").text
+    assert (
+        'France, borders: ["Q29", "Q38"]'
+        in prompt(form="completion", block="{{ subject }}, {{ phrase }}:", objects="ids").text
+    )
 
 
 def test_context_stands_between_the_examples_and_the_question() -> None:
@@ -169,24 +162,34 @@ def test_a_text_as_one_message() -> None:
     assert found.messages() == [{"role": "assistant", "content": found.text}]
 
 
-@given(st.text(), st.sampled_from(get_args(Style)), st.sampled_from(get_args(Form)))
-def test_any_subject_is_put_in_whole_on_one_line(subject: str, style: str, form: str) -> None:
+@given(st.text(), st.sampled_from([*BLOCKS.values()]), st.sampled_from(get_args(Form)))
+def test_any_subject_is_put_in_whole_on_one_line(subject: str, block: str, form: str) -> None:
     name = " ".join(subject.split())
-    whole = json.dumps(name, ensure_ascii=False) if style in ("tuple", "json") else name
-    own = suffix(prompt(Query(subject, BORDERS), form=form, style=style))
-    assert whole in own
+    own = suffix(prompt(Query(subject, BORDERS), form=form, block=block))
+    assert name in own
     assert len(own.splitlines()) <= 3 + len(name.splitlines())
 
 
 @given(st.text(), st.text())
 def test_what_is_filled_in_is_not_looked_at_again(subject: str, phrase: str) -> None:
     assert fill("{subject}|{phrase}|{other}", {"subject": subject, "phrase": phrase}) == f"{subject}|{phrase}|{{other}}"
+    filled = render("{{ subject }}|{{ phrase }}|{other}", {"subject": subject, "phrase": phrase})
+    assert filled == f"{subject}|{phrase}|{{other}}"
+
+
+def test_a_template_cannot_fill_the_memory() -> None:
+    with pytest.raises(InputError, match="makes 1,250,000 characters, far more than its values have"):
+        render("{{ x }}" * 10, {"x": "a" * 125_000})
 
 
 def test_an_example_says_its_own_words_where_it_has_any() -> None:
-    style: dict[str, Any] = {"form": "single", "block": "Q: {question}\n", "answer": "So: {reasoning}\nA: {answer}"}
+    style: dict[str, Any] = {
+        "form": "single",
+        "block": "Q: {{ question }}\n",
+        "answer": "So: {{ reasoning }}\nA: {{ answer }}",
+    }
     own = Example(SHOTS[0].query, SHOTS[0].objects, (("question", "Who {x}?"), ("reasoning", "Two."), ("answer", "S")))
-    found = prompt(shots=(own, SHOTS[1]), task="Tell:\n", task_end="", ask="Now {question}", null="no", **style).text
+    found = prompt(shots=(own, SHOTS[1]), task="Tell:\n", ask="Now {{ question }}", null="no", **style).text
     asked = RELATIONS[BORDERS].question
     told = "Iceland is a country. Nothing of this kind is known of Iceland. So there is none to name."
     assert found == (
@@ -196,8 +199,9 @@ def test_an_example_says_its_own_words_where_it_has_any() -> None:
 
 
 def test_a_name_and_its_place_are_told_apart_and_objects_by_the_alphabet() -> None:
-    style: dict[str, Any] = {"form": "completion", "listing": "comma", "apart": " in ", "ordered": True}
-    block = "{subject}: {subject_name} lies{subject_place}:"
-    found = prompt(Query("Rome in Texas in USA", BORDERS), block=block, **style).text
-    assert found.startswith("France: France lies: Italy, Spain\n")
+    cut = "{{ subject.partition(' in ')[0] }} lies{{ subject.partition(' in ')[1:] | join }}"
+    answer = "{{ objects | sort | join(', ') or null }}"
+    style: dict[str, Any] = {"form": "completion", "listing": "comma", "answer": answer, "null": "none"}
+    found = prompt(Query("Rome in Texas in USA", BORDERS), block="{{ subject }}: " + cut + ":", **style).text
+    assert found.startswith("France: France lies: Italy, Spain\nIceland: Iceland lies: none\n")
     assert found.endswith("Rome in Texas in USA: Rome lies in Texas in USA:")

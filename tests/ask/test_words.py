@@ -57,12 +57,12 @@ def frame(name: str, *lines: tuple[int, int], slots: Any = SLOTS, **given: Any) 
             {"setting": "clozes"},
             {"clozes": ["{subject} is as large as {mask}.", "How large? {subject} is {mask}."]},
         ),
-        ("query +=", [(0, 0)], {"slots": {"query": "{asked}"}}, {"block": "{asked} Say a number."}),
+        ("query +=", [(0, 0)], {"slots": {"query": "{asked}"}}, {"block": "{{ asked }} Say a number."}),
         (
             "def ask",
             [(4, 7)],
             {"setting": "text", "slots": {"joined(rows)": "{examples}"}},
-            {"task": "Be brief. Like this: ", "task_end": "", "separator": "", "ask": ""},
+            {"task": "Be brief. Like this: ", "separator": "", "ask": ""},
         ),
         (
             "def lines",
@@ -70,8 +70,8 @@ def frame(name: str, *lines: tuple[int, int], slots: Any = SLOTS, **given: Any) 
             {"setting": "lines", "frame": {"null": "no"}},
             {
                 "task": "Sizes of islands.",
-                "block": "{subject} is an island.",
-                "answer": "It has {answer} km2.",
+                "block": "{{ subject }} is an island.",
+                "answer": "It has {{ answer }} km2.",
                 "separator": "\n\n",
                 "null": "no",
             },

@@ -21,7 +21,7 @@ component = "chat"
 model = "stand-in"
 shots = {{ k = 1 }}
 sampling = {{ temperature = 0.0, max_tokens = 64 }}
-prompt = {{ task = "List every {{object_type}}." }}
+prompt = {{ task = "List every {{{{ object_type }}}}." }}
 limits = {{ concurrency = 8, attempts = 2, first_wait = 0.01, total_wait = 3.0, timeout = {timeout} }}
 [select]
 rule = "cutoff"
@@ -40,7 +40,7 @@ description = "A causal model reads a question."
 [[generate]]
 component = "causal"
 model = "none"
-prompt = { form = "completion", style = "triple" }
+prompt = { form = "completion", block = "{{ subject }}, {{ phrase }}:" }
 shots = { k = 0 }
 sampling = { temperature = 0.0, max_tokens = 8 }
 [select]

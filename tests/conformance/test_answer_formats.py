@@ -38,7 +38,7 @@ def style_of(listing: str, parse_as: ParseAs) -> PromptStyle:
         listing=listing,
         parse_as=parse_as,
         null="None",
-        answer="ANSWER: {answer}" if parse_as == "line" else "",
+        answer="ANSWER: {{ answer }}" if parse_as == "line" else "",
     )
 
 
@@ -48,7 +48,7 @@ def names_of(parse_as: ParseAs) -> st.SearchStrategy[list[str]]:
 
 
 def answer(style: PromptStyle, names: list[str], relation: Relation) -> str:
-    return (style.answer or "{answer}").replace("{answer}", style.listed(names, relation))
+    return (style.answer or "{{ answer }}").replace("{{ answer }}", style.listed(names, relation))
 
 
 def read(style: PromptStyle, text: str, relation: Relation, clean: Clean, finish: str = "stop") -> CandidateSet:

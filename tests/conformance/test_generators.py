@@ -113,7 +113,11 @@ def opened(
         )
 
     sampling = {"max_tokens": 40, "stop": list("aeiouyAEIOUYnrst")}
-    short = {"prompt": {"form": "completion", "style": "triple"}, "shots": {"k": 1}, "sampling": sampling}
+    short = {
+        "prompt": {"form": "completion", "block": "{{ subject }}, {{ phrase }}:"},
+        "shots": {"k": 1},
+        "sampling": sampling,
+    }
     if request.param == "chat":
         limits = {"first_wait": 0.001, "attempts": 2}
         with Loopback(change=refused) as server:

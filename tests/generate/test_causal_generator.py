@@ -189,7 +189,7 @@ def test_a_recipe_may_verify(tiny: Path) -> None:
 
 
 def test_sources_of_one_model_load_it_once(tiny: Path) -> None:
-    each = [{"name": "a"}, {"name": "b", "prompt": {"ask": "{question} "}}]
+    each = [{"name": "a"}, {"name": "b", "prompt": {"ask": "{{ question }} "}}]
     (first, one), (second, other) = generators(run(), recipe(tiny, each=each, sampling={"max_tokens": 4}))
     assert (first, second) == ("a", "b")
     assert isinstance(one, AnswerGenerator)

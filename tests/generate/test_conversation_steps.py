@@ -112,8 +112,8 @@ def names(found: CandidateSet) -> dict[str, set[str]]:
     return draws
 
 
-ACCOUNT = {"name": "account", "ask": "Tell of {subject}:"}
-TWO = {"ask": "It is told: {account} So, {subject} borders:", "steps": [ACCOUNT]}
+ACCOUNT = {"name": "account", "ask": "Tell of {{ subject }}:"}
+TWO = {"ask": "It is told: {{ account }} So, {{ subject }} borders:", "steps": [ACCOUNT]}
 
 
 def test_each_draw_goes_on_from_its_own_account(ask: Ask) -> None:
@@ -166,7 +166,7 @@ def test_one_account_is_shared_by_all_draws(ask: Ask) -> None:
 
 SPAN = {
     "name": "slot",
-    "ask": "When did {subject} have borders?",
+    "ask": "When did {{ subject }} have borders?",
     "parse_as": "span",
     "each": True,
     "every": 10,
@@ -183,7 +183,7 @@ def test_the_years_of_a_span_are_asked_for_one_after_the_other_and_answered_once
             return "From 1985 to 2000."
         return said[prompt.removeprefix("In ").partition(",")[0]] if draw == 0 else "[]"
 
-    prompt = {"ask": "In {slot}, {subject} bordered:", "steps": [SPAN]}
+    prompt = {"ask": "In {{ slot }}, {{ subject }} bordered:", "steps": [SPAN]}
     asked, found = ask(answer, prompt, {"samples": 2, "temperature": 1.0})
     assert asked[0] == "When did Utopia have borders?"
     assert sorted(set(asked[1:])) == [f"In {slot}, Utopia bordered:" for slot in sorted(said)]
@@ -193,8 +193,8 @@ def test_the_years_of_a_span_are_asked_for_one_after_the_other_and_answered_once
 
 def test_what_is_enumerated_is_picked_from(ask: Ask) -> None:
     prompt = {
-        "ask": "Of {lands}, those at {subject}:",
-        "steps": [{"name": "lands", "ask": "Lands like {subject}?", "parse_as": "list", "max": 2, "samples": 1}],
+        "ask": "Of {{ lands }}, those at {{ subject }}:",
+        "steps": [{"name": "lands", "ask": "Lands like {{ subject }}?", "parse_as": "list", "max": 2, "samples": 1}],
     }
     asked, found = ask(
         lambda text, _: "Chad; Mali; Niger" if text.startswith("Lands") else '["Mali"]', prompt, {"temperature": 0.0}
@@ -204,10 +204,10 @@ def test_what_is_enumerated_is_picked_from(ask: Ask) -> None:
 
 
 def test_of_an_enumeration_of_nothing_is_told_that_there_is_none_and_each_of_nothing_names_nothing(ask: Ask) -> None:
-    step = {"name": "lands", "ask": "Lands like {subject}?", "parse_as": "list"}
+    step = {"name": "lands", "ask": "Lands like {{ subject }}?", "parse_as": "list"}
     once, each = (
-        {"ask": "Of {lands}:", "steps": [step], "null": "none"},
-        {"ask": "Of {lands}:", "steps": [{**step, "each": True}]},
+        {"ask": "Of {{ lands }}:", "steps": [step], "null": "none"},
+        {"ask": "Of {{ lands }}:", "steps": [{**step, "each": True}]},
     )
     asked, found = ask(lambda text, _: "None" if text.startswith("Lands") else '["Chad"]', once, {})
     assert asked[-1] == "Of none:"
@@ -219,8 +219,8 @@ def test_of_an_enumeration_of_nothing_is_told_that_there_is_none_and_each_of_not
 
 def test_a_gate_that_is_closed_ends_its_own_draw(ask: Ask) -> None:
     prompt = {
-        "ask": "{subject} borders:",
-        "steps": [{"name": "any", "ask": "Has {subject} borders?", "parse_as": "gate"}],
+        "ask": "{{ subject }} borders:",
+        "steps": [{"name": "any", "ask": "Has {{ subject }} borders?", "parse_as": "gate"}],
     }
     gates = ["Yes.", "No.", "Perhaps"]
     asked, found = ask(
@@ -234,11 +234,17 @@ def test_a_gate_that_is_closed_ends_its_own_draw(ask: Ask) -> None:
 
 
 def test_a_doubt_stands_beside_the_candidates(ask: Ask) -> None:
-    doubt = {"name": "any", "ask": "Has {subject} borders?", "parse_as": "existence", "samples": 5, "temperature": 1.0}
+    doubt = {
+        "name": "any",
+        "ask": "Has {{ subject }} borders?",
+        "parse_as": "existence",
+        "samples": 5,
+        "temperature": 1.0,
+    }
     answers = ["Yes", "No", "no", "I wonder", "No"]
     asked, found = ask(
         lambda text, draw: answers[draw] if text.startswith("Has") else '["Chad"]',
-        {"ask": "{subject} borders:", "steps": [doubt]},
+        {"ask": "{{ subject }} borders:", "steps": [doubt]},
         {"samples": 2, "temperature": 1.0},
     )
     assert len(asked) == 7
@@ -248,8 +254,8 @@ def test_a_doubt_stands_beside_the_candidates(ask: Ask) -> None:
 
 @pytest.mark.parametrize("parse_as", ["text", "list", "numbers", "gate"])
 def test_a_failed_step_is_a_failed_draw_and_the_next_run_goes_on_from_what_is_kept(ask: Ask, parse_as: str) -> None:
-    last = "{subject} borders:" if parse_as == "gate" else "{x}; {subject} borders:"
-    prompt = {"ask": last, "steps": [{"name": "x", "ask": "First of {subject}?", "parse_as": parse_as}]}
+    last = "{{ subject }} borders:" if parse_as == "gate" else "{{ x }}; {{ subject }} borders:"
+    prompt = {"ask": last, "steps": [{"name": "x", "ask": "First of {{ subject }}?", "parse_as": parse_as}]}
     sampling = {"samples": 2, "temperature": 1.0}
 
     def answer(lost: bool) -> Answer:
@@ -272,11 +278,11 @@ def test_a_failed_step_is_a_failed_draw_and_the_next_run_goes_on_from_what_is_ke
 
 def test_where_a_doubt_fails_the_query_does(ask: Ask) -> None:
     steps = [
-        {"name": "any", "ask": "Has {subject} borders?", "parse_as": "existence", "samples": 3, "temperature": 1.0}
+        {"name": "any", "ask": "Has {{ subject }} borders?", "parse_as": "existence", "samples": 3, "temperature": 1.0}
     ]
     _, found = ask(
         lambda text, draw: '["Chad"]' if not text.startswith("Has") else None if draw == 2 else "No",
-        {"ask": "{subject} borders:", "steps": steps},
+        {"ask": "{{ subject }} borders:", "steps": steps},
         {},
     )
     assert found.failed
@@ -285,7 +291,7 @@ def test_where_a_doubt_fails_the_query_does(ask: Ask) -> None:
 
 def test_what_cannot_be_read_is_no_empty_answer(ask: Ask) -> None:
     asked, found = ask(
-        lambda *_: "I could not say.", {"ask": "In {slot}:", "steps": [SPAN]}, {"samples": 2, "temperature": 1.0}
+        lambda *_: "I could not say.", {"ask": "In {{ slot }}:", "steps": [SPAN]}, {"samples": 2, "temperature": 1.0}
     )
     assert len(asked) == 1
     assert found.draws == (U, U)
@@ -293,14 +299,14 @@ def test_what_cannot_be_read_is_no_empty_answer(ask: Ask) -> None:
 
 def test_a_chain_of_three_steps_asks_them_in_order(ask: Ask) -> None:
     steps = [
-        {"name": "region", "ask": "Region of {subject}?", "samples": 1},
-        {"name": "towns", "ask": "Towns of {region}?", "parse_as": "list", "each": True, "samples": 1},
-        {"name": "size", "ask": "Size of {towns} in {region}?", "parse_as": "numbers", "samples": 1},
+        {"name": "region", "ask": "Region of {{ subject }}?", "samples": 1},
+        {"name": "towns", "ask": "Towns of {{ region }}?", "parse_as": "list", "each": True, "samples": 1},
+        {"name": "size", "ask": "Size of {{ towns }} in {{ region }}?", "parse_as": "numbers", "samples": 1},
     ]
     said = {"Region": "North", "Towns": "Alpha; Beta", "Size": "12"}
     asked, found = ask(
         lambda text, _: said.get(text.split()[0], '["Chad"]'),
-        {"ask": "{towns} ({size}) of {subject}:", "steps": steps},
+        {"ask": "{{ towns }} ({{ size }}) of {{ subject }}:", "steps": steps},
         {"temperature": 0.0},
     )
     assert asked[:2] == ["Region of Utopia?", "Towns of North?"]
@@ -339,7 +345,7 @@ def test_a_draw_is_asked_who_else_until_few_are_new(
         last = text.partition(">")[0].rpartition("; ")[2].strip("<") if "<" in text else ""
         return "[]" if draw else said.get(last, "[]")
 
-    prompt = {"ask": "{subject} borders:", "expand": {"ask": "<{found}> {asked}", **expand}}
+    prompt = {"ask": "{{ subject }} borders:", "expand": {"ask": "<{{ found }}> {{ asked }}", **expand}}
     asked, found = ask(answer, prompt, {"samples": 2, "temperature": 1.0})
     assert asked == ["Utopia borders:", *((f"<{found}> " if found else "") + "Utopia borders:" for found in shown)]
     assert found.draws == (A, N)  # a draw that has found nothing is not asked again
@@ -347,7 +353,7 @@ def test_a_draw_is_asked_who_else_until_few_are_new(
 
 
 def test_a_lost_round_is_a_lost_draw(ask: Ask) -> None:
-    prompt = {"ask": "{subject} borders:", "expand": {"ask": "<{found}> {asked}"}}
+    prompt = {"ask": "{{ subject }} borders:", "expand": {"ask": "<{{ found }}> {{ asked }}"}}
     _, found = ask(lambda text, _: None if "<" in text else '["Chad"]', prompt, {"temperature": 0.0})
     assert found.failed
 
@@ -356,7 +362,7 @@ def test_a_draw_that_names_nothing_is_asked_again_so_often(ask: Ask) -> None:
     said = {0: "[]", 1: '["Chad"]', 2: "I could not say.", 3: "", 4: '["Mali"]', 5: "[]", 6: '["Togo"]'}
     asked, found = ask(
         lambda _, draw: said.get(draw, "[]"),
-        {"ask": "{subject} borders:", "retries": 2},
+        {"ask": "{{ subject }} borders:", "retries": 2},
         {"samples": 2, "temperature": 1.0},
     )
     assert len(asked) == 4
@@ -379,7 +385,7 @@ def test_a_draw_that_names_nothing_is_asked_again_so_often(ask: Ask) -> None:
 def test_further_draws_follow_where_the_first_disagree(ask: Ask, first: list[str], count: int) -> None:
     asked, found = ask(
         lambda _, draw: [*first, '["Niger"]', '["Togo"]'][draw],
-        {"ask": "{subject} borders:"},
+        {"ask": "{{ subject }} borders:"},
         {"samples": 5, "at_first": 3, "temperature": 1.0},
     )
     assert (len(asked), len(found.draws)) == (count, count)
@@ -392,10 +398,10 @@ description = "x"
 component = "chat"
 model = "m"
 shots = { k = 0 }
-prompt.ask = "It is told: {account} {question}"
+prompt.ask = "It is told: {{ account }} {{ question }}"
 [[generate.prompt.steps]]
 name = "account"
-ask = "Tell of {subject}."
+ask = "Tell of {{ subject }}."
 [select]
 rule = "cutoff"
 threshold = 0.5

@@ -43,7 +43,7 @@ Opens = Callable[..., Run]
 
 
 def test_one_table_makes_a_source_per_entry(run: Opens) -> None:
-    wordings = [{}, {"prompt": {"ask": "Name them: {question}"}}, {"name": "short", "sampling": {"max_tokens": 3}}]
+    wordings = [{}, {"prompt": {"ask": "Name them: {{ question }}"}}, {"name": "short", "sampling": {"max_tokens": 3}}]
     recipe = system(name="w", each=wordings, prompt={"null": "none"}, sampling={"max_tokens": 9, "temperature": 0.0})
     with Loopback(lambda _: '["Spain"]') as server:
         built = dict(generators(run(server.url), recipe))
@@ -69,7 +69,10 @@ def test_a_query_is_asked_for_each_slot_and_answered_once(run: Opens) -> None:
         last = prompt_of(body)
         return '["Spain", "Peru"]' if "north" in last else '["peru", "Chad"]' if "south" in last else "[]"
 
-    prompt = {"ask": "{question} Only in the {slot}.", "steps": [{"name": "slot", "items": ["north", "south", "sea"]}]}
+    prompt = {
+        "ask": "{{ question }} Only in the {{ slot }}.",
+        "steps": [{"name": "slot", "items": ["north", "south", "sea"]}],
+    }
     with Loopback(answer) as server:
         recipe = system(prompt=prompt, sampling={"samples": 2, "temperature": 1.0})
         ((_, asked),) = generators(run(server.url), recipe)
@@ -91,7 +94,7 @@ def test_what_becomes_of_a_draw_in_parts(parts: tuple[State, ...], state: State)
     assert whole == candidate_set(BORDERS, said.get(state, ()), (state,))
 
 
-AGAIN = "An encyclopedia says:\n{context}\nCompare, and answer again: {question}"
+AGAIN = "An encyclopedia says:\n{{ context }}\nCompare, and answer again: {{ question }}"
 
 
 @pytest.mark.parametrize("form", ["chat", "single"])

@@ -89,10 +89,10 @@ def test_every_recipe_of_a_server_runs_here(name: str, run: Run, tmp_path: Path)
 @pytest.mark.parametrize(
     "prompt",
     [
-        {"form": "completion", "style": "triple"},
+        {"form": "completion", "block": "{{ subject }}, {{ phrase }}:"},
         {"form": "single"},
-        {"form": "single", "style": "record", "speaker": "assistant"},
-        {"form": "chat", "task": "List them.", "follow_up": "Are you sure? {question}"},
+        {"form": "single", "block": "Subject: {{ subject }}\nRelation: {{ phrase }}\n==>", "speaker": "assistant"},
+        {"form": "chat", "task": "List them.", "follow_up": "Are you sure? {{ question }}"},
     ],
 )
 def test_it_is_asked_what_the_component_causal_asks(prompt: dict[str, Any], run: Run, tmp_path: Path) -> None:
@@ -226,7 +226,11 @@ def test_what_cannot_work_is_one_sentence(make: Any, sentence: str, tmp_path: Pa
 def test_prompts_are_fitted_to_the_window(weights: Path, tmp_path: Path) -> None:
     """Where the shots may be cut; else they are not asked."""
     small = tiny_gguf.write(tmp_path / "small.gguf", tiny_causal.model("llama"))  # 512 tokens, which are bytes
-    table = {"component": "chat", "prompt": {"form": "completion", "style": "triple"}, "sampling": SHORT}
+    table = {
+        "component": "chat",
+        "prompt": {"form": "completion", "block": "{{ subject }}, {{ phrase }}:"},
+        "sampling": SHORT,
+    }
     for fit in (True, False):
         recipe = recipe_of(table | {"shots": {"k": 40, "fit": fit, "relations": "all"}})
         found, notes = generated(over(small, tmp_path), recipe, QUERIES)

@@ -19,7 +19,7 @@ from lmkbc.types import CandidateSet, Example, Query, State
 
 NAME = "CountryHasOfficialLanguage"
 TRAIN = [row for row in SPACE.examples(MINI, "train") if row.query.relation == NAME]
-STYLE = PromptStyle(form="completion", style="triple", listing="comma", null="none")
+STYLE = PromptStyle(form="completion", block="{{ subject }}, {{ phrase }}:", listing="comma", null="none")
 
 
 class Fixed:

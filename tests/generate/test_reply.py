@@ -12,8 +12,8 @@ from lmkbc.select.pool import Pool
 from lmkbc.types import CandidateSet, Query, State
 
 RELATIONS = {name: SPACE.relation(name) for name in SPACE.edition("2023").relations}
-LISTS = PromptStyle(form="completion", style="triple")
-COMMAS = PromptStyle(form="completion", style="triple", listing="comma", null="none")
+LISTS = PromptStyle(form="completion", block="{{ subject }}, {{ phrase }}:")
+COMMAS = PromptStyle(form="completion", block="{{ subject }}, {{ phrase }}:", listing="comma", null="none")
 QIDS = PromptStyle(form="completion", objects="ids")
 
 

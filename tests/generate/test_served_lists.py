@@ -22,7 +22,7 @@ QUERIES = [Query("Utopia", NAME), Query("Atlantis", NAME)]
 TABLE: dict[str, Any] = {
     "component": "causal",
     "model": "m",
-    "prompt": {"form": "completion", "style": "triple", "listing": "comma", "null": "none"},
+    "prompt": {"form": "completion", "block": "{{ subject }}, {{ phrase }}:", "listing": "comma", "null": "none"},
     "shots": {"k": 1},
     "ranking": {"objects": 2, "calibration": "nothing"},
 }
@@ -30,7 +30,7 @@ RECIPE = """description = "x"
 [[generate]]
 component = "causal"
 model = "m"
-prompt = { form = "completion", style = "triple" }
+prompt = { form = "completion", block = "{{ subject }}, {{ phrase }}:" }
 shots = { k = 1 }
 ranking = { objects = 2, calibration = "nothing" }
 [select]

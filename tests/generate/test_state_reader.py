@@ -34,4 +34,4 @@ def test_states_are_kept_by_model_depth_and_prompt(tiny: Path, tmp_path: Path, m
     np.testing.assert_array_equal(first, again)
     assert read(6)[1] == 0, "whole portions are read back"
     assert read(7, depth=0.5)[1] == 7
-    assert read(7, prompt={"form": "completion", "style": "triple"})[1] == 7
+    assert read(7, prompt={"form": "completion", "block": "{{ subject }}, {{ phrase }}:"})[1] == 7

@@ -33,7 +33,7 @@ TABLE = """description = "x"
 [[generate]]
 component = "causal"
 model = "{model}"
-prompt = {{ form = "completion", style = "triple" }}
+prompt = {{ form = "completion", block = "{{{{ subject }}}}, {{{{ phrase }}}}:" }}
 shots = {{ k = 2 }}
 sampling = {{ max_tokens = 9, samples = 2, temperature = 1.0 }}
 [select]
@@ -41,7 +41,7 @@ rule = "cutoff"
 threshold = 0.5
 """
 QUERIES = SPACE.queries(MINI, "val")[:6]
-ASKS = {"prompt": {"form": "completion", "style": "triple"}, "shots": {"k": 2}}
+ASKS = {"prompt": {"form": "completion", "block": "{{ subject }}, {{ phrase }}:"}, "shots": {"k": 2}}
 
 
 @pytest.fixture(autouse=True)

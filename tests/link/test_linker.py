@@ -186,7 +186,7 @@ def test_the_first_hit_of_a_search_may_be_all_the_evidence(relations, examples) 
 def test_a_relation_s_names_may_be_searched_for_in_a_phrase_and_known_by_a_word(relations) -> None:
     table = SearchTable({"Physics prize": "Q38104", "Physics": "Q413"})
     known = {"instruments": {"Peace": "Q35637", "medicine": "Q80061"}}
-    table_of = {"component": "minimal23/words", "searched": {"instruments": "{object} prize"}, "known": known}
+    table_of = {"component": "minimal23/words", "searched": {"instruments": "{{ object }} prize"}, "known": known}
     settings = checked(Linking, table_of, "link")
     linker = Linker(relations, search=table, settings=settings)
     texts = ("Physics", "peace", "Physiology or Medicine in 1968", "{object}", "chess")

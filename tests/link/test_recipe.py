@@ -38,7 +38,7 @@ def test_relations_are_known_by_any_name_and_only_the_edition_s_count(relations:
         ({"typed": ["river"]}, "'river', which is no relation"),
         (
             {**WORDS, "searched": {"rivers": "the river"}},
-            "searched.rivers is 'the river': say with {object} where the name",
+            "searched.rivers is 'the river': say with {{ object }} where the name",
         ),
         ({**WORDS, "known": {"rivers": {"Don": "x"}}}, "known.rivers names 'x', which is no QID: write one like 'Q42'"),
         ({"unlinked": "keep"}, "link: setting 'unlinked' is 'keep'"),

@@ -97,7 +97,7 @@ def test_figures_of_nothing_are_left_out_and_floors_are_named(command: Command, 
         assert len(re.findall(">below (class prior and )?all-empty file</td>", page)) == lines
 
 
-CHAT = {"component": "chat", "model": "m", "prompt": {"ask": "<script> {subject}"}, "shots": {"k": 2}}
+CHAT = {"component": "chat", "model": "m", "prompt": {"ask": "<script> {{ subject }}"}, "shots": {"k": 2}}
 
 
 def page(command: Command, folder: Path, generate: list[object], *words: object) -> str:

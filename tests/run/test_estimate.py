@@ -27,7 +27,7 @@ from lmkbc.session.run import Run
 
 pytestmark = pytest.mark.model
 QUERIES = SPACE.queries(MINI, "val")[:12]
-ASKED = {"shots": {"k": 2}, "prompt": {"form": "completion", "style": "triple"}}
+ASKED = {"shots": {"k": 2}, "prompt": {"form": "completion", "block": "{{ subject }}, {{ phrase }}:"}}
 DRAWN = {"max_tokens": 5, "samples": 2, "temperature": 1.0}
 CLOSED = {"ranking": {"objects": 3, "calibration": "neutral"}}
 

@@ -26,9 +26,9 @@ FEW = {"samples": 3, "temperature": 1.0, "max_tokens": 9}
 ONE = {"temperature": 0.0, "max_tokens": 13}
 COUNT = itertools.count()
 STEPS = [
-    {"name": "works", "ask": "Works of {subject}?", "parse_as": "list", "each": True, "max": 3, "samples": 1},
-    {"name": "account", "ask": "Tell about {works} of {subject}."},
-    {"name": "known", "ask": "Is anything known of {subject}?", "parse_as": "gate", "samples": 1},
+    {"name": "works", "ask": "Works of {{ subject }}?", "parse_as": "list", "each": True, "max": 3, "samples": 1},
+    {"name": "account", "ask": "Tell about {{ works }} of {{ subject }}."},
+    {"name": "known", "ask": "Is anything known of {{ subject }}?", "parse_as": "gate", "samples": 1},
 ]
 RECIPES: dict[str, dict[str, Any]] = {
     "samples": {"sampling": FEW, "prompt": NAMES},
@@ -40,16 +40,19 @@ RECIPES: dict[str, dict[str, Any]] = {
     "chat, verified": {
         "sampling": ONE,
         "prompt": {**NAMES, "most": 2},
-        "verify": {"questions": [{"ask": "Of {subject}: {object}? {object}, {question}"}]},
+        "verify": {"questions": [{"ask": "Of {{ subject }}: {{ object }}? {{ object }}, {{ question }}"}]},
     },
     "turns": {
         "sampling": {**FEW, "first_temperature": 0.0, "max_tokens": 200},
-        "prompt": {**NAMES, "follow_up": "Sure, {subject}?"},
+        "prompt": {**NAMES, "follow_up": "Sure, {{ subject }}?"},
     },
-    "repaired": {"sampling": FEW, "prompt": {"task": "Write JSON.", "repair": "Write {answer} as a list: {list}"}},
+    "repaired": {
+        "sampling": FEW,
+        "prompt": {"task": "Write JSON.", "repair": "Write {{ answer }} as a list: {{ list }}"},
+    },
     "steps": {
         "sampling": FEW,
-        "prompt": {**NAMES, "steps": STEPS, "ask": "{works}: {account} {question}"},
+        "prompt": {**NAMES, "steps": STEPS, "ask": "{{ works }}: {{ account }} {{ question }}"},
         "verify": {"by": "text", "denial": "reply"},
     },
     "verified": {"sampling": FEW, "prompt": NAMES, "verify": {}},

@@ -140,12 +140,19 @@ class Drawing(Writing):
 
 
 def test_questions_judge_by_the_word_that_affirms_and_each_has_one_vote() -> None:
-    asks = [{"ask": "{question} Is {object} of {subject}?"}, {"ask": "What border has {object}?", "holds": "Land"}]
+    asks = [
+        {"ask": "{{ question }} Is {{ object }} of {{ subject }}?"},
+        {"ask": "What border has {{ object }}?", "holds": "Land"},
+    ]
     asked, score = judged(("Land.", "Sea"), variants=[], questions=asks)
     question = BORDERS["CountryBordersCountry"].question.format(subject="France")
     assert asked == [f"{question} Is Spain of France?", "What border has Spain?"]
     assert score == 0.5
-    for wrong in ({"ask": "Is it {subject}?"}, {"ask": "{object} {mask}?"}, {"ask": "{object}?", "holds": "on land"}):
+    for wrong in (
+        {"ask": "Is it {{ subject }}?"},
+        {"ask": "{{ object }} {{ mask }}?"},
+        {"ask": "{{ object }}?", "holds": "on land"},
+    ):
         with pytest.raises(InputError, match=r"verify"):
             checked(Questions, {"questions": [wrong]}, "verify")
     with pytest.raises(InputError, match="at least one variant"):

@@ -12,7 +12,8 @@ from typing import Any
 from msgspec import structs
 
 from lmkbc.ask.slots import fill, one_line
-from lmkbc.ask.style import Step, check_slots
+from lmkbc.ask.style import Step
+from lmkbc.ask.templates import check_template, reads, render
 from lmkbc.errors import refuse
 from lmkbc.generate.access import step_model
 from lmkbc.generate.verify import Check, FactCheck, Score, first_words
@@ -125,7 +126,7 @@ QUESTION = 8
 class FactQuestion:
     """A question about a fact.
 
-    ask: template over {subject}, {object} and {question}, the relation's question. holds: first word of a reply if the
+    ask: template over `subject`, `object` and `question`, the relation's question. holds: first word of a reply if the
     fact holds; any other word denies it.
     """
 
@@ -134,9 +135,12 @@ class FactQuestion:
 
     def __post_init__(self) -> None:
         """Raise ValueError for a question without the object, and for `holds` with several words."""
-        check_slots("verify.questions", self.ask, ("subject", "object", "question"))
+        check_template("verify.questions", self.ask, ("subject", "object", "question"))
         refuse(
-            ("{object}" not in self.ask, f"verify.questions asks {self.ask!r}: say which object, with {{object}}"),
+            (
+                "object" not in reads(self.ask),
+                f"verify.questions asks {self.ask!r}: say which object, with {{{{ object }}}}",
+            ),
             (len(self.holds.split()) != 1, f"holds is {self.holds!r}: give one word"),
         )
 
@@ -179,7 +183,7 @@ class _QuestionCheck(FactCheck):
     def _put(self, question: FactQuestion, query: Query, text: str) -> str:
         subject = one_line(query.subject)
         asked = fill(self._relations[query.relation].question, {"subject": subject})
-        return fill(question.ask, {"subject": subject, "object": one_line(text), "question": asked})
+        return render(question.ask, {"subject": subject, "object": one_line(text), "question": asked})
 
     def requests(self, query: Query, text: str) -> Iterator[tuple[str, Request, int]]:
         """Yield each question about a fact, its request, and how often one like it is sent."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lmkbc.ask.slots import fill
+from lmkbc.ask.templates import check_template, reads, render
 from lmkbc.generate.spec import check_names
 from lmkbc.link.hits import Link
 from lmkbc.link.linker import Linking
@@ -18,7 +18,7 @@ from lmkbc.relation import Relation
 class WordLinking(Linking):
     """Linking as in other systems, with two tables more.
 
-    searched: relation -> template of the searched text, in place of "{object}".
+    searched: relation -> template of the searched text, in place of "{{ object }}".
     known: relation -> word -> id, for a name that holds the word (in any case) and that nothing else links.
     """
 
@@ -29,8 +29,9 @@ class WordLinking(Linking):
         """Check the settings. ValueError for a template without {object}, and for an id that is none."""
         Linking.__post_init__(self)
         for name, template in self.searched.items():
-            if "{object}" not in template:
-                raise ValueError(f"searched.{name} is {template!r}: say with {{object}} where the name stands")
+            check_template(f"searched.{name}", template, ("object",))
+            if "object" not in reads(template):
+                raise ValueError(f"searched.{name} is {template!r}: say with {{{{ object }}}} where the name stands")
         for name, words in self.known.items():
             if wrong := next((qid for qid in words.values() if as_qid(qid) != qid), None):
                 raise ValueError(f"known.{name} names {wrong!r}, which is no QID: write one like 'Q42'")
@@ -53,7 +54,7 @@ class WordLinking(Linking):
 
     def sought(self, relation: Relation, text: str) -> str:
         """Return the text with which a name is searched."""
-        return fill(self.searched.get(relation.name, "{object}"), {"object": text})
+        return render(self.searched.get(relation.name, "{{ object }}"), {"object": text})
 
     def last_link(self, relation: Relation, text: str) -> Link | None:
         """Return the link to the id of a known word in a name; None if it holds none."""

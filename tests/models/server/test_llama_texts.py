@@ -43,9 +43,9 @@ def server(weights: Path) -> Iterator[str]:
 every_form = pytest.mark.parametrize(
     "prompt",
     [
-        {"form": "completion", "style": "triple"},
-        {"form": "single", "style": "question"},
-        {"form": "single", "style": "record", "speaker": "assistant"},
+        {"form": "completion", "block": "{{ subject }}, {{ phrase }}:"},
+        {"form": "single"},
+        {"form": "single", "block": "Subject: {{ subject }}\nRelation: {{ phrase }}\n==>", "speaker": "assistant"},
         {"form": "chat", "task": "List them."},
     ],
     ids=lambda prompt: "-".join(prompt.values()),

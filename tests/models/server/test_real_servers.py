@@ -159,7 +159,10 @@ def test_json_and_log_probabilities_are_heeded_or_done_without(ask: Ask) -> None
 
 
 def test_completion(ask: Ask) -> None:
-    ask(prompt={"form": "completion", "style": "triple"}, sampling={"temperature": 0.0, "max_tokens": 8})
+    ask(
+        prompt={"form": "completion", "block": "{{ subject }}, {{ phrase }}:"},
+        sampling={"temperature": 0.0, "max_tokens": 8},
+    )
 
 
 @pytest.mark.parametrize("completion", [False, True])

@@ -16,7 +16,7 @@ from lmkbc.models.server.server_model import ServerModel
 from lmkbc.notes import Notes
 from lmkbc.types import Query, State
 
-LINE = {"parse_as": "line", "listing": "comma", "block": "{subject}:", "answer": "Perhaps {answer}"}
+LINE = {"parse_as": "line", "listing": "comma", "block": "{{ subject }}:", "answer": "Perhaps {{ answer }}"}
 THOUGHT = '<think>Perhaps ["Peru"], Q419.</think>'
 SAMPLING = {"temperature": 0.0, "max_tokens": 64, "logprobs": True, "extra": {"reasoning_effort": "low"}}
 

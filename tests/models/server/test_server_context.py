@@ -218,7 +218,13 @@ def test_a_beginning_that_we_gave_is_no_part_of_the_answer(tmp_path: Path) -> No
         assert given["role"] == "assistant"
         return given["content"] + ' ["Chile"]'
 
-    tables: dict[str, Any] = {"prompt": {"form": "single", "style": "record", "speaker": "assistant"}}
+    tables: dict[str, Any] = {
+        "prompt": {
+            "form": "single",
+            "block": "Subject: {{ subject }}\nRelation: {{ phrase }}\n==>",
+            "speaker": "assistant",
+        }
+    }
     with Loopback(repeats) as server:
         where = Server.of(server.url, "stand-in")
         asking = PromptBuilder(MINI, RELATIONS, TRAIN, asks(tables | {"shots": {"k": 2}}))
