@@ -170,7 +170,7 @@ GENERATORS = Registry(
 BACK_ENDS = Registry(
     what="back end",
     group="lmkbc.clients",
-    base="lmkbc.models.server.client:ModelClient",
+    base="lmkbc.models.server.client:CompletionClient",
     own={
         "server": "lmkbc.models.server.openai_client:ChatClient",
         "local": "lmkbc.local.back_end:opened",

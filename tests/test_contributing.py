@@ -38,7 +38,7 @@ def saved(heading: str, folder: Path, name: str) -> ModuleType:
 @pytest.fixture(autouse=True)
 def _forget() -> Iterator[None]:
     yield
-    for name in ("printed_half", "printed_colour", "printed_echo"):
+    for name in ("printed_half", "printed_colour", "printed_echo", "printed_parrot"):
         sys.modules.pop(name, None)
 
 
@@ -69,3 +69,15 @@ def test_the_printed_generator_is_a_recipe_s(tmp_path: Path, monkeypatch: pytest
         "source 1": [0.5],
         "loud": [1.0],
     }
+
+
+def test_the_printed_back_end_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved("Adding a back end", tmp_path, "printed_parrot")
+    monkeypatch.setitem(registry.BACK_ENDS.own, "parrot", "printed_parrot:Parrot")
+    space = Workspace()
+    run = Run(workspace=space, edition=space.edition("mini"), servers={"store": tmp_path / "s.sqlite"})
+    ask = 'Of {{ subject }}, say:\n["Chad"]'
+    table = {"component": "chat", "model": {"name": "m", "backend": "parrot"}, "prompt": {"ask": ask}}
+    ((_, generator),) = generators(run, recipe_of(table))
+    (found,) = generator.generate([QUERY])
+    assert [one.text for one in found.candidates] == ["Chad"]

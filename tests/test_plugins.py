@@ -41,7 +41,7 @@ from lmkbc.answer.formats import AnswerFormat
 from lmkbc.kb.export.exporter import Exporter
 from lmkbc.kinds.kind import Kind
 from lmkbc.models.base import Reply
-from lmkbc.models.server.client import ModelClient
+from lmkbc.models.server.client import LibraryClient, ModelClient
 from lmkbc.probe.benchmark import Findings
 from lmkbc.select.rule import Choice, PrefixRule, Real, Whole
 from lmkbc.types import Candidate, CandidateSet
@@ -69,6 +69,11 @@ class Share(PrefixRule):
 class Silent(ModelClient):
     async def answer(self, body):
         return [Reply("[]")]
+
+class Loud(LibraryClient):
+    def complete(self, prompt, sampling, draws):
+        text = prompt if isinstance(prompt, str) else prompt[-1]["content"]
+        return [f"{text.upper()} {sampling['max_tokens']}"] * draws
 
 BAR = AnswerFormat(joint=" | ")
 
@@ -111,6 +116,7 @@ odd = plugged_in:OPERA
 
 [lmkbc.clients]
 silent = plugged_in:Silent
+loud = plugged_in:Loud
 odd = plugged_in:OPERA
 
 [lmkbc.rules]
@@ -193,10 +199,20 @@ def test_a_client_of_a_plugin_is_a_back_end(tmp_path: Path) -> None:
     table = {"backend": "silent", "model": "m", "base_url": "http://localhost:9"}
     run = Run(workspace=Workspace(), edition=Workspace().edition("mini"), servers={"store": tmp_path / "s.sqlite"})
     assert paragraphs(step_model(table, "ask").open(run, Notes()), ["Is it?"]) == ["[]"]
-    with pytest.raises(InputError, match="it has to be of the class ModelClient"):
+    with pytest.raises(InputError, match="it has to be of the class CompletionClient"):
         step_model(table | {"backend": "odd"}, "ask").open(run, Notes())
     with pytest.raises(InputError, match="did you mean 'silent'"):
         step_model(table | {"backend": "silence"}, "ask")
+
+
+def test_a_library_in_this_process_is_a_back_end_without_an_address(tmp_path: Path) -> None:
+    run = Run(workspace=Workspace(), edition=Workspace().edition("mini"), servers={"store": tmp_path / "s.sqlite"})
+    for _ in range(2):
+        model = step_model({"backend": "loud", "model": "m"}, "ask").open(run, Notes(), replayed=False, lacking="")
+        assert model is not None
+        assert paragraphs(model, ["Is it?"], 7) == ["IS IT? 7"]
+        assert model.name == "m"
+    assert sum(budget.requests for budget in run.budgets) == 1  # the second answer is from the store
 
 
 def test_a_listing_and_a_linking_strategy_of_a_plugin_are_used() -> None:

@@ -22,7 +22,7 @@ from lmkbc.session.run import ModelRun
 from lmkbc.settings import checked
 
 if TYPE_CHECKING:
-    from lmkbc.models.server.client import ModelClient
+    from lmkbc.models.server.client import CompletionClient
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,10 +96,15 @@ def source(model: ModelReference, run: ModelRun) -> str:
     raise InputError("no model is named: give one with --model, of the hub, a directory or a GGUF file")
 
 
-def server_of(model: ModelReference, run: ModelRun, client: type[ModelClient], store: Store) -> Server:
-    """Return the server of a model; the command line (--model, --base-url, ...) precedes the table."""
+def server_of(model: ModelReference, run: ModelRun, client: type[CompletionClient], store: Store) -> Server:
+    """Return the server of a model; the command line (--model, --base-url, ...) precedes the table.
+
+    A library has no address.
+    """
     from lmkbc.models.server.client import as_served  # imported late: loads the server's library
 
+    if client.defaults is None:  # a library in this process
+        return Server("", source(model, run), model.revision)
     lacking = ""
     if run.model and not run.offline and not _names_server(model, run) and client.defaults == OF_OPENAI:
         lacking = f"no directory or GGUF file {run.model} is here, and --base-url names no server"

@@ -1,4 +1,4 @@
-"""The client of an HTTP API: what differs between APIs, how all of them are reached, and the model that one serves.
+"""Clients of models: what a back end gives, a library in this process, and an HTTP API and the model that it serves.
 
 The SDK sends and authenticates. It neither retries nor decodes, since servers differ in the fields that they omit.
 Redirects are not followed, since a redirected POST may lose its body, and the user can give the right address once.
@@ -51,56 +51,39 @@ SOON = 10.0
 """Maximum number of seconds for a request of a server's metadata."""
 
 
-class ModelClient(ABC):
-    """Sends single requests to the API of a server. Use it on one event loop, and close it there.
+class CompletionClient(ABC):
+    """Asks a model, one request at a time. Use it on one event loop, and close it there.
 
-    A subclass says how its API answers a request (`answer`), and may say what else the API offers. The request is in
-    OpenAI's format: `model`, `messages` or `prompt`, and, if they are set, `max_tokens`, `temperature`, `n`, `seed`,
-    `stop` and others. `send` and `read` report failures. Further requests complete fewer draws than `n`.
+    A subclass says how a request is answered (`answer`), and may say what else its API or library offers. The request
+    is in OpenAI's format: `model`, `messages` or `prompt`, and, if they are set, `max_tokens`, `temperature`, `n`,
+    `seed`, `stop` and others. Further requests complete fewer draws than `n`.
 
-    defaults: address, key and variable of the API, unless the user names others.
+    defaults: address, key and variable of the API, unless the user names others; None for a model in this process.
     """
 
-    defaults: ClassVar[Defaults] = OF_OPENAI
+    defaults: ClassVar[Defaults | None] = None
 
     def __init__(self, server: Server, limits: Limits) -> None:
         self.server, self.limits = server, limits
-        pool = httpx2.Limits(max_connections=limits.concurrency, max_keepalive_connections=LANE)
-        self._lanes = [
-            openai.AsyncOpenAI(
-                base_url=server.base_url,
-                api_key=server.key or "none",
-                max_retries=0,
-                default_headers=self.headers,
-                http_client=WebClient(server.base_url, limits=pool, timeout=limits.timeout),
-            )
-            for _ in range(math.ceil(limits.concurrency / LANE))
-        ]
-        self._turn = itertools.cycle(self._lanes)
 
     @abstractmethod
     async def answer(self, body: Mapping[str, Any]) -> Sequence[Reply]:
         """Return the draws of one request. Raise CallError for no draws, ServerError if all others would fail too."""
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """Return further headers of every request, such as one with the key; by default the key is a bearer token."""
-        return {}
 
     async def models(self) -> Sequence[str]:
         """Return the names of the models that the server lists."""
         return ()
 
     async def describe(self) -> Window:
-        """Return the server's context, as far as the server reports it."""
+        """Return the model's context, as far as it is known."""
         return Window()
 
     async def slots(self) -> int | None:
-        """Return the number of prompts that the server keeps in its cache; None if unknown."""
+        """Return the number of prompts that are kept in a cache; None if unknown."""
         return None
 
     async def tokens(self, text: str, *, special: bool = False) -> Sequence[int] | None:  # noqa: ARG002 -- of subclasses
-        """Return a text in the server's tokens; None if unknown. special: whether to add those around a prompt."""
+        """Return a text in the model's tokens; None if unknown. special: whether to add those around a prompt."""
         return None
 
     async def rendered(self, messages: Sequence[Mapping[str, str]]) -> str | None:  # noqa: ARG002
@@ -123,6 +106,64 @@ class ModelClient(ABC):
             return [Reply("", "content_filter") for _ in range(body.get("n", 1))]
         except (AbsentError, CallError) as error:
             raise (None if self.server.seen.answered else await self.elsewhere()) or error from None
+
+    async def close(self) -> None:  # noqa: B027 -- most libraries hold nothing
+        """Free what is held, such as connections."""
+
+
+class LibraryClient(CompletionClient):
+    """A model of a library in this process: no address, no key.
+
+    `complete` runs in a thread of its own, one call at a time.
+    """
+
+    def __init__(self, server: Server, limits: Limits) -> None:
+        super().__init__(server, limits)
+        self._alone = asyncio.Lock()
+
+    @abstractmethod
+    def complete(
+        self, prompt: str | Sequence[Mapping[str, str]], sampling: Mapping[str, Any], draws: int
+    ) -> Sequence[str]:
+        """Return the answers to a text or to the messages of a chat.
+
+        sampling: temperature, top_p, max_tokens, stop, seed, those that are set. Raise CallError if the model fails.
+        """
+
+    async def answer(self, body: Mapping[str, Any]) -> Sequence[Reply]:
+        """Return the draws of one request."""
+        sampling = {name: value for name, value in body.items() if name not in ("model", "messages", "prompt", "n")}
+        prompt = body["messages"] if "messages" in body else body["prompt"]
+        async with self._alone:
+            texts = await asyncio.to_thread(self.complete, prompt, sampling, body.get("n", 1))
+        self.server.seen.answered = True
+        return [Reply(text, served=self.server.name) for text in texts]
+
+
+class ModelClient(CompletionClient):
+    """Sends single requests to the API of a server. `send` and `read` report failures."""
+
+    defaults: ClassVar[Defaults | None] = OF_OPENAI
+
+    def __init__(self, server: Server, limits: Limits) -> None:
+        super().__init__(server, limits)
+        pool = httpx2.Limits(max_connections=limits.concurrency, max_keepalive_connections=LANE)
+        self._lanes = [
+            openai.AsyncOpenAI(
+                base_url=server.base_url,
+                api_key=server.key or "none",
+                max_retries=0,
+                default_headers=self.headers,
+                http_client=WebClient(server.base_url, limits=pool, timeout=limits.timeout),
+            )
+            for _ in range(math.ceil(limits.concurrency / LANE))
+        ]
+        self._turn = itertools.cycle(self._lanes)
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Return further headers of every request, such as one with the key; by default the key is a bearer token."""
+        return {}
 
     async def close(self) -> None:
         """Close all connections."""
@@ -235,7 +276,7 @@ LISTED = 5
 
 
 def as_served(
-    server: Server, open_client: Callable[[], ModelClient], store: Store, listings: Listings, *, offline: bool
+    server: Server, open_client: Callable[[], CompletionClient], store: Store, listings: Listings, *, offline: bool
 ) -> Server:
     """Return the server with the name of the model that it serves, if the recipe accepts any model.
 
@@ -255,7 +296,7 @@ def as_served(
     return replace(server, model=_chosen(server, listings[url])) if listings[url] else server
 
 
-async def _listed(open_client: Callable[[], ModelClient]) -> tuple[str, ...]:
+async def _listed(open_client: Callable[[], CompletionClient]) -> tuple[str, ...]:
     """Return the models that a server lists. Raise LmkbcError if it lists none."""
     client, reason, names = open_client(), "", list[str]()
     try:

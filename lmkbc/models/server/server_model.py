@@ -27,7 +27,7 @@ from lmkbc.models.base import (
 from lmkbc.models.budget import Budget
 from lmkbc.models.plain_questions import FIRST_WORD, plain_request
 from lmkbc.models.server.address import Server
-from lmkbc.models.server.client import ModelClient
+from lmkbc.models.server.client import CompletionClient
 from lmkbc.models.server.likelihood import OptionScorer, option_size
 from lmkbc.models.server.limits import GUESSED_ANSWER, LENGTH, Limits, Window, length_of, most_tokens
 from lmkbc.models.server.offers import MOST_DRAWS
@@ -56,7 +56,7 @@ class ServerModel:
         limits: Limits | None = None,
         budget: Budget | None = None,
         *,
-        client: type[ModelClient] = ChatClient,
+        client: type[CompletionClient] = ChatClient,
         completion: bool = False,
         extra: Mapping[str, Any] | None = None,
         offline: bool = False,

@@ -18,7 +18,7 @@ from lmkbc.models.answers import KeptAnswers, Store
 from lmkbc.models.base import Call, Reply
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.body import TokenReport
-from lmkbc.models.server.client import ModelClient
+from lmkbc.models.server.client import CompletionClient
 from lmkbc.models.server.limits import PATIENCE, Limits, OverBudgetError, Paid, Window, length_of
 from lmkbc.models.server.offers import MOST_DRAWS, Offers, blamed, guesses, without, without_prefill
 from lmkbc.models.server.refusal import RejectedError, ServerError, TooLongError
@@ -60,7 +60,7 @@ class Session:
 
     def __init__(
         self,
-        open_client: Callable[[], ModelClient],
+        open_client: Callable[[], CompletionClient],
         store: Store,
         limits: Limits,
         budget: Budget,
