@@ -66,7 +66,7 @@ DEAD: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], str, str]] = [
     ),
     (
         CHAT,
-        {"prompt": {"retries": 1}, "sampling": {"temperature": 0.0}},
+        {"prompt": {"component": "jhh25/prompt", "retries": 1}, "sampling": {"temperature": 0.0}},
         {"sampling": {"temperature": 0.2}},
         "prompt.retries",
         "a temperature above 0",

@@ -122,7 +122,7 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
             generating({"prompt": {"ask": "{{ found }}", "steps": [{**STEP, "name": "found"}]}}),
             "a step is called 'found'",
         ),
-        (generating({"prompt": {"retries": 51}}), "retries is 51: give 0 to 50"),
+        (generating({"prompt": {"component": "jhh25/prompt", "retries": 51}}), "retries is 51: give 0 to 50"),
         (generating({"sampling": {"samples": 5, "at_first": 5}}), "at_first is 5: give fewer draws than samples"),
         (generating({"verify": {"placebos": -1}}), "placebos"),
         ({"clean": {"shape": {"words": 0}}}, "clean: shape: longest and words are at least 1"),

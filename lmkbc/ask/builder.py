@@ -277,12 +277,8 @@ class PromptBuilder:
             return ""
         return worded(style.follow_up, style, self._relations, query, context=context.strip())
 
-    def repair(self, query: Query, answer: str) -> Prompt | None:
-        """Return the prompt that settings for a broken answer as a list; None if the style has none."""
+    def worded(self, template: str, query: Query, **slots: str) -> Prompt:
+        """Return a template of the style as a prompt of its own, filled for a query."""
         style = self._plans[query.relation].style
-        if not style.repair:
-            return None
-        relation = self._relations[query.relation]
-        slots = {"answer": answer.strip(), "list": style.listed(("first name", "second name"), relation)}
-        text = worded(style.repair, style, self._relations, query, **slots)
+        text = worded(template, style, self._relations, query, **slots)
         return Prompt((), (Message("user", text),), style.form)

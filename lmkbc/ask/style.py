@@ -12,15 +12,16 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 from lmkbc.answer.formats import AnswerFormat, ParseAs
 from lmkbc.ask.templates import ANSWER, HELD, check_template, outline, reads
 from lmkbc.errors import refuse
-from lmkbc.models.base import Form, Role, Sampling
+from lmkbc.models.base import Form, Prompt, Reply, Request, Role, Sampling
 from lmkbc.registry import LISTINGS
 from lmkbc.relation import Relation
 from lmkbc.settings import ReadBy
+from lmkbc.types import Query
 
 
 def wrong_stop(stops: Sequence[str], block: str, answer: str, separator: str, written: Mapping[str, str]) -> str:
@@ -229,10 +230,6 @@ class Expand:
         return 1
 
 
-AGAIN = ReadBy(
-    "a temperature above 0", lambda _, spec, *__: any(sampling.temperature != 0 for *_, sampling in spec.variants)
-)
-
 VARIABLES = (
     "subject",
     "subject_id",
@@ -258,11 +255,32 @@ _TEMPLATES = {
     "task": (),
     "ask": ("asked",),
     "follow_up": ("asked", "context"),
-    "repair": ("answer", "list"),
     "block": (),
     "answer": ("answer", "objects", "recalled", "reasoning"),
 }
 """Templates of a style -> the names that each may read beside `VARIABLES`; `ask` also has the names of steps."""
+
+
+class Turn:
+    """What is asked after the reply to a draw. Systems have turns of their own.
+
+    name: of its planned requests. again: how often it repeats the question at most.
+    """
+
+    name = ""
+    again = 0
+
+    def prompt(self, talk: Any, query: Query, answer: str) -> Prompt | None:  # noqa: ARG002 -- subclasses use them
+        """Return the prompt after an answer, for an estimate; None if the question itself is repeated."""
+        return None
+
+    def request(self, talk: Any, query: Query, prompt: Prompt, draw: int, reply: Reply) -> Request | None:
+        """Return the request after a reply; None if nothing is to be asked. talk: the `Conversation`."""
+        raise NotImplementedError
+
+    def counts(self, talk: Any, query: Query, reply: Reply | None) -> bool:  # noqa: ARG002
+        """Return whether the reply to the request replaces the earlier one."""
+        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,7 +294,7 @@ class PromptStyle:
     and `null`.
 
     form: "completion" is one text that the model completes. The form "single" is the same text as one message of
-    `speaker`. The form "chat" has the task as system turn, and each example as a user and an assistant turn.
+    the user. The form "chat" has the task as system turn, and each example as a user and an assistant turn.
     listing: form of the objects.
     null: text for no object.
     objects: names, or QIDs.
@@ -292,17 +310,12 @@ class PromptStyle:
     questions, their answers are united.
     follow_up: template of a second user turn after the first answer, over the names of `ask` and `context`, which is
     then shown only here. The second answer counts. Without context, the first answer stands.
-    repair: template of a separate prompt for an answer that is no list, over `answer` and `list`, an example of the
-    list form.
-    retries: how often a draw that names no object is asked again, as a draw of its own.
     expand: further rounds in which each draw is asked for other objects.
     separator: text between examples.
     stop: texts that end an answer in a completion.
     parse_as: reading of a reply. The value "any" accepts any form that names objects. The value "line" reads the line
     that begins with the text before the answer; if there is none, or if two disagree, there is no answer. The value
     "split" cuts at every separator of the listing, also within names.
-    most: maximum number of names of a draw that count, from the first; 0 for all.
-    speaker: role of the message for form "single".
     """
 
     form: Form = "chat"
@@ -315,14 +328,10 @@ class PromptStyle:
     ask: str = ""
     steps: tuple[Step, ...] = ()
     follow_up: str = ""
-    repair: str = ""
-    retries: Annotated[int, AGAIN] = 0
     expand: Expand | None = None
     separator: str = ""
     stop: tuple[str, ...] = ()
     parse_as: ParseAs = "any"
-    most: int = 0
-    speaker: Role = "user"
 
     REMOVED: ClassVar[Mapping[str, str]] = {
         "style": 'word the question in block, as in block = "{{ subject }}, {{ phrase }}:"',
@@ -358,10 +367,6 @@ class PromptStyle:
                 f"answer is {self.answer!r}: it needs {{{{ answer }}}} once",
             ),
             (
-                self.repair and "answer" not in reads(self.repair),
-                "repair asks for a broken answer as a list: show that answer with {{ answer }}",
-            ),
-            (
                 self.follow_up and self.form == "completion",
                 "follow_up is a second turn, and form 'completion' has none: use 'single' or 'chat'",
             ),
@@ -374,8 +379,6 @@ class PromptStyle:
                 f"a step's task is the system turn of a chat, and form is {self.form!r}: put it into its ask",
             ),
             (FOUND in filled, f"a step is called {FOUND!r}, as the list of expand is: give it another name"),
-            (not 0 <= self.retries <= MOST_ROUNDS, f"retries is {self.retries}: give 0 to {MOST_ROUNDS}"),
-            (self.most < 0, f"most is {self.most}: give a number of names, or 0 for all"),
             (
                 self.parse_as == "line" and not self.mark,
                 "parse_as 'line' knows the line by the words before {{ answer }}: give them, as in answer = 'ANSWER: "
@@ -391,6 +394,24 @@ class PromptStyle:
             written = {"null": self.null, "listing": self.format.joint}
             if wrong := wrong_stop(self.stops, *self.outlines, self.gap, written):
                 raise ValueError(wrong)
+
+    @property
+    def speaker(self) -> Role:
+        """Return the role of the message for form "single"."""
+        return "user"
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """Return what is asked after an answer, in order, besides the follow-up."""
+        return ()
+
+    def counted(self, objects: Sequence[str]) -> Sequence[str]:
+        """Return the objects of a draw that count."""
+        return objects
+
+    def most_objects(self, tokens: int) -> int:
+        """Return the most objects of a draw: each is a name and what separates it from the next one."""
+        return tokens // 2 + 1
 
     @property
     def frame(self) -> tuple[str, str]:

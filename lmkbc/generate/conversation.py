@@ -21,8 +21,8 @@ from lmkbc.answer.parse import parse
 from lmkbc.ask.builder import PromptBuilder, Slots
 from lmkbc.ask.context import Provider, as_context, gathered
 from lmkbc.ask.slots import one_line
-from lmkbc.ask.style import FOUND, VERDICTS, YEARS, Step
-from lmkbc.generate.reply import broken, candidates, mends, united
+from lmkbc.ask.style import FOUND, VERDICTS, YEARS, Step, Turn
+from lmkbc.generate.reply import candidates, state_of, united
 from lmkbc.models.base import (
     CUT_OFF,
     WITHHELD,
@@ -112,10 +112,6 @@ UNREAD = Reply("")
 """Reply of a draw whose step cannot be read, and of a part that only other draws have."""
 
 
-Turn = Callable[[Query, Prompt, int, Reply], Request | None]
-"""Function from a query, a prompt, a draw and its reply to the request that follows; None if nothing is to be asked."""
-
-
 Course = list[list[Slots] | Reply | None]
 """State of each draw: the slots of each next question, its final reply, or None for a failed draw."""
 
@@ -124,7 +120,7 @@ class _Chain:
     """The steps of one query. nil_probabilities: "existence" step -> share of its draws that say no."""
 
     def __init__(self, asking: PromptBuilder, relation: Relation, query: Query) -> None:
-        self._asking, self._relation, self._query = asking, relation, query
+        self.asking, self._relation, self._query = asking, relation, query
         self._plan = asking.plan(query)
         self.nil_probabilities: dict[str, float] = {}
 
@@ -144,14 +140,14 @@ class _Chain:
         """Return the states after a step, which is asked for every draw, or once if all draws share its answer."""
         shared = step.sampling(self._plan.sampling).samples == 1
         wanted = together(
-            (self._asking.step(self._query, step, slots), 0 if shared else draw)
+            (self.asking.step(self._query, step, slots), 0 if shared else draw)
             for draw, branches in enumerate(course)
             for slots in (branches if isinstance(branches, list) else ())
         )
         replies = yield from self._replies(wanted, step)
 
         def items(draw: int, slots: Slots) -> tuple[str, ...] | Reply | None:
-            reply = replies[self._asking.step(self._query, step, slots), 0 if shared else draw]
+            reply = replies[self.asking.step(self._query, step, slots), 0 if shared else draw]
             if reply is None:
                 return None
             if step.parse_as == "gate":
@@ -196,7 +192,7 @@ class _Chain:
     def _weighed(self, course: Course, step: Step) -> Dialogue[None]:
         """Record how many draws of an existence step say no. If a call fails, every draw fails."""
         places = range(step.sampling(self._plan.sampling).samples)
-        wanted = {self._asking.step(self._query, step, {}): list(places)}
+        wanted = {self.asking.step(self._query, step, {}): list(places)}
         replies = yield from self._replies(wanted, step)
         if None in replies.values():
             course[:] = [None] * len(course)
@@ -282,7 +278,7 @@ class Conversation:
         model: str = "",
     ) -> None:
         self._model = model
-        self._asking, self._relations, self._name = asking, relations, name
+        self.asking, self._relations, self._name = asking, relations, name
         self._context, self._notes, self._clean = context, notes, clean
         self._passages: dict[Query, tuple[Passage, ...]] = {}
 
@@ -299,9 +295,9 @@ class Conversation:
         """
         if not query.subject.strip():
             return self.candidates(query, [[None]])
-        chain = _Chain(self._asking, self._relations[query.relation], query)
+        chain = _Chain(self.asking, self._relations[query.relation], query)
         course = yield from chain.course()
-        first = self._asking.plan(query).sampling.at_first
+        first = self.asking.plan(query).sampling.at_first
         parts = yield from self._answers(query, course[:first])
         if first and not self._agree(query, parts):
             later = yield from self._answers(query, [*[UNREAD] * first, *course[first:]])
@@ -335,14 +331,14 @@ class Conversation:
 
     def plan(self, query: Query, context: str) -> Iterator[PlannedRequest]:
         """Yield the requests that may be sent about a query, in order, with slots for what only answers say."""
-        plan = self._asking.plan(query)
+        plan = self.asking.plan(query)
         draws, style, slots, sizes = plan.sampling.samples, plan.style, dict[str, str](), dict[str, int]()
         branches, apart = 1, plan.redraws  # questions of a draw, and whether draws have prompts of their own
         for step in style.steps:
             sampling, size = step.sampling(plan.sampling), max(map(len, step.items), default=0)
             if not step.items:
                 once, size = step.parse_as == "existence", answer_tokens(sampling)
-                prompt = self._asking.step(query, step, {} if once else slots)
+                prompt = self.asking.step(query, step, {} if once else slots)
                 request = Request(prompt, tuple(range(sampling.samples)), sampling, ("\n",))
                 each = sampling.samples > 1 and apart and not once
                 times = 1 if once else branches * (draws if apart and not each else 1)
@@ -351,22 +347,23 @@ class Conversation:
             branches *= step.branches
             if step.parse_as not in VERDICTS:
                 slots[step.name], sizes[step.name] = f"{{{step.name}}}", size
-        prompt, asked = self._asking.prompt(query, context, slots), branches * (1 + style.retries)
-        yield from _planned("question", self._request(query, prompt, range(draws)), asked, sizes, apart=apart)
+        prompt, asked = (
+            self.asking.prompt(query, context, slots),
+            branches * (1 + sum(one.again for one in style.turns)),
+        )
+        yield from _planned("question", self.request(query, prompt, range(draws)), asked, sizes, apart=apart)
         if expand := style.expand:
             sizes[FOUND] = expand.rounds * answer_tokens(plan.sampling)
-            further = self._asking.prompt(query, context, {**slots, FOUND: f"{{{FOUND}}}"})
-            request = self._request(query, further, range(draws))
+            further = self.asking.prompt(query, context, {**slots, FOUND: f"{{{FOUND}}}"})
+            request = self.request(query, further, range(draws))
             yield from _planned("expansion", request, asked * expand.rounds, sizes, apart=True)
         sizes["answer"], answer = answer_tokens(plan.sampling), "{answer}"
-        turn = self._asking.follow_up(query, context)
-        turns = {
-            "follow-up": prompt.followed(answer, turn) if turn else None,
-            "repair": self._asking.repair(query, answer),
-        }
+        second = self.asking.follow_up(query, context)
+        turns = {"follow-up": prompt.followed(answer, second) if second else None}
+        turns |= {one.name: one.prompt(self, query, answer) for one in style.turns}
         for name, after in turns.items():
             if after:
-                yield from _planned(name, self._request(query, after, range(draws)), branches, sizes, apart=True)
+                yield from _planned(name, self.request(query, after, range(draws)), branches, sizes, apart=True)
 
     def _answers(self, query: Query, course: Course) -> Dialogue[list[list[Reply | None]]]:
         """Return part -> draw -> reply for the query itself.
@@ -376,7 +373,7 @@ class Conversation:
         context = self._context_text(query)
         most = max((len(one) for one in course if isinstance(one, list)), default=1)
         parts: list[list[Reply | None]] = [[one if one is None else UNREAD for one in course] for _ in range(most)]
-        plan = self._asking.plan(query)
+        plan = self.asking.plan(query)
         prompts: dict[tuple[int, tuple[str, ...]], Prompt] = {}
         asked: dict[Prompt, tuple[Slots, int]] = {}
         places: defaultdict[tuple[Prompt, int], list[int]] = defaultdict(list)
@@ -388,42 +385,40 @@ class Conversation:
                 shown_to = draw if plan.redraws else 0
                 filled = shown_to, tuple(slots.values())
                 if filled not in prompts:
-                    prompts[filled] = self._asking.prompt(query, context, slots, draw=shown_to)
+                    prompts[filled] = self.asking.prompt(query, context, slots, draw=shown_to)
                     asked.setdefault(prompts[filled], (slots, shown_to))
                 places[prompts[filled], draw].append(part)
         replies: dict[tuple[Prompt, int], Reply | None] = {}
         shown: dict[Prompt, Prompt] = {}
         wanted = together(places)
         requests = [
-            self._request(query, prompt, draws, partial(self._asking.shorter, query, context, *asked[prompt]))
+            self.request(query, prompt, draws, partial(self.asking.shorter, query, context, *asked[prompt]))
             for prompt, draws in wanted.items()
         ]
         for (prompt, draws), one in zip(wanted.items(), (yield from asking(requests)), strict=True):
             shown[prompt] = one.prompt
             replies |= {(prompt, draw): reply for draw, reply in zip(draws, one.replies, strict=True)}
-        retries = (partial(self._retry, attempt) for attempt in range(1, plan.style.retries + 1))
-        turns: Sequence[Turn] = (self._second, self._repair, *retries)
-        for turn in turns:
+        for turn in (_FollowUp(), *plan.style.turns):
             after = {
                 (prompt, draw): request
                 for (prompt, draw), reply in replies.items()
-                if reply and (request := turn(query, shown[prompt], draw, reply))
+                if reply and (request := turn.request(self, query, shown[prompt], draw, reply))
             }
             for place, one in zip(after, (yield from asking([*after.values()])), strict=True):
-                if turn != self._repair or mends(query, self._relations[query.relation], plan.style, one.replies[0]):
+                if turn.counts(self, query, one.replies[0]):
                     replies[place] = one.replies[0]
         for place, its in places.items():
             for part in its:
                 parts[part][place[1]] = replies[place]
         return parts
 
-    def _named(self, query: Query, reply: Reply | None) -> dict[str, str]:
+    def names(self, query: Query, reply: Reply | None) -> dict[str, str]:
         """Return the objects that a reply names, by their text without case."""
         return {one.text.casefold(): one.text for one in self.candidates(query, [[reply]]).candidates}
 
     def _expand(self, query: Query, course: Course, parts: list[list[Reply | None]]) -> Dialogue[None]:
         """Ask each question of each draw again for other objects, and add the replies to the parts."""
-        if (expand := self._asking.plan(query).style.expand) is None:
+        if (expand := self.asking.plan(query).style.expand) is None:
             return
         latest = [*parts]
         found: dict[int, list[tuple[Slots, dict[str, str]]]] = {
@@ -435,7 +430,7 @@ class Conversation:
             least = expand.least(turn)
             for draw, branches in found.items():
                 after = [
-                    (slots, before, {**before, **self._named(query, latest[part][draw]), **before})
+                    (slots, before, {**before, **self.names(query, latest[part][draw]), **before})
                     for part, (slots, before) in enumerate(branches)
                 ]
                 found[draw] = [(slots, names) for slots, before, names in after if len(names) - len(before) >= least]
@@ -452,35 +447,39 @@ class Conversation:
             latest = yield from self._answers(query, further)
             parts += latest
 
-    def _request(
+    def request(
         self, query: Query, prompt: Prompt, draws: Sequence[int], shorter: Callable[[], Iterable[Prompt]] = tuple
     ) -> Request:
-        plan, style = self._asking.plan(query), self._asking.plan(query).style
+        """Return the request for some draws of a prompt about a query."""
+        plan, style = self.asking.plan(query), self.asking.plan(query).style
         return Request(prompt, tuple(draws), plan.sampling, style.stops, style.format.brackets, shorter)
+
+    def relation(self, query: Query) -> Relation:
+        """Return the relation of a query."""
+        return self._relations[query.relation]
+
+    def state(self, query: Query, reply: Reply | None) -> State:
+        """Return how a reply about a query is read."""
+        return state_of(query, self._relations[query.relation], self.asking.plan(query).style, reply)
 
     def candidates(self, query: Query, parts: Sequence[Sequence[Reply | None]]) -> CandidateSet:
         """Return the candidates of a query from the draws of each of its prompts."""
-        relation, style = self._relations[query.relation], self._asking.plan(query).style
+        relation, style = self._relations[query.relation], self.asking.plan(query).style
         return united([candidates(query, relation, style, replies, self._name, clean=self._clean) for replies in parts])
 
     def _context_text(self, query: Query) -> str:
         return as_context(self._passages.get(query, ()))
 
-    def _second(self, query: Query, prompt: Prompt, draw: int, reply: Reply) -> Request | None:
-        """Return the request of the second turn, which adds the passages; None if there is no second turn."""
-        turn = self._asking.follow_up(query, self._context_text(query))
-        if not turn or not reply.is_answer or reply.finish in WITHHELD:
-            return None
-        return self._request(query, prompt.followed(reply.text, turn), [draw])
+    def second(self, query: Query, prompt: Prompt, reply: Reply) -> Prompt | None:
+        """Return the prompt of the second turn, which adds the passages; None if there is no second turn."""
+        turn = self.asking.follow_up(query, self._context_text(query))
+        return prompt.followed(reply.text, turn) if turn else None
 
-    def _repair(self, query: Query, _: Prompt, draw: int, reply: Reply) -> Request | None:
-        """Return the request for a broken reply as a list; None if no repair is needed or set."""
-        prompt = self._asking.repair(query, reply.text)
-        style = self._asking.plan(query).style
-        needed = broken(query, self._relations[query.relation], style, reply)
-        return self._request(query, prompt, [draw]) if prompt and needed else None
 
-    def _retry(self, attempt: int, query: Query, prompt: Prompt, draw: int, reply: Reply) -> Request | None:
-        """Return the request for a further draw; None if the reply names an object."""
-        further = draw + attempt * self._asking.plan(query).sampling.samples
-        return None if self._named(query, reply) else self._request(query, prompt, [further])
+class _FollowUp(Turn):
+    """The second turn of a style that has one."""
+
+    def request(self, talk: Conversation, query: Query, prompt: Prompt, draw: int, reply: Reply) -> Request | None:
+        """Return the request of the second turn; None if there is none, or no answer before it."""
+        after = talk.second(query, prompt, reply) if reply.is_answer and reply.finish not in WITHHELD else None
+        return talk.request(query, after, [draw]) if after else None

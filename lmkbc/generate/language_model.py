@@ -130,7 +130,7 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
                 style, sampling = asking.plan(query).style, asking.plan(query).sampling
                 replies = sampling.samples * math.prod(step.branches for step in style.steps)
                 longest = answer_tokens(sampling)
-                named = style.most or longest // 2 + 1  # a name and what separates it from the next one
+                named = style.most_objects(longest)
                 objects = self.ranking.objects if self.ranking else replies * named
                 yield from check.plan(query, objects, replies * longest)
 

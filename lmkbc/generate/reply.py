@@ -53,19 +53,10 @@ def candidates(
     )
 
 
-def broken(query: Query, relation: Relation, style: PromptStyle, reply: Reply | None) -> bool:
-    """Return whether a reply could not be parsed, although no filter withheld it."""
-    given = reply is not None and reply.is_answer and reply.finish not in WITHHELD
-    return given and _draw(query, reply, relation, style, Source("")).draws == (State.UNPARSED,)
-
-
-def mends(query: Query, relation: Relation, style: PromptStyle, reply: Reply | None) -> bool:
-    """Return whether a repair names objects.
-
-    A repair without objects is a failed parse, like the reply that it repairs.
-    """
+def state_of(query: Query, relation: Relation, style: PromptStyle, reply: Reply | None) -> State:
+    """Return how one reply is read."""
     (state,) = _draw(query, reply, relation, style, Source("")).draws
-    return state.has_objects or state is State.DROPPED
+    return state
 
 
 def united(sets: Sequence[CandidateSet]) -> CandidateSet:
@@ -141,7 +132,7 @@ def _read(
     parsed = style.format.read(text, relation, query.subject, style.null, clean=clean, parse_as=style.parse_as, cut=cut)
     if parsed.state is State.ABSTAINED and not cut:
         return CandidateSet(query, draws=(parsed.state,), nothing=(Nil(1.0, (source,)),))
-    objects = parsed.objects[: style.most or None]
+    objects = style.counted(parsed.objects)
     if cut and not objects:
         return CandidateSet(query, draws=(State.TRUNCATED,))
     sieved = [(name, *shaped(name, relation, query.subject, clean)) for name in objects]

@@ -21,7 +21,7 @@ Quantise = Literal["none", "4bit", "8bit"]
 
 Role = Literal["system", "user", "assistant"]
 
-ONE_TURN = "use form = 'single' with speaker = 'user', whose only turn is the user's, or 'completion'"
+ONE_TURN = "use form = 'single', whose only turn is the user's, or 'completion'"
 """Advice for a model whose chat template refuses the turns of a prompt; some refuse a system turn."""
 
 

@@ -158,8 +158,9 @@ def test_context_stands_between_the_examples_and_the_question() -> None:
 
 
 def test_a_text_as_one_message() -> None:
-    found = prompt(form="single", speaker="assistant")
+    found = prompt(component="lix23/prompt", form="single")
     assert found.messages() == [{"role": "assistant", "content": found.text}]
+    assert prompt(form="single").messages() == [{"role": "user", "content": found.text}]
 
 
 @given(st.text(), st.sampled_from([*BLOCKS.values()]), st.sampled_from(get_args(Form)))

@@ -15,7 +15,12 @@ from lmkbc.types import CandidateSet, Query, State
 
 QUERY = Query("Peru", "CountryBordersCountry")
 MURKY = "It depends on whom you ask, as it always has."
-STYLE = {"form": "chat", "follow_up": "It is said: {{ context }} And now?", "repair": "Mend {{ answer }} as {{ list }}"}
+STYLE = {
+    "component": "llm2kb23/prompt",
+    "form": "chat",
+    "follow_up": "It is said: {{ context }} And now?",
+    "repair": "Mend {{ answer }} as {{ list }}",
+}
 
 
 class Telling:

@@ -362,7 +362,7 @@ def test_a_draw_that_names_nothing_is_asked_again_so_often(ask: Ask) -> None:
     said = {0: "[]", 1: '["Chad"]', 2: "I could not say.", 3: "", 4: '["Mali"]', 5: "[]", 6: '["Togo"]'}
     asked, found = ask(
         lambda _, draw: said.get(draw, "[]"),
-        {"ask": "{{ subject }} borders:", "retries": 2},
+        {"component": "jhh25/prompt", "ask": "{{ subject }} borders:", "retries": 2},
         {"samples": 2, "temperature": 1.0},
     )
     assert len(asked) == 4

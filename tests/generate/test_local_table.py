@@ -91,7 +91,7 @@ def test_every_recipe_of_a_server_runs_here(name: str, run: Run, tmp_path: Path)
     [
         {"form": "completion", "block": "{{ subject }}, {{ phrase }}:"},
         {"form": "single"},
-        {"form": "single", "block": "Subject: {{ subject }}\nRelation: {{ phrase }}\n==>", "speaker": "assistant"},
+        {"form": "single", "block": "Subject: {{ subject }}\nRelation: {{ phrase }}\n==>", "component": "lix23/prompt"},
         {"form": "chat", "task": "List them.", "follow_up": "Are you sure? {{ question }}"},
     ],
 )
@@ -213,7 +213,7 @@ def _refusing(folder: Path) -> Path:
         (_empty, "holds no config.json, so it is no model"),
         (lambda folder: folder.with_suffix(".gguf"), "is no file: name a GGUF file"),
         (_plain, "has no chat template, which a prompt of form 'chat' needs: use form = 'completion'"),
-        (_refusing, r"refuses a prompt \(users first\): use form = 'single' with speaker = 'user'"),
+        (_refusing, r"refuses a prompt \(users first\): use form = 'single'"),
     ],
 )
 def test_what_cannot_work_is_one_sentence(make: Any, sentence: str, tmp_path: Path) -> None:

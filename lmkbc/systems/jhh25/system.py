@@ -1,11 +1,22 @@
-"""What this system alone does (LM-KBC 2025): a person's name is not short, and holds none of some words."""
+"""What this system alone does (LM-KBC 2025): a person's name has a shape, and a draw without objects is asked again."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
+from lmkbc.ask.style import MOST_ROUNDS, PromptStyle, Turn
+from lmkbc.errors import refuse
+from lmkbc.generate.conversation import Conversation
 from lmkbc.link.cleaning import NameShape
+from lmkbc.models.base import Prompt, Reply, Request
 from lmkbc.names import folded_key
+from lmkbc.settings import ReadBy
+from lmkbc.types import Query
+
+AGAIN = ReadBy(
+    "a temperature above 0", lambda _, spec, *__: any(sampling.temperature != 0 for *_, sampling in spec.variants)
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,4 +36,34 @@ class WordedShape(NameShape):
         return super().fits(name) and len(name) >= self.shortest and without.isdisjoint(folded_key(name).split())
 
 
-COMPONENTS = {"jhh25/shape": WordedShape}
+@dataclass(frozen=True)
+class Retry(Turn):
+    """Asks a draw that names no object again, as a draw of its own. attempt: number of the retry, from 1."""
+
+    attempt: int
+    again = 1
+
+    def request(self, talk: Conversation, query: Query, prompt: Prompt, draw: int, reply: Reply) -> Request | None:
+        """Return the request for a further draw; None if the reply names an object."""
+        further = draw + self.attempt * talk.asking.plan(query).sampling.samples
+        return None if talk.names(query, reply) else talk.request(query, prompt, [further])
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetryingStyle(PromptStyle):
+    """A prompt that is asked again. retries: how often a draw that names no object is asked again."""
+
+    retries: Annotated[int, AGAIN]
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a number that makes no sense."""
+        PromptStyle.__post_init__(self)
+        refuse((not 0 <= self.retries <= MOST_ROUNDS, f"retries is {self.retries}: give 0 to {MOST_ROUNDS}"))
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """Return the retries."""
+        return tuple(Retry(attempt) for attempt in range(1, self.retries + 1))
+
+
+COMPONENTS = {"jhh25/shape": WordedShape, "jhh25/prompt": RetryingStyle}
