@@ -39,8 +39,11 @@ RECIPES: dict[str, dict[str, Any]] = {
     },
     "chat, verified": {
         "sampling": ONE,
-        "prompt": {**NAMES, "most": 2},
-        "verify": {"questions": [{"ask": "Of {{ subject }}: {{ object }}? {{ object }}, {{ question }}"}]},
+        "prompt": {**NAMES, "component": "thyl26/prompt", "most": 2},
+        "verify": {
+            "component": "mave26/questions",
+            "questions": [{"ask": "Of {{ subject }}: {{ object }}? {{ object }}, {{ question }}"}],
+        },
     },
     "turns": {
         "sampling": {**FEW, "first_temperature": 0.0, "max_tokens": 200},
@@ -48,12 +51,16 @@ RECIPES: dict[str, dict[str, Any]] = {
     },
     "repaired": {
         "sampling": FEW,
-        "prompt": {"task": "Write JSON.", "repair": "Write {{ answer }} as a list: {{ list }}"},
+        "prompt": {
+            "component": "llm2kb23/prompt",
+            "task": "Write JSON.",
+            "repair": "Write {{ answer }} as a list: {{ list }}",
+        },
     },
     "steps": {
         "sampling": FEW,
         "prompt": {**NAMES, "steps": STEPS, "ask": "{{ works }}: {{ account }} {{ question }}"},
-        "verify": {"by": "text", "denial": "reply"},
+        "verify": {"component": "prop22/facts", "by": "text"},
     },
     "verified": {"sampling": FEW, "prompt": NAMES, "verify": {}},
 }
