@@ -48,7 +48,7 @@ def test_a_run_whose_first_calls_are_all_late_ends_early_and_goes_on_later(
     with Loopback(lambda _: '["Peru"]', fault=fault) as server:
         asked = command.under(*words, "--base-url", server.url)
         said = asked.fails("--timeout", 0.6, status=1)
-        assert server.served == 4  # two calls at a time, each twice
+        assert 4 <= server.served <= 6  # two calls at a time, each twice; on a busy machine, the next may have begun
         assert f"{server.url}: 2 calls without an answer, the longest for 0 s; each attempt ends after 0.6 s" in said
         assert "no answer yet, trying up to 3 times: no whole answer within 0.6 s (--timeout SECONDS or" in said
         assert "answered none of 4 calls within 0.6 s each" in said.splitlines()[-1]
