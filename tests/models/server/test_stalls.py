@@ -1,6 +1,7 @@
 """A server that does not answer: it is said soon, with the setting that helps, and a run that starts so ends early."""
 
 import itertools
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,11 +52,11 @@ def test_a_run_whose_first_calls_are_all_late_ends_early_and_goes_on_later(
         assert 4 <= server.served <= 6  # two calls at a time, each twice; on a busy machine, the next may have begun
         assert f"{server.url}: 2 calls without an answer, the longest for 0 s; each attempt ends after 0.6 s" in said
         assert "no answer yet, trying up to 3 times: no whole answer within 0.6 s (--timeout SECONDS or" in said
-        assert "answered none of 4 calls within 0.6 s each" in said.splitlines()[-1]
+        assert re.search("answered none of [4-6] calls within 0.6 s each", said.splitlines()[-1])
         assert "nothing is lost, and the same command goes on" in said.splitlines()[-1]
         server.fault = None
         asked.done("--timeout", 60)
-        assert server.served == 10
+        assert server.served >= 10
 
 
 def test_a_slow_server_is_waited_for_and_named_meanwhile(command: Command, tmp_path: Path) -> None:
