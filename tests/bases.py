@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from space import SPACE
 
+from lmkbc import Workspace
 from lmkbc.files.checksum import file_sha256
 from lmkbc.kb.base import knowledge
 from lmkbc.kb.base.knowledge import started
@@ -32,7 +33,6 @@ from lmkbc.progress import silent
 from lmkbc.run.pipeline import Block
 from lmkbc.session.run import Run
 from lmkbc.types import Candidate, CandidateSet, Query, Source, State
-from lmkbc.workspace import Workspace
 from tests.opened import CUTOFF, recipe_of
 
 SOURCE = (Source("model"),)

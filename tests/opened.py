@@ -7,6 +7,7 @@ from typing import Any
 import tomli_w
 from space import MINI, RELATIONS, SPACE, TRAIN
 
+from lmkbc import Relation
 from lmkbc.ask.builder import PromptBuilder, PromptSettings
 from lmkbc.ask.context import Provider
 from lmkbc.generate.conversation import Conversation
@@ -18,7 +19,6 @@ from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.server_model import ServerModel
 from lmkbc.notes import Notes
 from lmkbc.recipe import Recipe, RecipeFile, make_recipe
-from lmkbc.relation import Relation
 from lmkbc.session.run import Run
 from lmkbc.settings import checked
 from lmkbc.types import Generator

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmkbc.generate.spec import GeneratorSpec
+from lmkbc import GeneratorSpec
 from lmkbc.notes import Notes
 from lmkbc.session.run import Run
 from lmkbc.types import Candidate, CandidateSet, Generator, Query, Source

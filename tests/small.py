@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from lmkbc.edition import Edition
-from lmkbc.relation import EntityType, Relation
+from lmkbc import Edition, EntityType, Relation
 
 THING = Relation(
     name="thing",

@@ -2,8 +2,8 @@
 
 from functools import cache, partial
 
+from lmkbc import Workspace
 from lmkbc.recipe import read_recipe
-from lmkbc.workspace import Workspace
 
 SPACE = Workspace()
 MINI = SPACE.edition("mini")

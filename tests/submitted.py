@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from space import SPACE
 
-from lmkbc.edition import Edition, misfit
+from lmkbc import Edition
+from lmkbc.edition import misfit
 from lmkbc.types import Query
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from checkout import ADDING, CONTRIBUTING, copied, passed, printed
 
+from lmkbc import Workspace
 from lmkbc.recipe import read_recipe
-from lmkbc.workspace import Workspace
 
 META = (
     "tests/conformance/test_relations.py",

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from lmkbc import InputError, Rule
 from lmkbc.ask.examples import Shots
 from lmkbc.ask.style import PromptStyle
-from lmkbc.errors import InputError
 from lmkbc.masked.cloze_settings import ProbeSettings
 from lmkbc.models.server.limits import Limits
 from lmkbc.select.pool import Pooling
-from lmkbc.select.rule import Rule, build
+from lmkbc.select.rule import build
 from lmkbc.settings import checked
 from lmkbc.train.training import Masking
 

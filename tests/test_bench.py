@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from checkout import DATA, ROOT
 
-from lmkbc.workspace import Workspace
+from lmkbc import Workspace
 
 BENCH = ROOT / "eval" / "bench"
 NAMES = sorted(path.stem for path in BENCH.glob("*.py") if not path.stem.startswith("_"))

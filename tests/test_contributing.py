@@ -10,13 +10,12 @@ import pytest
 from checkout import CONTRIBUTING, printed
 from opened import generators, recipe_of
 
-from lmkbc import registry
+from lmkbc import Workspace, registry
 from lmkbc.answer.parse import parse
 from lmkbc.kinds.kind import kind_of
 from lmkbc.select.rule import build
 from lmkbc.session.run import Run
 from lmkbc.types import Candidate, CandidateSet, Query
-from lmkbc.workspace import Workspace
 from tests.small import small_relation
 
 QUERY = Query("Ada", "CountryBordersCountry")

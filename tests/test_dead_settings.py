@@ -8,7 +8,7 @@ import pytest
 from command import Command
 from opened import CUTOFF, recipe_file, recipe_of
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.generate.spec import merged
 from lmkbc.recipe import check_all_read
 from lmkbc.select.calibration import Calibration

@@ -13,12 +13,11 @@ import typer
 
 import lmkbc
 from eval.bench._shape import used_settings
-from lmkbc import registry
+from lmkbc import Workspace, registry
 from lmkbc.cli import build
 from lmkbc.generate.spec import spec_of
 from lmkbc.recipe import read_file
 from lmkbc.registry import COMMANDS
-from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"

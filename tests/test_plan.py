@@ -9,13 +9,13 @@ import pytest
 from loopback import Loopback
 from space import MINI, SPACE
 
+from lmkbc import Workspace
 from lmkbc.models.store_place import place_of
 from lmkbc.plan import LONGEST, Origin, Plan
 from lmkbc.recipe import RecipeFile, make_recipe, read_recipe
 from lmkbc.session.options import Selection, Servers, settled
 from lmkbc.session.run import Run
 from lmkbc.tune.tuned_rules import selector_for
-from lmkbc.workspace import Workspace
 
 RUN = Run(workspace=SPACE, edition=MINI)
 CHAT = {"component": "chat", "model": "owner/m", "prompt": {"ask": "{{ question }}"}, "shots": {"k": 0}}

@@ -10,9 +10,8 @@ import pytest
 from bases import fact, written
 from opened import generators, recipe_of
 
-from lmkbc import registry
+from lmkbc import InputError, Workspace, registry
 from lmkbc.ask.style import PromptStyle
-from lmkbc.errors import InputError
 from lmkbc.generate.access import step_model
 from lmkbc.kinds.kind import kind_of
 from lmkbc.link.disambiguation import choose
@@ -25,7 +24,6 @@ from lmkbc.select.rule import build
 from lmkbc.session.run import Run
 from lmkbc.tune.families import check_rules, grid
 from lmkbc.types import Candidate, CandidateSet, Query
-from lmkbc.workspace import Workspace
 from tests.command import Command
 from tests.small import small_relation
 

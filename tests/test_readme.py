@@ -12,9 +12,9 @@ import typer
 from checkout import ROOT
 from command import Command
 
+from lmkbc import Workspace
 from lmkbc.cli import build
 from lmkbc.registry import COMMANDS
-from lmkbc.workspace import Workspace
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PYTHON = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")

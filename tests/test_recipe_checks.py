@@ -14,9 +14,9 @@ from opened import CUTOFF, recipe_file
 from space import SPACE
 
 import lmkbc
+from lmkbc import InputError
 from lmkbc.ask.builder import PromptSettings
 from lmkbc.components import SYSTEMS
-from lmkbc.errors import InputError
 from lmkbc.recipe import read_file, read_recipe
 from lmkbc.settings import changed, checked
 

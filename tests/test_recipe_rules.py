@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from opened import recipe_file
 
+from lmkbc import Shape, Workspace
 from lmkbc.plan import Plan
 from lmkbc.recipe import Recipe, read_recipe
-from lmkbc.relation import Shape
 from lmkbc.run.pipeline import propose
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.pool import Pool
@@ -19,7 +19,6 @@ from lmkbc.session.run import Run
 from lmkbc.tune.learn import official
 from lmkbc.tune.tuned_rules import selector_for
 from lmkbc.types import Candidate, CandidateSet, Query, Source, State
-from lmkbc.workspace import Workspace
 
 TOP = {"rule": "top-k", "k": 1}
 FOUND = (Candidate("x", 0.6), Candidate("y", 0.4))

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from lmkbc import InputError, Workspace
 from lmkbc.api.keywords import chosen_edition
-from lmkbc.errors import InputError
 from lmkbc.recipe import read_recipe
-from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parent.parent
 RELATION = """

@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lmkbc.edition import Edition
+from lmkbc import Edition, Relation
 from lmkbc.progress import Report, silent
-from lmkbc.relation import Relation
 from lmkbc.select.selector import PerRelation
 from lmkbc.tune.learn import Tuned, tune
 from lmkbc.tune.outcomes import PLAIN

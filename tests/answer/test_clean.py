@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lmkbc import EntityType, Relation, Shape, Workspace
 from lmkbc.answer.clean import sifted, trim
-from lmkbc.relation import EntityType, Relation, Shape
-from lmkbc.workspace import Workspace
 
 SUBJECT = "Acme Motors"
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small import small_relation
 
+from lmkbc import Relation, Shape
 from lmkbc.answer.clean import sifted
 from lmkbc.answer.parse import parse
 from lmkbc.kinds.dates import LANGUAGES, PartialDate, Precision, find_dates, read_date
-from lmkbc.relation import Relation, Shape
 from lmkbc.types import State
 
 READ = """

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from space import SPACE
 
+from lmkbc import InputError
 from lmkbc.answer.formats import answer_line, named
 from lmkbc.ask.style import PromptStyle
-from lmkbc.errors import InputError
 from lmkbc.generate.reply import candidates
 from lmkbc.models.base import Reply
 from lmkbc.settings import checked

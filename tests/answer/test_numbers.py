@@ -12,10 +12,10 @@ from growth import in_proportion
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lmkbc import Relation, Shape
 from lmkbc.answer.clean import sifted
 from lmkbc.answer.parse import Parsed, parse
 from lmkbc.kinds.numbers import MOST_DIGITS, read_numbers
-from lmkbc.relation import Relation, Shape
 from lmkbc.types import State
 from tests.answer.test_parse import AREA, BAND, ELEMENT, SEATS, SUBJECT, WHOLE
 

@@ -9,11 +9,11 @@ from growth import in_proportion
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from lmkbc import EntityType, Relation, Shape
 from lmkbc.answer.clean import sifted
 from lmkbc.answer.markup import read_table
 from lmkbc.answer.parse import Parsed, parse, verbatim
 from lmkbc.kinds.numbers import read_numbers
-from lmkbc.relation import EntityType, Relation, Shape
 from lmkbc.types import State
 from tests.small import small_relation
 

@@ -3,9 +3,9 @@
 import pytest
 from small import small_relation
 
+from lmkbc import Relation
 from lmkbc.answer.clean import sifted
 from lmkbc.answer.parse import parse, verbatim
-from lmkbc.relation import Relation
 from lmkbc.types import State
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import lmkbc
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.session.options import Servers, settled
 
 FUNCTIONS = {name: value for name in lmkbc.__all__ if isinstance(value := getattr(lmkbc, name), FunctionType)}

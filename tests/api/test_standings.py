@@ -11,8 +11,8 @@ from command import Command
 from opened import recipe_file
 from space import SPACE
 
+from lmkbc import Edition
 from lmkbc.api.standings import _billions, standings
-from lmkbc.edition import Edition
 from lmkbc.recipe import read_file
 
 BORDERS = "country-borders"

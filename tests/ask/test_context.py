@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from opened import recipe_of
 from space import SPACE
 
+from lmkbc import InputError
 from lmkbc.ask.context import (
     ContextSettings,
     Retrieval,
@@ -25,7 +26,6 @@ from lmkbc.ask.context import (
     read_corpus,
     search,
 )
-from lmkbc.errors import InputError
 from lmkbc.notes import Passage
 from lmkbc.settings import checked
 from lmkbc.types import Query

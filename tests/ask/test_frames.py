@@ -11,10 +11,10 @@ from opened import recipe_file
 from prompt_parts import suffix
 from space import SPACE
 
+from lmkbc import InputError
 from lmkbc.ask.builder import Frames, PromptBuilder, PromptSettings
 from lmkbc.ask.prompts import Composer, target
 from lmkbc.ask.style import PromptStyle
-from lmkbc.errors import InputError
 from lmkbc.generate.reply import candidates, captured
 from lmkbc.models.base import Reply
 from lmkbc.models.identity import paths_in, portable

@@ -6,13 +6,12 @@ from hypothesis import strategies as st
 from prompt_parts import prefix, suffix
 from space import SPACE
 
-from lmkbc import registry
+from lmkbc import InputError, registry
 from lmkbc.answer.parse import parse
 from lmkbc.ask.prompts import Composer
 from lmkbc.ask.slots import fill
 from lmkbc.ask.style import PromptStyle
 from lmkbc.ask.templates import render
-from lmkbc.errors import InputError
 from lmkbc.models.base import Form, Prompt
 from lmkbc.settings import checked
 from lmkbc.types import Example, GoldObject, Query

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from opened import asks
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 
 ACCOUNT = {"name": "account", "ask": "Tell what is known of {{ subject }}."}
 SPAN = {"name": "span", "ask": "From when to when was {{ subject }} awarded?", "parse_as": "span", "each": True}

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from lmkbc import InputError
 from lmkbc.ask.wording import NamedWords, WordFile, WordingSource
 from lmkbc.authors import converted
-from lmkbc.errors import InputError
 
 SOURCE = r"""
 raise SystemExit("this is run")

@@ -13,7 +13,7 @@ import pytest
 from command import Command
 
 import lmkbc
-from lmkbc.workspace import Workspace
+from lmkbc import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
 

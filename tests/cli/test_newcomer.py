@@ -18,14 +18,13 @@ from command import Command
 from msgspec import Meta
 from typer.testing import CliRunner
 
-from lmkbc import registry
+from lmkbc import Workspace, registry
 from lmkbc.api.keywords import keywords
 from lmkbc.cli import KEPT, build
 from lmkbc.cli.systems import WIDTH
 from lmkbc.cli.typed import made_from, spread
 from lmkbc.registry import COMMANDS
 from lmkbc.session.options import RunOptions
-from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
 

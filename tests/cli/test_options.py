@@ -13,9 +13,10 @@ from loopback import Loopback
 from opened import recipe_file
 
 import lmkbc
+from lmkbc import LmkbcError
 from lmkbc.cli import probe, train
 from lmkbc.cli.typed import spread
-from lmkbc.errors import LmkbcError, OptionError
+from lmkbc.errors import OptionError
 from lmkbc.registry import COMMANDS
 from lmkbc.session import options
 from lmkbc.session.options import described

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.progress import Progress
 from space import MINI
 
+from lmkbc import Published
 from lmkbc.cli import terminal
-from lmkbc.edition import Published
 from lmkbc.progress import ExpectedStep
 
 

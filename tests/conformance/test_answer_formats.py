@@ -6,14 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmkbc import registry
+from lmkbc import Relation, registry
 from lmkbc.answer.clean import Clean
 from lmkbc.answer.formats import ParseAs
 from lmkbc.ask.style import PromptStyle
 from lmkbc.generate.reply import candidates
 from lmkbc.models.base import CUT_OFF, Reply
 from lmkbc.models.endings import list_end
-from lmkbc.relation import Relation
 from lmkbc.types import CandidateSet, Query, State
 from tests.answer.test_parse import AREA, BAND, WHOLE
 

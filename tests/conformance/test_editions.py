@@ -15,13 +15,11 @@ from hypothesis import strategies as st
 from space import SPACE
 from submitted import check
 
-from lmkbc.edition import Edition
-from lmkbc.errors import InputError
+from lmkbc import Edition, InputError, Workspace
 from lmkbc.evaluation.official import evaluate
 from lmkbc.files.splits import read_examples, read_queries
 from lmkbc.run.submission import archive, distinct, prediction_lines
 from lmkbc.types import Candidate, Prediction, Query
-from lmkbc.workspace import Workspace
 
 FILES = sorted(SPACE.folders("eval")[0].glob("*.py"))
 every = pytest.mark.parametrize("edition", SPACE.editions.values(), ids=list(SPACE.editions))

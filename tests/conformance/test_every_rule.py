@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from lmkbc import registry
+from lmkbc import Rule, registry
 from lmkbc.select.ranking import Ranking
-from lmkbc.select.rule import MaskRule, Real, Rule, build
+from lmkbc.select.rule import MaskRule, Real, build
 from lmkbc.select.selector import PerRelation
 from lmkbc.types import Candidate, CandidateSet, Nil, Prediction, Query, State
 from tests.candidates import candidate_set, sources

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from pyoxigraph import RdfFormat, Store
 
+from lmkbc import Workspace
 from lmkbc.answer.parse import parse
 from lmkbc.domain.modules import own_relations
 from lmkbc.domain.properties import of_data_types
 from lmkbc.kinds.kind import kinds
 from lmkbc.registry import EXPORTS, KINDS
-from lmkbc.workspace import Workspace
 from tests.command import Command
 from tests.wikidata_readers import items
 

@@ -11,8 +11,7 @@ import tiny_causal
 from loopback import Body, Loopback, prompt_of
 from space import MINI, SPACE
 
-from lmkbc import registry
-from lmkbc.errors import InputError
+from lmkbc import InputError, registry
 from lmkbc.generate.access import step_model
 from lmkbc.models.answers import CallCounter
 from lmkbc.models.base import LanguageModel

@@ -12,11 +12,9 @@ import pytest
 from space import SPACE
 from typer.testing import CliRunner
 
-from lmkbc import Relation
+from lmkbc import InputError, Relation, Workspace
 from lmkbc.cli import build
-from lmkbc.errors import InputError
 from lmkbc.masked.cloze_settings import ProbeSettings
-from lmkbc.workspace import Workspace
 
 FILES = sorted(SPACE.folders("relations")[0].glob("*.py"))
 EDITIONS = {name: edition for name, edition in SPACE.editions.items() if any(edition.splits.values())}

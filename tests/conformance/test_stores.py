@@ -12,8 +12,8 @@ import pytest
 from calls import CALL
 from typer.testing import CliRunner
 
+from lmkbc import InputError
 from lmkbc.cli import build
-from lmkbc.errors import InputError
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Call
 from lmkbc.models.store_place import Database, Place

@@ -4,9 +4,9 @@ from typing import Any
 
 from wikidata_server import JULIAN, Amount, Day, Json, NoValue, Ranked, Unknown, WikidataServer, item
 
+from lmkbc import EntityType, Relation
 from lmkbc.domain.sparql import query_client
 from lmkbc.link.wikidata import Client
-from lmkbc.relation import EntityType, Relation
 
 CONTACT = "Jane Doe, jane@example.org"
 LANGUAGES = 450

@@ -12,8 +12,8 @@ from languages import CONTACT, DATES, DESIGNERS, WEIGHTS, client, relation
 from loopback import OK, Request, Sent, response
 from wikidata_server import Amount, Day, WikidataServer, item, prop
 
+from lmkbc import LmkbcError
 from lmkbc.domain.labelled import DrawnRows, make_data
-from lmkbc.errors import LmkbcError
 from lmkbc.link.wikidata import Client
 
 Edit = Callable[[Any], Any]

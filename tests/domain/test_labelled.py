@@ -9,15 +9,12 @@ from languages import CONTACT, DATES, DESIGNERS, WEIGHTS, client, languages, rel
 from small import small_edition
 from wikidata_server import WikidataServer, item
 
+from lmkbc import EntityType, IdScorer, InputError, LmkbcError, MatchingScorer, Metric
 from lmkbc.domain.gold import subjects
 from lmkbc.domain.labelled import make_data
 from lmkbc.domain.sparql import query_client
 from lmkbc.domain.strata import SPLITS
-from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.splits import read_examples
-from lmkbc.relation import EntityType
-from lmkbc.scoring.matchers import IdScorer, MatchingScorer
-from lmkbc.scoring.table import Metric
 
 RELATIONS = (DESIGNERS, DATES, WEIGHTS)
 

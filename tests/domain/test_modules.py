@@ -9,10 +9,8 @@ import pytest
 from languages import client
 from wikidata_server import Json, Ranked, WikidataServer, claim, item, prop
 
+from lmkbc import InputError, LmkbcError, Relation, Workspace
 from lmkbc.domain.modules import new_relations, own_relations
-from lmkbc.errors import InputError, LmkbcError
-from lmkbc.relation import Relation
-from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
 CLASSES = {"Q5": "human", "Q7397": "software", "Q515": "city", "Q6256": "country", "Q11573": "metre", "Q3710": "foot"}

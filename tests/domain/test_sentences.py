@@ -4,10 +4,10 @@ import pytest
 from languages import client
 from wikidata_server import Json, WikidataServer, claim, item, prop
 
+from lmkbc import Workspace
 from lmkbc.domain.modules import new_relations
 from lmkbc.domain.phrases import article, clean, is_plural, phrase, plural
 from lmkbc.domain.sentences import Objects, wording
-from lmkbc.workspace import Workspace
 
 ROWS = [line.split("\t") for line in (Path(__file__).parent / "wordings.tsv").read_text().splitlines()]
 """Property, label, data type, S for a single value, classes of values, units, question, statement."""

@@ -13,8 +13,7 @@ from command import Command
 from scipy.special import stdtrit
 from space import MINI
 
-from lmkbc.api.comparing import Comparisons
-from lmkbc.errors import InputError
+from lmkbc import Comparisons, InputError
 from lmkbc.evaluation.comparison import Comparison, compare, student
 from lmkbc.run.saved import SavedRun, read_gold
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from space import SPACE
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.evaluation.official import evaluate
 from lmkbc.files import reader
 from lmkbc.session.subset import Subset

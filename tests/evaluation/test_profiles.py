@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from space import SPACE, bundled
 
-from lmkbc.edition import Edition
+from lmkbc import Edition, Workspace
 from lmkbc.evaluation.official import evaluate
-from lmkbc.workspace import Workspace
 
 EDITIONS = [edition for edition in SPACE.editions.values() if edition.profiles]
 PAIR = ("s", "r")

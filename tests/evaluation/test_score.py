@@ -12,7 +12,7 @@ from literal_scorers import ROWS, harmonic
 from scoring_cases import Case, cases, disagreements, evaluated
 from space import SPACE
 
-from lmkbc.edition import Edition
+from lmkbc import Edition
 from lmkbc.scoring.table import RowScore
 
 EDITIONS = {name: SPACE.edition(name) for name in ROWS}

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from lmkbc.errors import InputError, LmkbcError
+from lmkbc import InputError, LmkbcError
 from lmkbc.files import atomic
 from lmkbc.files.atomic import (
     DirectoryKind,

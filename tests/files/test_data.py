@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from space import SPACE
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.files.columns import read_column
 from lmkbc.files.reader import read_toml
 from lmkbc.files.splits import read_examples, read_queries

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.index_sources import build_index
 from lmkbc.link.search import Cache

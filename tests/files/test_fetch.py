@@ -12,8 +12,7 @@ import pytest
 from loopback import Fault, Files, Sent, response
 from space import SPACE
 
-from lmkbc.edition import Download, Edition
-from lmkbc.errors import LmkbcError
+from lmkbc import Download, Edition, LmkbcError
 from lmkbc.files.fetch import _arrived, fetch
 
 CONTENT = b'{"SubjectEntity": "Rhine"}\n' * 2000

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.files import reader
 from lmkbc.files.checksum import read_digests
 from lmkbc.files.columns import Column

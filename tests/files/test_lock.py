@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command import Command
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.files.writable import writing_alone
 
 

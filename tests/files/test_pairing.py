@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from space import SPACE
 
-from lmkbc.errors import InputError
+from lmkbc import InputError, Workspace
 from lmkbc.files.jsonl import numbered
 from lmkbc.files.splits import objects_of, read_examples
 from lmkbc.generate.baselines import ClassPrior
 from lmkbc.types import Example, GoldObject, Query
-from lmkbc.workspace import Workspace
 
 QID = re.compile(r"Q\d+")
 KNOWN = {"Q49110": {"Boston University"}, "Q13371": {"Harvard University"}}

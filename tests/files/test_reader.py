@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from space import SPACE
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.evaluation.official import evaluate
 from lmkbc.files import jsonl, reader, splits
 from lmkbc.files.columns import read_column

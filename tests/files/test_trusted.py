@@ -12,8 +12,7 @@ import pytest
 from command import Command
 
 import lmkbc
-from lmkbc.errors import InputError, LmkbcError
-from lmkbc.workspace import Workspace
+from lmkbc import InputError, LmkbcError, Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULE = """

@@ -10,8 +10,8 @@ import tiny_causal
 from opened import asks, generators, over_local, recipe_of
 from space import MINI, RELATIONS, SPACE, TRAIN
 
+from lmkbc import InputError
 from lmkbc.ask.builder import PromptBuilder
-from lmkbc.errors import InputError
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.generate.verify import Verifying
 from lmkbc.local.decode import Completion, Decoding

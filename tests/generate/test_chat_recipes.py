@@ -13,6 +13,7 @@ from loopback import Loopback, prompt_of
 from opened import begins_here, generators, recipe_of
 from space import SPACE, bundled
 
+from lmkbc import Workspace
 from lmkbc.components import SYSTEMS
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.generate.reply import candidates
@@ -28,7 +29,6 @@ from lmkbc.run.pipeline import propose
 from lmkbc.session.options import Servers
 from lmkbc.session.run import Run
 from lmkbc.types import Query, State
-from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
 CANARY = "sk-canary-7f3a91c2"

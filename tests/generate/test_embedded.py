@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small import small_edition, small_relation
 
-from lmkbc import EntityType, MatchingScorer, Metric
-from lmkbc.errors import InputError, LmkbcError
+from lmkbc import EntityType, InputError, LmkbcError, MatchingScorer, Metric
 from lmkbc.files.arrays import ArrayStore
 from lmkbc.generate.embedded.embedded import EmbeddedGenerator
 from lmkbc.generate.embedded.features import UNKNOWN, Links, OtherSources, Pairs

@@ -12,10 +12,9 @@ import tiny_masked
 from opened import begins_here, generated, generators, recipe_of
 from space import MINI, SPACE, bundled
 
-from lmkbc.errors import InputError
+from lmkbc import GeneratorSpec, InputError
 from lmkbc.generate.access import step_model
 from lmkbc.generate.language_model import LanguageModelSpec
-from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.local.local_model import LocalModel
 from lmkbc.local.model import CausalModel
 from lmkbc.models.answers import Store

@@ -10,14 +10,13 @@ import pytest
 from command import Command
 from space import SPACE
 
-from lmkbc.errors import InputError
+from lmkbc import InputError, Workspace
 from lmkbc.generate.recorded import Recorded
 from lmkbc.generate.recorded_rows import each_row
 from lmkbc.run.submission import candidate_lines
 from lmkbc.select.pool import Pool
 from lmkbc.session.run import RecordedFile
 from lmkbc.types import Candidate, CandidateSet, Dropped, Nil, Query, State
-from lmkbc.workspace import Workspace
 from tests.candidates import candidate_set, sources
 
 EDITION = SPACE.edition("2023")

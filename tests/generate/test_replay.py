@@ -13,10 +13,8 @@ from loopback import Body, Loopback, prompt_of
 from opened import begins_here, recipe_of
 from space import MINI, SPACE, bundled
 
-from lmkbc.edition import Edition
-from lmkbc.errors import InputError
+from lmkbc import Edition, GeneratorSpec, InputError, Workspace
 from lmkbc.generate.language_model import LanguageModelSpec
-from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.link.cleaning import Cleaning
 from lmkbc.link.linker import Linking
 from lmkbc.plan import Plan
@@ -26,7 +24,6 @@ from lmkbc.run.submission import reply_rows
 from lmkbc.session.options import Servers
 from lmkbc.session.run import Run
 from lmkbc.types import CandidateSet, Query, State
-from lmkbc.workspace import Workspace
 from tests.candidates import sources
 
 BORDERS = "CountryBordersCountry"

@@ -11,7 +11,7 @@ from opened import generated, generators, recipe_of
 from space import MINI, SPACE
 from telling import Telling
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.models.answers import Store
 from lmkbc.session.options import Servers
 from lmkbc.session.run import Run

@@ -3,7 +3,7 @@
 import pytest
 from small import small_relation
 
-from lmkbc.relation import EntityType, Relation, Shape
+from lmkbc import EntityType, Relation, Shape
 from lmkbc.types import Example, GoldObject, Query
 
 

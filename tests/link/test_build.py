@@ -15,7 +15,7 @@ import pytest
 from command import Command
 from stand_in import item
 
-from lmkbc.errors import InputError, LmkbcError
+from lmkbc import InputError, LmkbcError
 from lmkbc.link.index import AliasIndex, IndexBuilder
 from lmkbc.link.index_sources import build_index, read_table
 from lmkbc.types import Example, GoldObject, Query

@@ -1,9 +1,9 @@
 import pytest
 from writing import Writing
 
+from lmkbc import Relation
 from lmkbc.link.disambiguation import AskModel, HitChoice
 from lmkbc.link.hits import Hit
-from lmkbc.relation import Relation
 from lmkbc.types import Query
 
 HITS = [Hit("Q1", "Inn", "hotel"), Hit("Q2", "Inn", "a river\nin Tyrol"), Hit("Q3")]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import OSA
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.link import wordings
 from lmkbc.link.hits import Hit
 from lmkbc.link.index import AliasIndex, IndexBuilder, IndexEntity

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from command import Command
 
+from lmkbc import Relation
 from lmkbc.link.cleaning import Cleaning, NameShape
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.index_sources import build_index
-from lmkbc.relation import Relation
 from lmkbc.settings import checked
 from lmkbc.systems.yang23.system import TypeFilter
 from lmkbc.types import Candidate, CandidateSet, Dropped, Query, State

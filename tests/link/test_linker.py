@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stand_in import item
 
-from lmkbc.errors import InputError
+from lmkbc import InputError, Relation
 from lmkbc.link.disambiguation import HitChoice
 from lmkbc.link.hits import Hit, Link
 from lmkbc.link.index import AliasIndex
@@ -15,7 +15,6 @@ from lmkbc.link.index_sources import build_index
 from lmkbc.link.linker import Linker, Linking
 from lmkbc.link.search import SearchTable
 from lmkbc.link.train_objects import TrainObjects
-from lmkbc.relation import Relation
 from lmkbc.settings import checked
 from lmkbc.types import Candidate, Example, GoldObject, Nil, Query
 from tests.candidates import candidate_set

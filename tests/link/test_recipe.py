@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from lmkbc.errors import InputError
+from lmkbc import InputError, Relation
 from lmkbc.link.linker import Linker, Linking
-from lmkbc.relation import Relation
 from lmkbc.settings import checked
 
 WORDS = {"component": "minimal23/words"}

@@ -3,12 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from lmkbc.errors import InputError
+from lmkbc import InputError, Relation
 from lmkbc.link.explained import explain, link_rows, read_rows
 from lmkbc.link.linker import Linker
 from lmkbc.link.search import SearchTable
 from lmkbc.link.train_objects import TrainObjects
-from lmkbc.relation import Relation
 from lmkbc.types import Example
 
 

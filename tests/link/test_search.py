@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from lmkbc.errors import InputError, LmkbcError
+from lmkbc import InputError, LmkbcError
 from lmkbc.link.search import SearchTable, open_search
 
 

@@ -1,5 +1,5 @@
+from lmkbc import Relation
 from lmkbc.link.train_objects import TrainObjects
-from lmkbc.relation import Relation
 from lmkbc.types import Example, GoldObject, Query
 
 

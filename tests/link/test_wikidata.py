@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from stand_in import FAULTS, REFUSALS, SLOW, STATUSES, WAYS, StandIn, item
 
-from lmkbc.errors import InputError, LmkbcError
+from lmkbc import InputError, LmkbcError
 from lmkbc.link.linker import Linker
 from lmkbc.link.search import Wikidata
 from lmkbc.link.wikidata import Client, user_agent

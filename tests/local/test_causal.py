@@ -23,7 +23,7 @@ from transformers import (
     RwkvConfig,
 )
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.local import branches as branches_module
 from lmkbc.local import decode as decode_module
 from lmkbc.local.abilities import Abilities

@@ -8,7 +8,7 @@ import tiny_causal
 import torch
 from transformers import LlamaConfig
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.local.checkpoint import identity, load
 from lmkbc.local.decode import Decoding
 from lmkbc.local.model import CausalModel

@@ -14,7 +14,7 @@ import pytest
 import tiny_gguf
 from small_disk import small_disk
 
-from lmkbc.errors import InputError, LmkbcError
+from lmkbc import InputError, LmkbcError
 from lmkbc.local.checkpoint import load
 from lmkbc.local.gguf import convert
 from lmkbc.local.gguf.convert import unpacked

@@ -12,7 +12,7 @@ import torch
 from tokenizers import AddedToken, processors
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.local.checkpoint import load
 from lmkbc.local.decode import Completion, Decoding
 from lmkbc.local.local_model import LocalModel

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 from space import SPACE
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.masked.candidates import FUNCTION_WORDS, ClozeAnswers
 from lmkbc.masked.cloze_settings import ProbeSettings
 from lmkbc.settings import checked

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.masked.backbone import Backbone, Clozes, load
 from lmkbc.masked.masked import Lexicon
 from lmkbc.masked.vocabulary import Words

@@ -15,8 +15,7 @@ from space import SPACE
 from tiny_families import probabilities
 from tiny_masked import save
 
-from lmkbc import AliasScorer, EntityType, Metric, Precondition, Relation, Shape
-from lmkbc.errors import InputError
+from lmkbc import AliasScorer, EntityType, InputError, Metric, Precondition, Relation, Shape
 from lmkbc.generate.recorded import Recorded
 from lmkbc.masked.backbone import Backbone
 from lmkbc.masked.candidates import ClozeAnswers, combine, origins_of

@@ -12,7 +12,7 @@ from command import Command
 from opened import recipe_file
 from tiny_masked import save
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.masked.backbone import Clozes, load
 from lmkbc.masked.forward import Forward
 from lmkbc.masked.soft_prompts import FILE, SoftPrompt, read_prompts, with_prompts

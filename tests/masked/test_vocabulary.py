@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.masked.backbone import Backbone, Clozes, load
 from lmkbc.masked.forward import Forward
 from lmkbc.masked.vocabulary import UNSEEN, Words, expand, linear_map, mapped, piece_counts, read_vectors

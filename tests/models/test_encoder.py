@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lmkbc.errors import LmkbcError
+from lmkbc import LmkbcError
 from lmkbc.models import encoder
 from lmkbc.models.encoder import Encoder, find_encoder
 from lmkbc.models.identity import file_digest

@@ -8,10 +8,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from space import SPACE
 
+from lmkbc import Relation
 from lmkbc.answer.literal import Reader, read_literals
 from lmkbc.answer.parse import parse
 from lmkbc.models.endings import LOOP, PERIOD, Repeats, list_end
-from lmkbc.relation import Relation
 
 BORDERS: Relation = SPACE.relation("CountryBordersCountry")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command import Command
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.local.checkpoint import load as causal
 from lmkbc.masked.backbone import load as masked
 from lmkbc.models import located as hub

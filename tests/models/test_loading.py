@@ -27,7 +27,7 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.local import checkpoint
 from lmkbc.local.decode import Decoding
 from lmkbc.local.model import CausalModel

@@ -16,8 +16,8 @@ from command import Command
 from opened import recipe_file
 from small_disk import small_disk
 
+from lmkbc import InputError, LmkbcError
 from lmkbc import recipe as recipe_module
-from lmkbc.errors import InputError, LmkbcError
 from lmkbc.local.checkpoint import identity, load
 from lmkbc.local.named import located
 from lmkbc.models import located as located_module

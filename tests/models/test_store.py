@@ -12,7 +12,7 @@ import pytest
 from calls import CALL
 from command import Command
 
-from lmkbc.errors import InputError, LmkbcError
+from lmkbc import InputError, LmkbcError
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Call
 

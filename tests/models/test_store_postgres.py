@@ -13,7 +13,7 @@ import pytest
 from command import Command
 from postgres import PASSWORD, Server
 
-from lmkbc.errors import InputError, LmkbcError
+from lmkbc import InputError, LmkbcError
 from lmkbc.models import store_postgres
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Call

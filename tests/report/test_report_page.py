@@ -15,8 +15,8 @@ from command import Command
 from space import MINI, SPACE
 from typer.testing import CliRunner
 
+from lmkbc import InputError
 from lmkbc.cli import build
-from lmkbc.errors import InputError
 from lmkbc.generate.recorded_rows import CandidateRow
 from lmkbc.link.hits import Hit, Link
 from lmkbc.link.train_objects import BY_ROWS

@@ -13,7 +13,7 @@ from loopback import Loopback
 from opened import recipe_of
 from space import MINI, SPACE
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.local import decode as decode_module
 from lmkbc.local.checkpoint import identity, load
 from lmkbc.models.answers import CallCounter, DryStore, Store

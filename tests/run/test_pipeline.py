@@ -10,7 +10,7 @@ from loopback import Loopback
 from opened import recipe_of
 from space import SPACE
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.plan import Plan
 from lmkbc.run.pipeline import Steps
 from lmkbc.session.options import Servers

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from space import SPACE
 from submitted import check
 
+from lmkbc import InputError
 from lmkbc.edition import misfit
-from lmkbc.errors import InputError
 from lmkbc.run.submission import answers, archive, candidate_lines, package, prediction_lines
 from lmkbc.types import Candidate, Nil, Prediction, Query
 from tests.candidates import candidate_set, sources

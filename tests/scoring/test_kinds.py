@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from small import THING, small_edition
 
+from lmkbc import KindScorer
 from lmkbc.edition import fault
-from lmkbc.scoring.matchers import KindScorer
 
 RELATIONS = {
     "date": replace(THING, kind="date"),

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmkbc.scoring.matchers import MatchingScorer, most_pairs
+from lmkbc import MatchingScorer
+from lmkbc.scoring.matchers import most_pairs
 
 
 def tried(matches: list[list[int]], used: frozenset[int] = frozenset()) -> int:

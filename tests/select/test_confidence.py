@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lmkbc import Rule
 from lmkbc.select.calibration import SUREST
 from lmkbc.select.composed import AbstentionThreshold
 from lmkbc.select.cutoffs import Cutoff, TopK
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.numeric import WeightedMedian
 from lmkbc.select.ranking import Ranking
-from lmkbc.select.rule import Rule
 from lmkbc.select.selector import PerRelation, confidences
 from lmkbc.types import Candidate, CandidateSet, Query, Source, State
 from tests.candidates import candidate_set

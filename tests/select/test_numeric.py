@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lmkbc import Rule
 from lmkbc.select.numeric import Ball, ExpectedScore, LogCluster, NumericRule, StabMid, WeightedMedian
-from lmkbc.select.rule import Rule, build
+from lmkbc.select.rule import build
 from lmkbc.types import Candidate, CandidateSet, Query
 
 RULES = [StabMid(), Ball(), LogCluster(), WeightedMedian(), ExpectedScore(max=1)]

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 from space import SPACE
 
-from lmkbc.edition import Edition
-from lmkbc.errors import InputError
+from lmkbc import Edition, InputError
 from lmkbc.link.cleaning import without_subject
 from lmkbc.run.submission import candidate_rows
 from lmkbc.select.pool import Merging, Pool, Pooling

@@ -4,12 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lmkbc import Rule
 from lmkbc.select.calibration import informative, of_candidates
 from lmkbc.select.composed import Fallback
 from lmkbc.select.cutoffs import Cutoff, Quorum, Relative, Sticky, TopK
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.ranking import Ranking
-from lmkbc.select.rule import Rule, build
+from lmkbc.select.rule import build
 from lmkbc.types import Candidate, CandidateSet, Nil, Query, Source, State
 from tests.candidates import candidate_set, sources
 

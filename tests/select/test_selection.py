@@ -13,7 +13,7 @@ from space import SPACE
 
 import lmkbc
 import lmkbc.workspace
-from lmkbc.errors import LmkbcError
+from lmkbc import LmkbcError
 from lmkbc.run.saved import InSample, SavedRun
 from lmkbc.select.cutoffs import TopK
 from lmkbc.select.selector import PerRelation

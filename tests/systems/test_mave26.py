@@ -9,7 +9,7 @@ from loopback import Loopback, prompt_of
 from space import SPACE
 from writing import Writing
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.plan import Plan
 from lmkbc.recipe import Recipe, RecipeFile, make_recipe
 from lmkbc.run.pipeline import propose

@@ -4,7 +4,7 @@ import pytest
 from space import SPACE
 from writing import Writing
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.settings import checked
 from lmkbc.systems.prop22.system import BareFacts
 from lmkbc.types import Candidate, Query

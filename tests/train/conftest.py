@@ -8,8 +8,8 @@ import torch
 from small import small_relation
 from transformers import BertConfig, BertForMaskedLM
 
+from lmkbc import EntityType, Relation
 from lmkbc.masked.backbone import Backbone
-from lmkbc.relation import EntityType, Relation
 from lmkbc.types import Fact
 
 NAMES = "ada bob cid dot eve fay gus hal".split()

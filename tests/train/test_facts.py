@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 from space import MINI, SPACE
 
-from lmkbc.errors import InputError, LmkbcError
+from lmkbc import InputError, LmkbcError, Workspace
 from lmkbc.probe.kamel import kamel_data as kamel
 from lmkbc.train.corpus import KAMEL, SILVER, HeldOut, gather, near, of_kamel, of_silver, phrases, split
 from lmkbc.types import Fact
-from lmkbc.workspace import Workspace
 
 SECRET = SPACE.queries(MINI, "val")[0].subject
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from opened import recipe_file, recipe_of
 from space import MINI, SPACE, TRAIN
 
-from lmkbc.errors import InputError, LmkbcError
+from lmkbc import InputError, LmkbcError, Workspace
 from lmkbc.generate.access import local_model
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.link.hits import Hit
@@ -32,7 +32,6 @@ from lmkbc.train.corpus import SILVER, Corpus, HeldOut, alias_groups, gather
 from lmkbc.train.lora import IGNORED, _TaughtPrompt, alike, loss, of_facts, of_split, train
 from lmkbc.train.training import Lora
 from lmkbc.types import Example, Fact, Query
-from lmkbc.workspace import Workspace
 
 QUICK = Lora(rate=0.01, epochs=2, batch=16, every=1, longest=100)
 ADAPTER = "adapter_model.safetensors"

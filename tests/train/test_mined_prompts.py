@@ -15,7 +15,7 @@ from opened import recipe_file
 from space import MINI, SPACE, TRAIN
 from tiny_masked import save
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.masked.backbone import check_template, load
 from lmkbc.masked.cloze_settings import ProbeSettings
 from lmkbc.masked.masked import Masked, MaskedGenerator

@@ -7,15 +7,14 @@ import pytest
 import torch
 from command import Command
 
+from lmkbc import InputError, LmkbcError, Relation
 from lmkbc.cli.train import CorpusOptions
-from lmkbc.errors import InputError, LmkbcError
 from lmkbc.masked.backbone import Backbone, load
 from lmkbc.masked.entity_masked import EntityMasked
 from lmkbc.masked.forward import masked
 from lmkbc.masked.heads import Entities, Top, assemble, fold_model
 from lmkbc.masked.soft_prompts import FILE, read
 from lmkbc.masked.vocabulary import Words
-from lmkbc.relation import Relation
 from lmkbc.train import tasks, upper_layers
 from lmkbc.train.corpus import Corpus, HeldOut
 from lmkbc.train.random_controls import randomised

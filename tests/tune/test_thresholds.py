@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.plan import Origin
 from lmkbc.select.calibration import Calibration, PrecisionCurve
 from lmkbc.select.cutoffs import Cutoff

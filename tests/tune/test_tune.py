@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from space import SPACE
 
-from lmkbc.errors import InputError
+from lmkbc import InputError, Workspace
 from lmkbc.link.cleaning import without_subject
 from lmkbc.plan import Plan
 from lmkbc.recipe import read_recipe
@@ -21,7 +21,6 @@ from lmkbc.tune.choice import by_subject
 from lmkbc.tune.learn import Tuned, official
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query, State
-from lmkbc.workspace import Workspace
 from tests.candidates import candidate_set
 from tests.tuned import tuned as tune_all
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.select.calibration import BIAS, LABEL_PRIOR, log_label_prior
 from lmkbc.select.cutoffs import Cutoff, Relative
 from lmkbc.select.numeric import ExpectedScore

@@ -10,7 +10,7 @@ from bases import fact, written
 from command import Command
 
 import lmkbc
-from lmkbc.errors import InputError
+from lmkbc import InputError
 
 
 def borders(row: int, name: str, confidence: float, qid: str | None = None, **more: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import pytest
 from bases import Base, Killed, answered, dying, failed, tree
 from command import Command
 
-from lmkbc.errors import InputError, LmkbcError
+from lmkbc import InputError, LmkbcError
 from lmkbc.kb.builder import base_directory
 from lmkbc.types import CandidateSet, Query
 

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opened import recipe_of
 
+from lmkbc import Rule
 from lmkbc.kb.base.schemas import FACTS, MISSING, NOTHING, REPLIES, SPENT
 from lmkbc.kb.builder.facts import Maker, Tables
 from lmkbc.kinds.numbers import decimal
 from lmkbc.select.calibration import Calibration
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.expected_f1 import ExpectedF1
-from lmkbc.select.rule import Rule
 from lmkbc.select.selector import PerRelation
 from lmkbc.types import Candidate, CandidateSet, Nil, Query, Source, State
 

@@ -12,8 +12,7 @@ import pytest
 from bases import Base, Killed, answered, dying, failed, neighbours, tree
 from command import Command
 
-from lmkbc.api.building import KnowledgeBase
-from lmkbc.errors import InputError, LmkbcError
+from lmkbc import InputError, KnowledgeBase, LmkbcError
 from lmkbc.kb.builder import base_directory
 from lmkbc.kb.builder.base_directory import Directory
 from lmkbc.kb.builder.growth import Bounds

@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from space import SPACE
 
-from lmkbc.errors import InputError
+from lmkbc import InputError, Workspace
 from lmkbc.kb.builder.shards import BuildQueries
 from lmkbc.kb.builder.subjects import Classes, Subject, SubjectFile
 from lmkbc.names import shown
-from lmkbc.workspace import Workspace
 
 RELATIONS = {one.name: one for one in SPACE.relations.values()}
 CLASSES = Classes(RELATIONS, table=SPACE.classes)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from bases import SPACE, Base, answered, failed, tree
 
-from lmkbc.errors import InputError, LmkbcError
+from lmkbc import InputError, LmkbcError
 from lmkbc.kb.builder import engine as module
 from lmkbc.kb.builder.engine import Ask, ShardPart, Work, Worker
 from lmkbc.kb.builder.facts import Maker, Tables

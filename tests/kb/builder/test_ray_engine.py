@@ -20,8 +20,8 @@ from postgres import Server
 from ray_nodes import ROOT, Deadly, Nodes, nodes
 from typer.testing import CliRunner
 
+from lmkbc import InputError, LmkbcError
 from lmkbc.cli import build
-from lmkbc.errors import InputError, LmkbcError
 from lmkbc.kb.builder.engine import Ask, ShardPart, Work
 from lmkbc.kb.builder.facts import Maker
 from lmkbc.plan import Plan

@@ -26,8 +26,8 @@ from small_disk import small_disk
 from wikidata_readers import comma_separated, items, proposals, version_1
 
 import lmkbc
+from lmkbc import InputError
 from lmkbc.api.exporting import UNSURE
-from lmkbc.errors import InputError
 from lmkbc.files.tables import InputTable
 from lmkbc.kb.audit import known as known_facts
 from lmkbc.kb.audit.known import Mark

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.files.fetch import download
 from lmkbc.http import is_web_address
 from lmkbc.models.server.address import Server

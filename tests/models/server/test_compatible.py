@@ -8,7 +8,7 @@ import pytest
 from loopback import KEY, Anthropic, Body, Gemini, Loopback
 from test_server_odd import BORDERS, Make, one, spain
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.models.answers import Store
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.client import as_served

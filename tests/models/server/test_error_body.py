@@ -11,7 +11,7 @@ from loopback import Body, Fault, Loopback, Request, Sent, response, whole
 from opened import HASTY
 from test_server_odd import BORDERS, Make, one, spain
 
-from lmkbc.errors import LmkbcError
+from lmkbc import LmkbcError
 from lmkbc.models.answers import Store
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import decode

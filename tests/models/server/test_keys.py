@@ -14,7 +14,7 @@ from opened import recipe_file, recipe_of
 from space import SPACE
 
 import lmkbc
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.generate.access import server_of, step_model
 from lmkbc.models.reference import ModelReference
 from lmkbc.models.server.address import KEYS, Server

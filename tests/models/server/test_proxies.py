@@ -7,7 +7,7 @@ import pytest
 from loopback import Loopback, Request, Sent, Server, response
 from test_server_odd import Make, one, spain
 
-from lmkbc.errors import InputError, LmkbcError
+from lmkbc import InputError, LmkbcError
 from lmkbc.http import _certificates
 from lmkbc.models.server.limits import Limits
 

@@ -14,8 +14,8 @@ from opened import recipe_file
 from postgres import free_port
 
 import lmkbc
+from lmkbc import InputError, LmkbcError
 from lmkbc.api.predicting import estimate
-from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models.answers import Store
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.client import as_served

@@ -17,7 +17,7 @@ from loopback import OK, Body, Files, Loopback, Sent, response
 from opened import generators, recipe_of
 from space import MINI, SPACE
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.limits import Limits, estimate

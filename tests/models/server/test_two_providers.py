@@ -8,7 +8,7 @@ from loopback import Loopback
 from opened import recipe_file
 
 import lmkbc
-from lmkbc.errors import LmkbcError
+from lmkbc import LmkbcError
 from lmkbc.models.server.address import KEYS
 
 ONE, TWO, PLAIN = "canary-one-51d0", "canary-two-77ab", "canary-plain-09fe"

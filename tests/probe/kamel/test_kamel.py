@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rows import jsonl
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.models.base import Form
 from lmkbc.probe.benchmark import BenchmarkRun
 from lmkbc.probe.kamel import kamel_data as kamel

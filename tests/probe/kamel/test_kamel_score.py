@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rows import jsonl
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.probe.kamel.kamel import KAMELS, LAMAS, by_facts, hard, lama_questions, lama_tables, learned
 from lmkbc.probe.kamel.kamel_data import Kamel, KamelAnswer, KamelFact
 from lmkbc.probe.kamel.kamel_scores import (

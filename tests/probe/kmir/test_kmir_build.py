@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.probe.kmir.kmir_scores import KNOWLEDGE
 from lmkbc.probe.kmir.questions import ANSWERS, Question, QuestionBuilder, TypedTriple, read_triples, split
 from lmkbc.probe.kmir.schema import AxiomChain, Closure, Derivation, RelationSchema, Schema, Triple, read_schema

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prompt_parts import prefix
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.local.local_model import LocalModel
 from lmkbc.local.model import CausalModel
 from lmkbc.masked.backbone import Backbone, load

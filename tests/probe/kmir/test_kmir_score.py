@@ -11,7 +11,7 @@ from command import Command
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.probe.kmir.kmir_scores import (
     KNOWLEDGE,
     _NamePool,

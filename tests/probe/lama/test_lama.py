@@ -12,7 +12,7 @@ import torch
 from command import Command
 from rows import jsonl
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.masked.backbone import Backbone, load
 from lmkbc.probe.kamel import kamel_data as kamel
 from lmkbc.probe.kamel.kamel_data import Kamel, KamelAnswer, KamelFact

@@ -8,7 +8,7 @@ import torch
 from command import Command
 from rows import jsonl
 
-from lmkbc.errors import InputError
+from lmkbc import InputError
 from lmkbc.masked.backbone import MASK, SOFT, SUBJECT, Backbone, load, subject_pieces
 from lmkbc.masked.forward import masked
 from lmkbc.masked.soft_prompts import SoftPrompt
