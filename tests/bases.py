@@ -20,7 +20,6 @@ from lmkbc.kb.builder import engine as engines
 from lmkbc.kb.builder import shards as module
 from lmkbc.kb.builder.addition import Earlier
 from lmkbc.kb.builder.base_directory import Directory, write_parts
-from lmkbc.kb.builder.engine import Engine
 from lmkbc.kb.builder.facts import Tables
 from lmkbc.kb.builder.growth import Bounds, Frontier, Growth
 from lmkbc.kb.builder.settle import REMOVED, Settled
@@ -85,7 +84,7 @@ class Base:
         answer: Answer,
         relations: Sequence[str],
         bounds: Bounds | None = None,
-        engine: Engine | None = None,
+        engine: Any = None,
         by_value: Mapping[str, Any] | None = None,
         add: bool = False,
         **inputs: Any,

@@ -9,7 +9,6 @@ from space import MINI, RELATIONS, SPACE, TRAIN
 
 from lmkbc import Relation
 from lmkbc.ask.builder import PromptBuilder, PromptSettings
-from lmkbc.ask.context import Provider
 from lmkbc.generate.conversation import Conversation
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.answers import Store
@@ -18,15 +17,14 @@ from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.server_model import ServerModel
 from lmkbc.notes import Notes
-from lmkbc.recipe import Recipe, RecipeFile, make_recipe
+from lmkbc.recipe import RecipeFile, make_recipe
 from lmkbc.session.run import Run
 from lmkbc.settings import checked
-from lmkbc.types import Generator
 
 CUTOFF = {"rule": "cutoff", "threshold": 0.5}
 
 
-def recipe_of(*tables: Mapping[str, Any], name: str = "x", select: Mapping[str, Any] = CUTOFF) -> Recipe:
+def recipe_of(*tables: Mapping[str, Any], name: str = "x", select: Mapping[str, Any] = CUTOFF) -> Any:
     """A recipe of these generators' tables."""
     file = RecipeFile(description="", generate=tables, select=select)
     return make_recipe(name, file, SPACE.relations)
@@ -43,12 +41,12 @@ def asks(tables: Mapping[str, Any]) -> PromptSettings:
     return checked(PromptSettings, tables, "generator")
 
 
-def begins_here(recipe: Recipe) -> bool:
+def begins_here(recipe: Any) -> bool:
     """Return whether a recipe begins with a model that a package brings to this machine."""
     return generative(str(getattr(recipe.generate[0], "model", ""))) is not None
 
 
-def generators(run: Run, recipe: Recipe, notes: Notes | None = None) -> Iterator[tuple[str, Generator]]:
+def generators(run: Run, recipe: Any, notes: Notes | None = None) -> Iterator[tuple[str, Any]]:
     """The opened generators of a recipe, with their names."""
     for spec in recipe.generate:
         yield from spec.opened(run, notes or Notes())
@@ -100,7 +98,7 @@ def over_local(
     identity: str = "",
     *,
     store: Store | None = None,
-    context: Provider | None = None,
+    context: Any = None,
 ) -> AnswerGenerator:
     """A generator over a causal model."""
     from lmkbc.local.local_model import LocalModel
@@ -110,7 +108,7 @@ def over_local(
     return AnswerGenerator(LocalModel(model, name, identity, store=store, notes=notes), talk, name, notes)
 
 
-def generated(run: Run, recipe: Recipe, queries: Sequence[Any]) -> tuple[list[Any], Notes]:
+def generated(run: Run, recipe: Any, queries: Sequence[Any]) -> tuple[list[Any], Notes]:
     """Return what the only generator of a recipe proposes, and what it notes."""
     notes = Notes()
     ((_, generator),) = generators(run, recipe, notes)

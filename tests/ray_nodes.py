@@ -12,7 +12,7 @@ from typing import Any
 from lmkbc import GeneratorSpec
 from lmkbc.notes import Notes
 from lmkbc.session.run import Run
-from lmkbc.types import Candidate, CandidateSet, Generator, Query, Source
+from lmkbc.types import Candidate, CandidateSet, Query, Source
 
 ROOT = Path(__file__).resolve().parent.parent
 MEMORY = 80 * 2**20
@@ -90,7 +90,7 @@ class Deadly(GeneratorSpec):
     deadly: tuple[str, ...] = ()
     odd: tuple[str, ...] = ()
 
-    def open(self, run: Run, notes: Notes) -> Generator:
+    def open(self, run: Run, notes: Notes) -> Any:
         return Echo(self)
 
 

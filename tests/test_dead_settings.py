@@ -12,10 +12,8 @@ from lmkbc import InputError
 from lmkbc.generate.spec import merged
 from lmkbc.recipe import check_all_read
 from lmkbc.select.calibration import Calibration
-from lmkbc.select.composed import AbstentionThreshold, Verified
-from lmkbc.select.cutoffs import Cutoff, Quorum
-from lmkbc.select.expected_f1 import Calibrated
 from lmkbc.select.selector import PerRelation
+from tests.rules import rule_of
 
 CHAT = {"component": "chat", "model": "m"}
 RANKING = {"component": "causal", "model": "m"}
@@ -116,14 +114,29 @@ def test_a_setting_without_effect_is_refused(
 def test_a_check_counts_where_a_rule_or_learned_thresholds_use_it() -> None:
     recipe = recipe_of(CHAT | {"verify": {}})
     judging = Calibration(weights={"score": 1.0, "verification": 0.5})
+    judged = rule_of("calibrated", inner=rule_of("cutoff", threshold=0.5), weights=judging.weights)
     for selector, is_read in (
-        (PerRelation(Cutoff(threshold=0.5)), False),
-        (PerRelation(Quorum(models=2)), False),
-        (PerRelation(Quorum(models=2, min_verification=0.5)), True),
-        (PerRelation(Cutoff(threshold=0.5), {"x": Verified(inner=Cutoff(threshold=0.5))}), True),
-        (PerRelation(AbstentionThreshold(threshold=0.5, inner=Calibrated.by(judging, Cutoff(threshold=0.5)))), True),
-        (PerRelation(Cutoff(threshold=0.5), calibrations={"x": judging}), True),
-        (PerRelation(Cutoff(threshold=0.5), calibrations={"x": Calibration(weights={"score": 1.0})}), False),
+        (PerRelation(rule_of("cutoff", threshold=0.5)), False),
+        (PerRelation(rule_of("quorum", models=2)), False),
+        (PerRelation(rule_of("quorum", models=2, min_verification=0.5)), True),
+        (
+            PerRelation(
+                rule_of("cutoff", threshold=0.5), {"x": rule_of("verified", inner=rule_of("cutoff", threshold=0.5))}
+            ),
+            True,
+        ),
+        (
+            PerRelation(
+                rule_of(
+                    "abstention-threshold",
+                    threshold=0.5,
+                    inner=judged,
+                )
+            ),
+            True,
+        ),
+        (PerRelation(rule_of("cutoff", threshold=0.5), calibrations={"x": judging}), True),
+        (PerRelation(rule_of("cutoff", threshold=0.5), calibrations={"x": Calibration(weights={"score": 1.0})}), False),
     ):
         with nullcontext() if is_read else pytest.raises(InputError, match="'verify' has no effect"):
             check_all_read(recipe, selector)

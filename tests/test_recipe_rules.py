@@ -9,9 +9,8 @@ from opened import recipe_file
 
 from lmkbc import Shape, Workspace
 from lmkbc.plan import Plan
-from lmkbc.recipe import Recipe, read_recipe
+from lmkbc.recipe import read_recipe
 from lmkbc.run.pipeline import propose
-from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.pool import Pool
 from lmkbc.select.selector import PerRelation
 from lmkbc.session.options import Selection, settled
@@ -19,12 +18,13 @@ from lmkbc.session.run import Run
 from lmkbc.tune.learn import official
 from lmkbc.tune.tuned_rules import selector_for
 from lmkbc.types import Candidate, CandidateSet, Query, Source, State
+from tests.rules import rule_of
 
 TOP = {"rule": "top-k", "k": 1}
 FOUND = (Candidate("x", 0.6), Candidate("y", 0.4))
 
 
-def recipe(folder: Path, **parts: Any) -> Recipe:
+def recipe(folder: Path, **parts: Any) -> Any:
     path = recipe_file(folder / "mine.toml", {"component": "recorded"}, **{"select": {**TOP, "k": 2}, **parts})
     return read_recipe(Workspace(), str(path))
 
@@ -57,8 +57,10 @@ def test_one_source_has_nothing_to_agree_with(tmp_path: Path) -> None:
 
 
 def test_what_was_tuned_comes_before_a_relation_s_own_rule() -> None:
-    none = Cutoff(threshold=2.0)
-    selector = PerRelation(Cutoff(threshold=0.5), {"a": none, "b": none}).under({"b": Cutoff(threshold=0.0)})
+    none = rule_of("cutoff", threshold=2.0)
+    selector = PerRelation(rule_of("cutoff", threshold=0.5), {"a": none, "b": none}).under(
+        {"b": rule_of("cutoff", threshold=0.0)}
+    )
     assert [kept(selector, name) for name in "abc"] == [0, 2, 1]
 
 

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmkbc import Edition, Relation
-from lmkbc.progress import Report, silent
+from lmkbc.progress import silent
 from lmkbc.select.selector import PerRelation
 from lmkbc.tune.learn import Tuned, tune
-from lmkbc.tune.outcomes import PLAIN
 from lmkbc.tune.tuning_set import TuningOptions, TuningSet
 from lmkbc.types import Candidate, CandidateSet, Example, Query
+from tests.rules import rule_of
+
+PLAIN = PerRelation(rule_of("cutoff", threshold=0.0))
 
 
 def tuned(
@@ -20,7 +22,7 @@ def tuned(
     *,
     relations: Mapping[str, Relation],
     selector: PerRelation = PLAIN,
-    report: Report = silent,
+    report: Any = silent,
     **options: Any,
 ) -> Tuned:
     how = TuningOptions(**options)

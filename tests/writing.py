@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from itertools import cycle
 from typing import Any
 
-from lmkbc.models.base import Dialogue, Outcome, Reply, Response, Sampling, next_requests
+from lmkbc.models.base import Dialogue, Reply, Response, Sampling, next_requests
 
 
 class Writing:
@@ -21,7 +21,7 @@ class Writing:
         """Return the draws of a prompt."""
         return [next(self._replies)]
 
-    def complete(self, dialogues: Mapping[Any, Dialogue[Any]], _: Outcome | None = None) -> Iterator[tuple[Any, Any]]:
+    def complete(self, dialogues: Mapping[Any, Dialogue[Any]], _: Any = None) -> Iterator[tuple[Any, Any]]:
         for key, dialogue in dialogues.items():
             requests, result = next_requests(dialogue)
             while requests:

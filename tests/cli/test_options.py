@@ -20,7 +20,6 @@ from lmkbc.errors import OptionError
 from lmkbc.registry import COMMANDS
 from lmkbc.session import options
 from lmkbc.session.options import described
-from lmkbc.tune.tuning_set import FOLDS, TRIALS
 
 
 class UsedError(Exception):
@@ -79,7 +78,7 @@ WHERE = {
     "tune overwrite": {"limit": None, "workspace": Path("ws"), "system": "prior"},
 }
 """Command and option -> further values with which it has an effect."""
-PLAIN = {"tuned": False, "trials": TRIALS, "folds": FOLDS}
+PLAIN = {"tuned": False, "trials": 40, "folds": 5}
 LEFT_OUT: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("build", {}, {"budget": 3, "novelty": 0.1, "grow_by": "value"}),
     ("tune", {"write": False}, {"overwrite": True}),

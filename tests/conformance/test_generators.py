@@ -22,7 +22,6 @@ from lmkbc.generate.spec import spec_of
 from lmkbc.local.checkpoint import load as load_causal
 from lmkbc.local.model import CausalModel
 from lmkbc.masked.backbone import load
-from lmkbc.masked.heads import FILE
 from lmkbc.plan import Plan
 from lmkbc.progress import ExpectedStep
 from lmkbc.run.pipeline import Steps, propose
@@ -73,7 +72,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     entities = upper_layers.entities_of(facts, backbone.tokenizer, backbone.model.config.vocab_size, expand=False)
     randomised(backbone.model).save_pretrained(folder / "entities")
     backbone.tokenizer.save_pretrained(folder / "entities")
-    (folder / "entities" / FILE).write_bytes(entities.to_json())
+    (folder / "entities" / "entities.json").write_bytes(entities.to_json())
     rows = [
         {
             "SubjectEntity": query.subject,

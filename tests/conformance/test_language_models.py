@@ -16,7 +16,6 @@ from lmkbc.generate.access import step_model
 from lmkbc.models.answers import CallCounter
 from lmkbc.models.base import LanguageModel
 from lmkbc.models.plain_questions import paragraphs, texts, word_log_probabilities
-from lmkbc.models.reference import LOCAL
 from lmkbc.notes import Notes
 from lmkbc.session.options import Servers
 from lmkbc.session.run import Run
@@ -93,7 +92,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path, one_thread: None) -> 
     """Open each back end as a recipe's table does."""
     name, case = request.param
     fresh = iter(range(100))
-    table = {"backend": name} | ({"limits": {"first_wait": 0.001, "attempts": 2}} if name != LOCAL else {})
+    table = {"backend": name} | ({"limits": {"first_wait": 0.001, "attempts": 2}} if name != "local" else {})
     with case(request, tmp_path) as given:
 
         def opening(

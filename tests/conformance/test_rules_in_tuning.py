@@ -13,20 +13,19 @@ from space import SPACE
 from lmkbc import registry
 from lmkbc.plan import Origin
 from lmkbc.run.submission import answers
-from lmkbc.select.composed import AbstentionThreshold
-from lmkbc.select.cutoffs import Cutoff, Relative, TopK
 from lmkbc.select.rule import PrefixRule, SweptRule, build
 from lmkbc.select.selector import PerRelation, at_precision
 from lmkbc.tune import choice, learn, tuned_rules
-from lmkbc.tune.confidence import PROMISED, Facts, held_out
+from lmkbc.tune.confidence import Facts, held_out
 from lmkbc.tune.families import Task, fit
-from lmkbc.tune.outcomes import PLAIN, Curve, Outcomes, cutoff_steps, gate_steps, gated, swept_steps
+from lmkbc.tune.outcomes import Curve, Outcomes, cutoff_steps, gate_steps, gated, swept_steps
 from lmkbc.tune.tuning_set import TuningOptions, TuningSet
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Prediction, Query, State
 from tests.candidates import candidate_set, sources
 from tests.conformance.test_every_rule import tables
+from tests.rules import rule_of
 from tests.tune.test_tune_outcomes import SCORERS, edition
-from tests.tuned import SELECTORS, tuned
+from tests.tuned import PLAIN, SELECTORS, tuned
 
 RULES = {name: registry.RULES.get(name) for name in registry.RULES}
 
@@ -103,7 +102,7 @@ def test_a_sweep_keeps_at_each_threshold_what_a_run_keeps(
     assert isinstance(rule, SweptRule)
     outcomes = Outcomes(sets, examples, edition(SCORERS[scorer]), selector=selector)
     steps = swept_steps(outcomes, rule)
-    closing = AbstentionThreshold(inner=rule, threshold=gate)
+    closing = rule_of("abstention-threshold", inner=rule, threshold=gate)
     behind = gated(steps, closing.open(outcomes.ranking), outcomes.prefix_f1[:, 0])
     levels = rule.levels(outcomes.ranking).ravel()
     for t in sorted({0.0, 2.0, *levels[levels >= 0], *np.nextafter(levels[levels >= 0], 3)}):
@@ -127,15 +126,15 @@ def test_no_other_threshold_is_better_than_the_one_that_is_fitted(
 
     cuts = (0.0, 0.05, 0.1, 0.2, 0.25, 0.250005, 0.25001, 0.4, 0.5, 0.7, 0.9, 0.95, 1.0, 1.5)
     fitted = {name: total(fit(task, name, rows)) for name in ("cutoff", "relative", "top-k", "abstention-threshold")}
-    assert fitted["cutoff"] >= max(total(Cutoff(threshold=cut, min=least)) for cut in cuts) - 1e-9
-    assert fitted["top-k"] >= max(total(TopK(k=k)) for k in range(least, 7)) - 1e-9
-    assert fitted["relative"] >= max(total(Relative(ratio=cut + 1e-9, min=least)) for cut in cuts) - 1e-9
+    assert fitted["cutoff"] >= max(total(rule_of("cutoff", threshold=cut, min=least)) for cut in cuts) - 1e-9
+    assert fitted["top-k"] >= max(total(rule_of("top-k", k=k)) for k in range(least, 7)) - 1e-9
+    assert fitted["relative"] >= max(total(rule_of("relative", ratio=cut + 1e-9, min=least)) for cut in cuts) - 1e-9
     curve = Curve.of(cutoff_steps(outcomes, least), rows)
     assert curve.best()[1] == pytest.approx(fitted["cutoff"])
-    inner = TopK(k=1)
-    strength = AbstentionThreshold(inner=inner, threshold=1.0).strength(outcomes.ranking)
+    inner = rule_of("top-k", k=1)
+    strength = rule_of("abstention-threshold", inner=inner, threshold=1.0).strength(outcomes.ranking)
     best, promised = Curve.of(gate_steps(strength, outcomes.f1(inner), outcomes.prefix_f1[:, 0]), rows).best()
-    gates = [AbstentionThreshold(inner=inner, threshold=cut) for cut in (best, *cuts)]
+    gates = [rule_of("abstention-threshold", inner=inner, threshold=cut) for cut in (best, *cuts)]
     assert total(gates[0]) == pytest.approx(promised)
     assert promised >= max(map(total, gates)) - 1e-9
 
@@ -262,7 +261,6 @@ def test_confidences_of_held_out_queries_do_not_know_their_gold() -> None:
     before, after = confidence(-1), confidence(2)
     assert (before[2::4] == after[2::4]).all()
     assert (before[0::4] != after[0::4]).any()
-    assert PROMISED == 0.9
 
 
 def test_weights_of_all_relations_are_fitted_without_the_fold_that_they_score(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,7 +280,7 @@ def test_weights_of_all_relations_are_fitted_without_the_fold_that_they_score(mo
 
 
 def test_a_relation_has_its_own_rule_or_the_general_one() -> None:
-    run = PerRelation(TopK(k=2), {SPOUSE: TopK(k=0), EPISODES: TopK(k=1)})
+    run = PerRelation(rule_of("top-k", k=2), {SPOUSE: rule_of("top-k", k=0), EPISODES: rule_of("top-k", k=1)})
     some = [SETS[0], SETS[21], SETS[-2], SETS[1]]
     assert [len(made.objects) for made in run.select_all(some)] == [2, 0, 1, 2]
 

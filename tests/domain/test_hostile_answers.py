@@ -13,7 +13,7 @@ from loopback import OK, Request, Sent, response
 from wikidata_server import Amount, Day, WikidataServer, item, prop
 
 from lmkbc import LmkbcError
-from lmkbc.domain.labelled import DrawnRows, make_data
+from lmkbc.domain.labelled import make_data
 from lmkbc.link.wikidata import Client
 
 Edit = Callable[[Any], Any]
@@ -130,10 +130,10 @@ def world(served: Hostile) -> Iterator[Hostile]:
     served.edit = None
 
 
-def make(world: Hostile, folder: Path) -> dict[str, DrawnRows] | LmkbcError:
+def make(world: Hostile, folder: Path) -> dict[str, Any] | LmkbcError:
     """Make data of items, dates, numbers and texts, and return how each was drawn, or the error."""
     asks = client(world.sparql, backoff=0.001, attempts=2)
-    made: dict[str, DrawnRows] | LmkbcError
+    made: dict[str, Any] | LmkbcError
     try:
         made = make_data(RELATIONS, folder / "data", client=asks, cache=folder / "cache", per_relation=9)
     except LmkbcError as error:

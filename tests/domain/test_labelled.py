@@ -13,8 +13,10 @@ from lmkbc import EntityType, IdScorer, InputError, LmkbcError, MatchingScorer, 
 from lmkbc.domain.gold import subjects
 from lmkbc.domain.labelled import make_data
 from lmkbc.domain.sparql import query_client
-from lmkbc.domain.strata import SPLITS
 from lmkbc.files.splits import read_examples
+
+SPLITS = ("train", "val", "test")
+
 
 RELATIONS = (DESIGNERS, DATES, WEIGHTS)
 

@@ -16,8 +16,9 @@ from loopback import Body, Loopback
 from wikidata_server import WikidataServer, claim, prop
 
 import lmkbc
-from lmkbc.domain.strata import SPLITS
 from lmkbc.errors import OptionError
+
+SPLITS = ("train", "val", "test")
 
 
 @pytest.fixture

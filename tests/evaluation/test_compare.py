@@ -6,16 +6,17 @@ import json
 import re
 import sys
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import Command
 from scipy.special import stdtrit
-from space import MINI
 
-from lmkbc import Comparisons, InputError
-from lmkbc.evaluation.comparison import Comparison, compare, student
-from lmkbc.run.saved import SavedRun, read_gold
+import lmkbc
+from lmkbc import InputError
+from lmkbc.evaluation.comparison import student
 
 COUNT = 40
 RELATIONS = ("CountryBordersCountry", "PersonPlaysInstrument")
@@ -42,8 +43,8 @@ def gold(tmp_path: Path) -> Path:
     return write(tmp_path / "gold.jsonl", everything(COUNT))
 
 
-def compared(gold: Path, *runs: Path) -> list[Comparison]:
-    return compare(MINI, read_gold(gold, MINI), [SavedRun.at(run) for run in runs])
+def compared(gold: Path, *runs: Path) -> Sequence[Any]:
+    return lmkbc.compare(*runs, edition="mini", gold=gold).comparisons
 
 
 def test_a_run_that_wins_everywhere_is_better(tmp_path: Path, gold: Path) -> None:
@@ -144,7 +145,7 @@ def test_runs_of_two_editions_are_refused(command: Command, tmp_path: Path) -> N
 def test_an_unfinished_run_is_named_as_such(tmp_path: Path) -> None:
     (tmp_path / "missing.jsonl").write_text("")
     with pytest.raises(InputError, match="queries failed"):
-        SavedRun.at(tmp_path)
+        lmkbc.compare(tmp_path, tmp_path)
 
 
 def test_rows_won_and_lost_are_listed_with_names(command: Command, tmp_path: Path, gold: Path) -> None:
@@ -172,7 +173,7 @@ def test_rows_won_and_lost_are_listed_with_names(command: Command, tmp_path: Pat
 def test_the_page_lists_changed_rows_and_all_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gold: Path) -> None:
     monkeypatch.setattr("lmkbc.api.comparing.MOST_ROWS", 7)
     runs = [write(tmp_path / name, everything(count)) for name, count in (("a", 10), ("<b>", 17), ("c", 8))]
-    made = Comparisons(MINI, compared(gold, *runs))
+    made = lmkbc.compare(*runs, edition="mini", gold=gold)
     page = made.html
     assert page.count('data-side="won"') == 7
     assert page.count('data-side="lost"') == 4

@@ -3,12 +3,13 @@
 import logging
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 
-from lmkbc.files.arrays import Arrays, ArrayStore
+from lmkbc.files.arrays import ArrayStore
 from lmkbc.link.search import Cache
 
 TEXT = msgspec.json.Decoder(str)
@@ -24,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 def test_arrays_are_computed_each_time(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     store, computed = ArrayStore(folder), list[str]()
 
-    def compute(name: str) -> Arrays:
+    def compute(name: str) -> Any:
         computed.append(name)
         return {"a": np.ones(3)}
 

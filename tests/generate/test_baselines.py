@@ -11,7 +11,6 @@ from space import MINI, RELATIONS, TRAIN
 
 from lmkbc import AliasScorer, Edition, IdScorer, MatchingScorer, Metric, Relation, ValueScorer
 from lmkbc.generate.baselines import ClassPrior, ClosedSet, NaiveBayes, log_posterior, words
-from lmkbc.scoring.table import Scorer
 from lmkbc.types import CandidateSet, Example, GoldObject, Query
 
 
@@ -77,7 +76,7 @@ def relation(kind: str = "entity", symmetric: bool = False) -> Relation:
     return small_relation("near", kind=kind, symmetric=symmetric, object_type=THING.subject_type)
 
 
-def edition(scorer: Scorer, ids: bool = False) -> Edition:
+def edition(scorer: Any, ids: bool = False) -> Edition:
     column, target = ("ObjectEntitiesID", "id") if ids else ("ObjectEntities", "string")
     return small_edition(["near"], column=column, target=target, metric=Metric(scorer, average="relation"))
 
@@ -123,7 +122,7 @@ def test_subjects_of_a_symmetric_relation_are_candidates_whose_source_is_their_r
 
 
 @pytest.mark.parametrize("scorer", [ValueScorer(frozenset({"near"})), MatchingScorer(frozenset({"near"}))])
-def test_a_number_is_right_within_the_tolerance(scorer: Scorer) -> None:
+def test_a_number_is_right_within_the_tolerance(scorer: Any) -> None:
     closed = ClosedSet.of(edition(scorer), relation("number"), [row("a", "100"), row("b", "104"), row("c", "500")])
     assert closed.hits[:, 1:].astype(int).tolist() == [[1, 1, 0], [1, 1, 0], [0, 0, 1]]
 

@@ -18,7 +18,6 @@ from lmkbc.local.decode import Completion, Decoding
 from lmkbc.local.model import CausalModel
 from lmkbc.models.answers import Store
 from lmkbc.plan import Plan
-from lmkbc.recipe import Recipe
 from lmkbc.run.pipeline import propose
 from lmkbc.session.run import Run
 from lmkbc.types import Query, State
@@ -141,7 +140,7 @@ def test_a_template_that_fails_is_told_of(template: str, why: str) -> None:
         list(generator(model, {"form": "chat"}).generate(queries()[:1]))
 
 
-def recipe(model: Path, **settings: Any) -> Recipe:
+def recipe(model: Path, **settings: Any) -> Any:
     table = {
         "component": "causal",
         "model": str(model),

@@ -5,6 +5,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,12 +16,16 @@ from small import small_edition, small_relation
 from lmkbc import EntityType, InputError, LmkbcError, MatchingScorer, Metric
 from lmkbc.files.arrays import ArrayStore
 from lmkbc.generate.embedded.embedded import EmbeddedGenerator
-from lmkbc.generate.embedded.features import UNKNOWN, Links, OtherSources, Pairs
-from lmkbc.generate.embedded.signals import FLOOR, steady
-from lmkbc.generate.embedded.stack import ITERATIONS, L2, LEAST_ROWS, LEAVES, RATE, Stack, Trees
-from lmkbc.progress import ExpectedStep, Report, silent
+from lmkbc.generate.embedded.features import Links, OtherSources
+from lmkbc.generate.embedded.signals import steady
+from lmkbc.generate.embedded.stack import Stack, Trees
+from lmkbc.progress import ExpectedStep, silent
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query, State
 from tests.candidates import proposals, sources
+
+UNKNOWN = -1.0
+ITERATIONS = 120
+
 
 pytestmark = pytest.mark.floats
 
@@ -70,7 +75,7 @@ class Letters:
     def __init__(self) -> None:
         self.texts: list[str] = []
 
-    def encode(self, texts: Sequence[str], report: Report = silent) -> np.ndarray:
+    def encode(self, texts: Sequence[str], report: Any = silent) -> np.ndarray:
         self.texts += texts
         counts = np.array([[text.lower().count(c) for c in "abdeginortuvl"] for text in texts], dtype=np.float32) + 0.01
         return counts / np.linalg.norm(counts, axis=1, keepdims=True)
@@ -151,7 +156,7 @@ def test_out_of_fold_scores_do_not_depend_on_the_own_answer(tmp_path: Path) -> N
     assert before == by_query(generator(tmp_path, changed).generate([query]))[query]
 
 
-def held_out_pairs(train: Sequence[Example], held_out: int) -> tuple[list[str], Pairs]:
+def held_out_pairs(train: Sequence[Example], held_out: int) -> tuple[list[str], Any]:
     """Pairs of the first rows of "speaks", learned from its other rows, and the proposed texts."""
     table = Stack(EDITION, RELATIONS, train, Letters().encode)._tables["speaks"]
     asked, rest = np.arange(held_out), np.arange(held_out, len(table.queries))
@@ -262,10 +267,10 @@ def test_trees_say_what_scikit_learn_says(rows: int) -> None:
     ours = Trees.of(Trees.fit(features, right, 3).arrays())
     theirs = HistGradientBoostingClassifier(
         max_iter=ITERATIONS,
-        learning_rate=RATE,
-        max_leaf_nodes=LEAVES,
-        min_samples_leaf=LEAST_ROWS,
-        l2_regularization=L2,
+        learning_rate=0.06,
+        max_leaf_nodes=12,
+        min_samples_leaf=30,
+        l2_regularization=5.0,
         early_stopping=False,
         random_state=3,
     ).fit(features, right)
@@ -408,7 +413,7 @@ def test_what_several_draws_say_is_a_mean_in_which_silence_counts_0() -> None:
 def test_what_is_rounded_is_close_and_is_rounded_once(values: list[float], bits: int) -> None:
     exact = np.array(values)
     rounded = steady(exact, bits)
-    assert np.all(np.abs(rounded - exact) <= np.maximum(np.abs(exact) * 2.0**-bits, 2.0**FLOOR))
+    assert np.all(np.abs(rounded - exact) <= np.maximum(np.abs(exact) * 2.0**-bits, 2.0**-24))
     np.testing.assert_array_equal(steady(rounded, bits), rounded)
     assert not np.signbit(rounded[rounded == 0]).any()  # bytes, too, are one
 

@@ -12,7 +12,6 @@ from space import MINI, SPACE
 
 from lmkbc.generate.reply import united
 from lmkbc.plan import Plan
-from lmkbc.recipe import Recipe
 from lmkbc.run.pipeline import propose
 from lmkbc.select.pool import Pool
 from lmkbc.session.options import Servers
@@ -25,7 +24,7 @@ SELECT = {"rule": "cutoff", "threshold": 0.5}
 A, N, M, U, T = State.ANSWERED, State.ABSTAINED, State.MISSING, State.UNPARSED, State.TRUNCATED
 
 
-def system(**table: Any) -> Recipe:
+def system(**table: Any) -> Any:
     chat = {"component": "chat", "model": "m", "shots": {"k": 0}} | table
     return recipe_of(chat, select=SELECT)
 

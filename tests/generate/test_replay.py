@@ -18,7 +18,6 @@ from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.link.cleaning import Cleaning
 from lmkbc.link.linker import Linking
 from lmkbc.plan import Plan
-from lmkbc.recipe import Recipe
 from lmkbc.run.pipeline import Block, Steps, propose
 from lmkbc.run.submission import reply_rows
 from lmkbc.session.options import Servers
@@ -48,7 +47,7 @@ def run_of(*files: Path, tmp_path: Path, **given: Any) -> Run:
     return Run(files=files, servers=servers, search_table=table, **{"edition": MINI, "workspace": SPACE} | given)
 
 
-def proposed(recipe: Recipe, *files: Path, tmp_path: Path, queries: Sequence[Query] = QUERIES, **given: Any) -> Block:
+def proposed(recipe: Any, *files: Path, tmp_path: Path, queries: Sequence[Query] = QUERIES, **given: Any) -> Block:
     return propose(Plan.of(run_of(*files, tmp_path=tmp_path, **given), recipe), queries)
 
 
@@ -199,7 +198,7 @@ def asks_borders(spec: GeneratorSpec) -> bool:
     return not spec.only or any(BORDERS in SPACE.relation(name).names for name in spec.only)
 
 
-def is_replayed(recipe: Recipe) -> bool:
+def is_replayed(recipe: Any) -> bool:
     return any(spec.is_replayed for spec in recipe.generate) and not any(spec.reads_files for spec in recipe.generate)
 
 

@@ -11,7 +11,6 @@ from tiny_masked import save
 
 from lmkbc.link.index_sources import build_index
 from lmkbc.masked.backbone import load
-from lmkbc.masked.soft_prompts import FILE
 from lmkbc.train import prompt_vectors
 
 WORDS = "state province department city region dead alive yes no Yes No died Germany France Spain Oslo Rome".split()
@@ -26,7 +25,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Sequence[str]:
     backbone, names = load(model, offline=True), {relation.name for relation in SPACE.relations.values()}
     cloze = "the capital of {subject} is {mask}."
     prompts = {name: prompt_vectors.manual_prompt(backbone, cloze) for name in names - {"profession"}}
-    (model / FILE).write_bytes(prompt_vectors.to_bytes(prompts, "model"))
+    (model / "soft_prompts.safetensors").write_bytes(prompt_vectors.to_bytes(prompts, "model"))
     (folder / "vectors.txt").write_text("3 2\nOslo 1 0\nRome 0 1\nENTITY/New_York 1 1\n")
     table = folder / "table.csv"
     table.write_text("text,id,classes\nOslo,Q585,Q515\nRome,Q220,Q515\n")

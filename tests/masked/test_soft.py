@@ -15,7 +15,7 @@ from tiny_masked import save
 from lmkbc import InputError
 from lmkbc.masked.backbone import Clozes, load
 from lmkbc.masked.forward import Forward
-from lmkbc.masked.soft_prompts import FILE, SoftPrompt, read_prompts, with_prompts
+from lmkbc.masked.soft_prompts import SoftPrompt, read_prompts, with_prompts
 from lmkbc.masked.vocabulary import Words
 from lmkbc.train import prompt_vectors
 
@@ -87,7 +87,7 @@ def test_prompts_of_another_model_are_refused(save_model: Callable[..., Path], t
             with_prompts(backbone, {"home": prompt})
     with pytest.raises(InputError, match=r"holds no soft_prompts\.safetensors: name a directory"):
         read_prompts(tmp_path)
-    (tmp_path / FILE).write_bytes(b"cos\nsystem\n(S'false'\ntR.")
+    (tmp_path / "soft_prompts.safetensors").write_bytes(b"cos\nsystem\n(S'false'\ntR.")
     with pytest.raises(InputError, match="holds no soft prompts"):
         read_prompts(tmp_path)
 

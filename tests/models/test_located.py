@@ -23,7 +23,6 @@ from lmkbc.local.named import located
 from lmkbc.models import located as located_module
 from lmkbc.models.located import ENCODER, GENERATIVE, Packaged, generative, gguf_file
 from lmkbc.probe.model_kinds import model_kind
-from lmkbc.recipe import DEFAULT, WITHOUT_MODEL
 
 NAMES = ["Tiny-1B", "tiny-1b", "Owner/Tiny-1B", "OWNER/tiny-1B"]
 
@@ -126,7 +125,7 @@ def test_a_list_holds_each_package_of_its_model() -> None:
 
 
 def test_no_recipe_of_the_default_names_a_model_with_terms_of_its_own() -> None:
-    for name in (DEFAULT, WITHOUT_MODEL):
+    for name in ("smollm2-embedded", "embedded"):
         path = Path(recipe_module.__file__).parent / "systems" / name / "recipe.toml"
         text = path.read_text(encoding="utf-8").casefold()
         assert not any(known.terms and known.hub.rpartition("/")[2].casefold() in text for known in GENERATIVE)

@@ -15,14 +15,17 @@ from space import MINI, SPACE
 
 from lmkbc.generate.embedded.embedded import Embedded
 from lmkbc.local.checkpoint import identity, load
-from lmkbc.probe.controls import CONTROLS, RANDOM, compare, controls, learned, with_random_weights
+from lmkbc.probe.controls import compare, controls, learned, with_random_weights
 from lmkbc.recipe import read_recipe
-from lmkbc.select.cutoffs import TopK
 from lmkbc.session.options import Servers
 from lmkbc.session.run import Run
 from lmkbc.tune.tuning_set import TuningOptions
 from lmkbc.types import Candidate, Example, Prediction
+from tests.rules import rule_of
 from tests.tuned import First
+
+RANDOM = "random"
+
 
 CONTEXT = Run(workspace=SPACE, edition=MINI, offline=True)
 VAL = SPACE.examples(MINI, MINI.held_out)[::3]
@@ -70,7 +73,7 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_controls_keep_what_their_runs_keep(
     how: TuningOptions | None, context: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lmkbc.recipe._selector", lambda *_: First(TopK(k=3)))
+    monkeypatch.setattr("lmkbc.recipe._selector", lambda *_: First(rule_of("top-k", k=3)))
     (made,) = learned(context, VAL, how, ["prior"]).values()
     assert {len(one.objects) for one in made} <= {0, 1}
 
@@ -80,7 +83,7 @@ def test_a_system_is_no_control_of_itself(tuned: bool, context: Run) -> None:
     table = controls(
         context, read_recipe(SPACE, "prior"), VAL, TuningOptions(trials=1) if tuned else None, random=False
     )
-    assert set(table.overall.controls) == set(CONTROLS) - {"prior"}
+    assert set(table.overall.controls) == {"naive-bayes", "embedded"}
     assert table.overall.queries == len(VAL)
     assert set(table.relations) == {x.query.relation for x in VAL}
 

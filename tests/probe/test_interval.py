@@ -2,13 +2,13 @@
 
 import math
 import random
+from typing import Any
 
 import pytest
 
 from lmkbc.probe.benchmark import half_width
 from lmkbc.probe.kamel.kamel_data import KamelAnswer, KamelFact
 from lmkbc.probe.kamel.kamel_scores import score
-from lmkbc.probe.kmir.kmir_scores import KmirTable
 from lmkbc.probe.kmir.kmir_scores import score as kmir_score
 from lmkbc.probe.kmir.questions import Question
 
@@ -47,7 +47,7 @@ def test_kamels_f1_has_that_of_its_properties_mean() -> None:
     assert (kamel(0, 5), kamel(5, 5), kamel(0, 1)) == (0.0, 0.0, None)
 
 
-def kmir(asked: list[tuple[int, bool]]) -> KmirTable:
+def kmir(asked: list[tuple[int, bool]]) -> Any:
     """The scores of questions with one answer each, given as the number of a fact and whether the guess is right."""
     questions = [Question(str(n), "checking", "", ["true"], "r", fact) for n, (fact, _) in enumerate(asked)]
     return kmir_score(questions, {str(n): ["true" if right else "false"] for n, (_, right) in enumerate(asked)})

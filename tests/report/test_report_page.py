@@ -9,24 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import hostile
-import msgspec
 import pytest
 from command import Command
-from space import MINI, SPACE
+from space import SPACE
 from typer.testing import CliRunner
 
-from lmkbc import InputError
 from lmkbc.cli import build
-from lmkbc.generate.recorded_rows import CandidateRow
 from lmkbc.link.hits import Hit, Link
-from lmkbc.link.train_objects import BY_ROWS
 from lmkbc.report import figures
 from lmkbc.report.levels import ScoreCounts
-from lmkbc.report.links import Trace, trace
-from lmkbc.report.rows import LONGEST_REPLY, Error, RecordedQuery, recorded, row_of
-from lmkbc.run.saved import SavedRun
-from lmkbc.scoring.table import row_score
-from lmkbc.types import Example, GoldObject, Query
+from lmkbc.report.links import trace
+
+LONGEST_REPLY = 4000
 
 
 @pytest.fixture(scope="module")
@@ -71,15 +65,11 @@ def test_every_row_is_held_and_long_replies_are_cut(page: str) -> None:
     assert any("characters in all]" in text for row in content["rows"] for _, text in row[-1])
 
 
-def test_a_name_s_other_meanings_tell_a_wrong_link(tmp_path: Path) -> None:
+def test_a_name_s_other_meanings_tell_a_wrong_link(command: Command, tmp_path: Path) -> None:
     """Where gold's name is another one, what was on offer tells that the linker chose wrong."""
-    trace = Trace("the index: first, hit 1 of 2", (("Q1", ""),))
-    row = CandidateRow("uno", 0.5, "Q2")
-    example = Example(Query(*PAIR), (GoldObject(("one",), "Q1"),))
-    for traces, wanted in (((trace,), "Q1"), ((), "")):
-        made = row_of(MINI, example, ["Q2"], row_score(0, 1, 1), RecordedQuery((row,), traces=traces))
-        assert made.kept[0].due == wanted
-        assert (Error.LINK in made.errors) == bool(wanted)
+    made = ([candidate("object 0", "Q500")], ["Q500"], {"Q1": "one"})
+    assert "wrong link" in errors(command, *made, "--index", hostile.index(tmp_path, 1))
+    assert "wrong link" not in errors(command, *made)
 
 
 HITS = (Hit("Q1", "one", popularity=2), Hit("Q2", "two"))
@@ -87,7 +77,7 @@ LINKS = {
     "chosen": ("Q1", Link("Q1", "index", "class", "x", HITS), "the index: class, hit 1 of 2, 2 sitelinks", ["Q2"]),
     "by rows": (
         "Q1",
-        Link("Q1", "relation", BY_ROWS, "x", HITS[:1]),
+        Link("Q1", "relation", "most rows", "x", HITS[:1]),
         "train, as an object of the relation: most rows",
         [],
     ),
@@ -191,28 +181,34 @@ def test_only_the_best_of_many_dropped_objects_are_in_the_page_and_all_are_count
 
 
 @pytest.mark.parametrize("name", ["candidates.jsonl.gz", "replies.jsonl.gz"])
-def test_a_file_of_a_run_that_lost_its_content_is_damaged_and_not_absent(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_bytes(b"")
-    with pytest.raises(InputError, match=name):
-        list(recorded(SavedRun(tmp_path, tmp_path), MINI, ()))
+def test_a_file_of_a_run_that_lost_its_content_is_damaged_and_not_absent(
+    command: Command, tmp_path: Path, name: str
+) -> None:
+    run, gold, _ = hostile.run(tmp_path, 1)
+    (run / name).write_bytes(b"")
+    assert name in command.fails("report", run, "--gold", gold)
 
 
-PAIR = ("s", "CountryBordersCountry")
-
-
-def errors(kept: list[str], gold: dict[str, str], candidates: list[dict[str, Any]], tmp_path: Path) -> set[Error]:
-    """The errors of one row; gold: id -> name."""
-    objects = tuple(GoldObject((name,), identifier) for identifier, name in gold.items())
-    row = {"SubjectEntity": PAIR[0], "Relation": PAIR[1], "candidates": candidates, "pooled": True}
-    (tmp_path / "run").mkdir()
-    hostile.lines(tmp_path / "run" / "candidates.jsonl.gz", [row])
-    parts = [msgspec.msgpack.encode(part) for _, part in recorded(SavedRun(tmp_path / "run", tmp_path), MINI, ())]
-    score = row_score(len(set(kept) & set(gold)), len(kept), len(gold))
-    return set(row_of(MINI, Example(Query(*PAIR), objects), kept, score, RecordedQuery.of(parts)).errors)
+def errors(
+    command: Command, candidates: list[dict[str, Any]], kept: list[str], gold: dict[str, str], *more: object
+) -> set[str]:
+    """Return the errors of one row, in the page's words; gold: id -> name."""
+    query = {"SubjectEntity": "s", "Relation": "CountryBordersCountry"}
+    Path("run").mkdir(exist_ok=True)
+    row = {**query, "ObjectEntities": [*gold.values()], "ObjectEntitiesID": [*gold]}
+    hostile.lines(Path("gold.jsonl"), [row])
+    hostile.lines(Path("run/predictions.jsonl"), [{**query, "ObjectEntitiesID": kept}])
+    hostile.lines(Path("run/candidates.jsonl.gz"), [{**query, "candidates": candidates, "pooled": True}])
+    command.done("report", "run", "--edition", "mini", "--gold", "gold.jsonl", *more)
+    content = held(Path("run/report.html").read_text(encoding="utf-8"))
+    return {name for place, name in enumerate(content["errors"]) if content["rows"][0][5] >> place & 1}
 
 
 def candidate(name: str, identifier: str) -> dict[str, Any]:
     return {"object": name, "score": 0.5, "id": identifier}
+
+
+MISSED, ABSTAINED, WRONG = "missed: never proposed", "wrong abstention", "wrong object kept"
 
 
 @pytest.mark.parametrize(
@@ -220,17 +216,17 @@ def candidate(name: str, identifier: str) -> dict[str, Any]:
     [
         (["Q1"], {"Q1": "one"}, [candidate("one", "Q1")], set()),
         ([], {}, [], set()),
-        ([], {"Q1": "one"}, [], {Error.MISSED, Error.ABSTAINED}),
-        ([], {"Q1": "one"}, [candidate("one", "Q1")], {Error.DROPPED, Error.ABSTAINED}),
-        (["Q2"], {"Q1": "One"}, [candidate("one", "Q2")], {Error.MISSED, Error.LINK, Error.WRONG}),
-        (["Q2"], {}, [candidate("two", "Q2")], {Error.INVENTED}),
-        (["Q1", "Q2", "Q3"], {"Q1": "one"}, [], {Error.WRONG, Error.LONG}),
+        ([], {"Q1": "one"}, [], {MISSED, ABSTAINED}),
+        ([], {"Q1": "one"}, [candidate("one", "Q1")], {"missed: proposed, not kept", ABSTAINED}),
+        (["Q2"], {"Q1": "One"}, [candidate("one", "Q2")], {MISSED, "wrong link", WRONG}),
+        (["Q2"], {}, [candidate("two", "Q2")], {"answered, where gold is empty"}),
+        (["Q1", "Q2", "Q3"], {"Q1": "one"}, [], {WRONG, "over-long list"}),
     ],
 )
 def test_a_row_says_what_went_wrong(
-    kept: list[str], gold: dict[str, str], candidates: list[dict[str, Any]], wanted: set[Error], tmp_path: Path
+    command: Command, kept: list[str], gold: dict[str, str], candidates: list[dict[str, Any]], wanted: set[str]
 ) -> None:
-    assert errors(kept, gold, candidates, tmp_path) == wanted
+    assert errors(command, candidates, kept, gold) == wanted
 
 
 def test_predict_writes_the_page_where_gold_is_known(command: Command, tmp_path: Path) -> None:

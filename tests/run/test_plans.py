@@ -12,7 +12,6 @@ from loopback import Body, Loopback, prompt_of
 from opened import recipe_of
 from space import MINI, SPACE
 
-from lmkbc.models.base import PlannedRequest
 from lmkbc.plan import Plan
 from lmkbc.run.estimate import estimate, foreseen
 from lmkbc.run.pipeline import propose
@@ -106,7 +105,7 @@ class Charging(Loopback):
         return code, made
 
 
-def matches(planned: PlannedRequest, body: Body) -> bool:
+def matches(planned: Any, body: Body) -> bool:
     """Return whether a request has the wording of a planned one, with anything in its slots, and its sampling."""
     prompt, sampling = planned.request.prompt, planned.request.sampling
     text = prompt.text if "prompt" in body else "\n".join(turn["content"] for turn in prompt.messages())

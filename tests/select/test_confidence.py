@@ -5,21 +5,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc import Rule
-from lmkbc.select.calibration import SUREST
-from lmkbc.select.composed import AbstentionThreshold
-from lmkbc.select.cutoffs import Cutoff, TopK
-from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
-from lmkbc.select.numeric import WeightedMedian
 from lmkbc.select.ranking import Ranking
 from lmkbc.select.selector import PerRelation, confidences
 from lmkbc.types import Candidate, CandidateSet, Query, Source, State
 from tests.candidates import candidate_set
+from tests.rules import rule_of
 
 WEIGHTS = {"bias": -0.5, "score": 0.7, "share": 0.4, "lead": 0.3, "agreed": 0.2, "m:score": 0.6, "label_prior": -0.1}
-CALIBRATED = Calibrated(inner=ExpectedF1(), weights=WEIGHTS, label_priors={"a": 0.4})
+CALIBRATED = rule_of("calibrated", inner=rule_of("expected-f1"), weights=WEIGHTS, label_priors={"a": 0.4})
 SELECTOR = PerRelation(
-    TopK(k=1),
-    {"own": CALIBRATED, "gated": AbstentionThreshold(inner=CALIBRATED, threshold=0.9), "fitted": Cutoff(threshold=0.5)},
+    rule_of("top-k", k=1),
+    {
+        "own": CALIBRATED,
+        "gated": rule_of("abstention-threshold", inner=CALIBRATED, threshold=0.9),
+        "fitted": rule_of("cutoff", threshold=0.5),
+    },
     {"fitted": CALIBRATED.calibration},
 )
 
@@ -71,7 +71,7 @@ def test_a_number_between_votes_is_as_sure_as_the_nearest() -> None:
     votes = (Candidate("100", 0.5), Candidate("120", 0.3), Candidate("-5", 0.1), Candidate("many", 0.1))
     found = candidate_set(Query("s", "other"), votes)
     (confidence,) = confidences(SELECTOR, [found])
-    (kept,) = WeightedMedian(quantile=0.5, between=True).select(found).objects
+    (kept,) = rule_of("weighted-median", quantile=0.5, between=True).select(found).objects
     assert confidence.of(kept) == 0.5
     assert confidence.of(Candidate("118")) == 0.3
     assert confidence.of(Candidate("unknown", 0.25)) == 0.25
@@ -80,10 +80,10 @@ def test_a_number_between_votes_is_as_sure_as_the_nearest() -> None:
 @pytest.mark.parametrize(
     ("rule", "probable"),
     [
-        (ExpectedF1(), True),
-        (AbstentionThreshold(threshold=0.5, inner=ExpectedF1()), True),
-        (Cutoff(threshold=0.5), False),
-        (TopK(k=1), False),
+        (rule_of("expected-f1"), True),
+        (rule_of("abstention-threshold", threshold=0.5, inner=rule_of("expected-f1")), True),
+        (rule_of("cutoff", threshold=0.5), False),
+        (rule_of("top-k", k=1), False),
     ],
 )
 def test_scores_are_probabilities_where_the_rule_reads_them_so(rule: Rule, probable: bool) -> None:
@@ -105,8 +105,8 @@ def test_a_share_of_few_samples_is_less_sure(named: int, draws: int, expected: f
             Query("s", "r"), (sampled, Candidate("b", 0.5, (Source("statistics"),))), (*states, *unread)
         )
         for rule, p, calibrated in (
-            (Cutoff(threshold=0.5), expected, False),
-            (ExpectedF1(), min(named / draws, SUREST), True),  # reads them as probabilities
+            (rule_of("cutoff", threshold=0.5), expected, False),
+            (rule_of("expected-f1"), min(named / draws, 0.999999), True),  # reads them as probabilities
         ):
             (made,) = confidences(PerRelation(rule), [found])
             assert (made.p, made.calibrated) == ((pytest.approx(p, abs=1e-9), 0.5), calibrated)

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from lmkbc.select.composed import Corroborated
-from lmkbc.select.cutoffs import Cutoff
+from lmkbc import Rule
 from lmkbc.select.rule import build
 from lmkbc.types import Candidate, CandidateSet, Nil, Query, State
 from tests.candidates import candidate_set
+from tests.rules import rule_of
 
-RULE = Corroborated(inner=Cutoff(threshold=0.3), source="list", corroborating="years")
+RULE = rule_of("corroborated", inner=rule_of("cutoff", threshold=0.3), source="list", corroborating="years")
 
 
 def row(**named: Mapping[str, float]) -> CandidateSet:
@@ -28,7 +28,7 @@ def row(**named: Mapping[str, float]) -> CandidateSet:
     return candidate_set(Query("s", "r"), tuple(found))
 
 
-def kept(found: CandidateSet, rule: Corroborated = RULE) -> str:
+def kept(found: CandidateSet, rule: Rule = RULE) -> str:
     return "".join(one.text for one in rule.select(found).objects)
 
 

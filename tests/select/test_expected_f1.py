@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.scoring.table import f1
-from lmkbc.select.expected_f1 import ExpectedF1, expected_f1
+from lmkbc.select.expected_f1 import expected_f1
 from lmkbc.types import Candidate, Nil, Query
 from tests.candidates import candidate_set
+from tests.rules import rule_of
 
 PROBABILITIES = st.lists(st.floats(0, 1), min_size=1, max_size=5).map(lambda p: sorted(p, reverse=True))
 
@@ -41,22 +42,22 @@ def test_missing_objects_make_longer_answers_worthwhile() -> None:
     found = candidate_set(
         Query("s", "r"), tuple(Candidate(name, p) for name, p in zip("abcd", (0.9, 0.2, 0.2, 0.2), strict=True))
     )
-    few, many = (len(ExpectedF1(missing=m, min=1).select(found).objects) for m in (0.0, 20.0))
+    few, many = (len(rule_of("expected-f1", missing=m, min=1).select(found).objects) for m in (0.0, 20.0))
     assert (few, many) == (1, 4)
 
 
 def test_the_proposal_of_nothing_replaces_the_chance_that_all_are_wrong() -> None:
     found = (Candidate("a", 0.5),)
-    assert ExpectedF1().select(candidate_set(Query("s", "r"), (*found, Nil(0.6)))).objects == ()
-    assert ExpectedF1().select(candidate_set(Query("s", "r"), (*found, Nil(0.4)))).objects == found
+    assert rule_of("expected-f1").select(candidate_set(Query("s", "r"), (*found, Nil(0.6)))).objects == ()
+    assert rule_of("expected-f1").select(candidate_set(Query("s", "r"), (*found, Nil(0.4)))).objects == found
 
 
 def test_a_long_list_is_not_cut_at_the_limit() -> None:
     likely = candidate_set(Query("s", "r"), tuple(Candidate(f"{i:02}", 0.9) for i in range(50)))
-    assert len(ExpectedF1().select(likely).objects) == 50
+    assert len(rule_of("expected-f1").select(likely).objects) == 50
     mixed = tuple(Candidate(f"{i:02}", 0.9 if i < 25 else 0.05) for i in range(50))
-    assert len(ExpectedF1().select(candidate_set(Query("s", "r"), mixed)).objects) == 25
-    assert not ExpectedF1().select(candidate_set(Query("s", "r"), (*likely.candidates, Nil(0.99)))).objects
+    assert len(rule_of("expected-f1").select(candidate_set(Query("s", "r"), mixed)).objects) == 25
+    assert not rule_of("expected-f1").select(candidate_set(Query("s", "r"), (*likely.candidates, Nil(0.99)))).objects
 
 
 @given(st.lists(st.floats(0, 1), min_size=21, max_size=30))
@@ -64,4 +65,4 @@ def test_counting_expectations_comes_close_in_lists_beyond_the_limit(p: list[flo
     p = sorted((0.2 + 0.8 * x for x in p), reverse=True)
     found = candidate_set(Query("s", "r"), tuple(Candidate(f"{i:02}", x) for i, x in enumerate(p)))
     values = expected_f1(np.array([p]))[0]
-    assert values[len(ExpectedF1().select(found).objects)] >= values.max() - 0.03
+    assert values[len(rule_of("expected-f1").select(found).objects)] >= values.max() - 0.03

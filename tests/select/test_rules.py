@@ -6,13 +6,11 @@ from hypothesis import strategies as st
 
 from lmkbc import Rule
 from lmkbc.select.calibration import informative, of_candidates
-from lmkbc.select.composed import Fallback
-from lmkbc.select.cutoffs import Cutoff, Quorum, Relative, Sticky, TopK
-from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.ranking import Ranking
 from lmkbc.select.rule import build
 from lmkbc.types import Candidate, CandidateSet, Nil, Query, Source, State
 from tests.candidates import candidate_set, sources
+from tests.rules import rule_of
 
 QUERY = Query("France", "borders")
 
@@ -32,19 +30,19 @@ def kept(rule: Rule, found: CandidateSet) -> str:
 @pytest.mark.parametrize(
     ("rule", "scores", "expected"),
     [
-        (Cutoff(threshold=0.5), (0.9, 0.5, 0.4), "ab"),
-        (Cutoff(threshold=0.95), (0.9, 0.5), ""),
-        (Cutoff(threshold=0.95, min=1), (0.9, 0.5), "a"),
-        (Cutoff(threshold=0.1, max=1), (0.9, 0.5), "a"),
-        (Cutoff(threshold=0.0), (0.9, 0.0), "ab"),
-        (Relative(ratio=0.5), (0.4, 0.2, 0.1), "ab"),
-        (Relative(ratio=0.5, min_score=0.3), (0.4, 0.2, 0.1), "a"),
-        (Sticky(threshold=0.5, ratio=0.8), (0.6, 0.49, 0.4, 0.1), "abc"),
-        (Sticky(threshold=0.5, ratio=0.8), (0.45, 0.44), ""),
-        (Sticky(threshold=0.5, ratio=0.8, reference="threshold"), (0.6, 0.41, 0.39), "ab"),
-        (Sticky(threshold=0.5, ratio=0.8, reference="threshold"), (0.45, 0.44), ""),
-        (TopK(k=2), (0.6, 0.2, 0.1), "ab"),
-        (TopK(k=0), (0.6,), ""),
+        (rule_of("cutoff", threshold=0.5), (0.9, 0.5, 0.4), "ab"),
+        (rule_of("cutoff", threshold=0.95), (0.9, 0.5), ""),
+        (rule_of("cutoff", threshold=0.95, min=1), (0.9, 0.5), "a"),
+        (rule_of("cutoff", threshold=0.1, max=1), (0.9, 0.5), "a"),
+        (rule_of("cutoff", threshold=0.0), (0.9, 0.0), "ab"),
+        (rule_of("relative", ratio=0.5), (0.4, 0.2, 0.1), "ab"),
+        (rule_of("relative", ratio=0.5, min_score=0.3), (0.4, 0.2, 0.1), "a"),
+        (rule_of("sticky", threshold=0.5, ratio=0.8), (0.6, 0.49, 0.4, 0.1), "abc"),
+        (rule_of("sticky", threshold=0.5, ratio=0.8), (0.45, 0.44), ""),
+        (rule_of("sticky", threshold=0.5, ratio=0.8, reference="threshold"), (0.6, 0.41, 0.39), "ab"),
+        (rule_of("sticky", threshold=0.5, ratio=0.8, reference="threshold"), (0.45, 0.44), ""),
+        (rule_of("top-k", k=2), (0.6, 0.2, 0.1), "ab"),
+        (rule_of("top-k", k=0), (0.6,), ""),
     ],
 )
 def test_cut_offs(rule: Rule, scores: tuple[float, ...], expected: str) -> None:
@@ -53,7 +51,7 @@ def test_cut_offs(rule: Rule, scores: tuple[float, ...], expected: str) -> None:
 
 @pytest.mark.parametrize(("scores", "expected"), [((0.9, 0.6, 0.5), "ab"), ((0.5, 0.4), "a"), ((), "")])
 def test_a_fallback_is_asked_where_the_first_rule_keeps_nothing(scores: tuple[float, ...], expected: str) -> None:
-    rule = Fallback(first=Cutoff(threshold=0.6), then=TopK(k=1))
+    rule = rule_of("fallback", first=rule_of("cutoff", threshold=0.6), then=rule_of("top-k", k=1))
     assert kept(rule, candidates(*scores)) == expected
     assert rule.select(candidates(*scores, draws=(State.MISSING,))).failed
 
@@ -82,26 +80,28 @@ def denied(probability: float) -> CandidateSet:
     return candidate_set(QUERY, (Candidate("a", 0.6),), nil_probabilities=(nil,))
 
 
-BY_MODEL = Calibrated(inner=ExpectedF1(), nothing={"m:nil_probability": 1.0})
-BY_PRIOR = Calibrated(inner=TopK(k=1), weights={"score": 1.0, "label_prior": -1.0}, label_priors={"a": 0.5})
+BY_MODEL = rule_of("calibrated", inner=rule_of("expected-f1"), nothing={"m:nil_probability": 1.0})
+BY_PRIOR = rule_of(
+    "calibrated", inner=rule_of("top-k", k=1), weights={"score": 1.0, "label_prior": -1.0}, label_priors={"a": 0.5}
+)
 
 
 @pytest.mark.parametrize(
     ("rule", "found", "expected"),
     [
-        (TopK(k=3), candidates(0.1, 0.9, 0.1), "bac"),  # by score, and ties in the given order
-        (Quorum(models=2), TWO_MODELS, "b"),  # models count, not draws
-        (Quorum(models=2, min_score=0.6), TWO_MODELS, ""),
-        (Quorum(models=2), VERIFIED, "d"),
-        (Quorum(models=2, min_verification=2 / 3), VERIFIED, "ad"),
-        (Quorum(models=2, min_verification=0.0), VERIFIED, "abd"),  # not what has no verification score
-        (Quorum(models=2, min_verification=2 / 3, min_score=0.15), VERIFIED, "a"),
+        (rule_of("top-k", k=3), candidates(0.1, 0.9, 0.1), "bac"),  # by score, and ties in the given order
+        (rule_of("quorum", models=2), TWO_MODELS, "b"),  # models count, not draws
+        (rule_of("quorum", models=2, min_score=0.6), TWO_MODELS, ""),
+        (rule_of("quorum", models=2), VERIFIED, "d"),
+        (rule_of("quorum", models=2, min_verification=2 / 3), VERIFIED, "ad"),
+        (rule_of("quorum", models=2, min_verification=0.0), VERIFIED, "abd"),  # not what has no verification score
+        (rule_of("quorum", models=2, min_verification=2 / 3, min_score=0.15), VERIFIED, "a"),
         (BY_PRIOR, candidates(0.3, 0.25), "b"),
-        (Calibrated(inner=TopK(k=1)), candidates(0.3, 0.25), "a"),
+        (rule_of("calibrated", inner=rule_of("top-k", k=1)), candidates(0.3, 0.25), "a"),
         (BY_MODEL, denied(0.9), ""),
         (BY_MODEL, denied(0.1), "a"),
-        (Calibrated(inner=ExpectedF1()), candidates(0.3, nothing=0.6), ""),
-        (Calibrated(inner=ExpectedF1()), candidates(0.7, nothing=0.2), "a"),
+        (rule_of("calibrated", inner=rule_of("expected-f1")), candidates(0.3, nothing=0.6), ""),
+        (rule_of("calibrated", inner=rule_of("expected-f1")), candidates(0.7, nothing=0.2), "a"),
     ],
 )
 def test_what_other_rules_keep(rule: Rule, found: CandidateSet, expected: str) -> None:
@@ -132,7 +132,7 @@ def test_evidence_for_answering_nothing(evidence: str, found: CandidateSet, sile
 
 def test_each_model_is_weighed_by_itself() -> None:
     strong, weak = Candidate("a", 0.4, by_model=(("m", 0.8),)), Candidate("b", 0.5, by_model=(("n", 1.0),))
-    rule = Calibrated(inner=TopK(k=1), weights={"m:said": 1.0, "m:score": 1.0, "n:said": -1.0})
+    rule = rule_of("calibrated", inner=rule_of("top-k", k=1), weights={"m:said": 1.0, "m:score": 1.0, "n:said": -1.0})
     alone, silent = candidate_set(QUERY, (strong, weak)), candidate_set(QUERY, (weak,))
     assert kept(rule, alone) == "a"
     together = rule.calibration.probabilities(Ranking.of([alone, silent]))
@@ -158,6 +158,6 @@ def test_a_model_that_repeats_another_is_no_agreement_of_others() -> None:
 def test_cut_offs_keep_a_prefix_that_shrinks_with_the_threshold(scores: list[float], low: float, high: float) -> None:
     low, high = sorted((low, high))
     found = candidates(*scores)
-    loose, tight = (kept(Cutoff(threshold=threshold), found) for threshold in (low, high))
+    loose, tight = (kept(rule_of("cutoff", threshold=threshold), found) for threshold in (low, high))
     assert loose.startswith(tight)
-    assert kept(Sticky(threshold=high, ratio=1.0), found).startswith(tight)
+    assert kept(rule_of("sticky", threshold=high, ratio=1.0), found).startswith(tight)

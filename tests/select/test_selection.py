@@ -15,9 +15,9 @@ import lmkbc
 import lmkbc.workspace
 from lmkbc import LmkbcError
 from lmkbc.run.saved import InSample, SavedRun
-from lmkbc.select.cutoffs import TopK
 from lmkbc.select.selector import PerRelation
 from lmkbc.types import Candidate, Query
+from tests.rules import rule_of
 
 ROOT = Path(__file__).parents[2]
 VAL = SPACE.examples(SPACE.edition("mini"), "val")
@@ -176,7 +176,7 @@ class Silent(PerRelation):
 def test_what_a_run_leaves_of_its_rules_is_left_out_everywhere(
     command: Command, files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lmkbc.recipe._selector", lambda *_: Silent(TopK(k=2)))
+    monkeypatch.setattr("lmkbc.recipe._selector", lambda *_: Silent(rule_of("top-k", k=2)))
     assert command.done(*TUNE, "--from", files["gpt-4"], "--json")
     given: dict[str, Any] = {"edition": "mini", "workspace": "space", "files": [files["gpt-4"]], "offline": True}
     tuning = lmkbc.tune("val", trials=0, folds=2, write=False, **given)

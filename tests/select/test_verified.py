@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 
-from lmkbc.select.composed import AbstentionThreshold, Verified, with_verification
-from lmkbc.select.cutoffs import Cutoff, TopK
-from lmkbc.select.expected_f1 import ExpectedF1
+from lmkbc.select.composed import with_verification
 from lmkbc.select.rule import build
 from lmkbc.types import Candidate, Nil, Query, State
 from tests.candidates import candidate_set
+from tests.rules import rule_of
 
 FOUND = candidate_set(
     Query("s", "r"),
@@ -43,13 +42,15 @@ def test_the_score_of_nothing_stays() -> None:
 
 
 def test_any_rule_may_stand_inside() -> None:
-    gate = AbstentionThreshold(inner=Cutoff(threshold=0.1), threshold=0.2)
-    assert Verified(inner=gate).select(FOUND).objects == ()
-    assert [one.text for one in Verified(inner=TopK(k=1)).select(FOUND).objects] == ["b"]
-    assert build(Verified(inner=gate, combine="product").to_table()) == Verified(inner=gate, combine="product")
+    gate = rule_of("abstention-threshold", inner=rule_of("cutoff", threshold=0.1), threshold=0.2)
+    assert rule_of("verified", inner=gate).select(FOUND).objects == ()
+    assert [one.text for one in rule_of("verified", inner=rule_of("top-k", k=1)).select(FOUND).objects] == ["b"]
+    assert build(rule_of("verified", inner=gate, combine="product").to_table()) == rule_of(
+        "verified", inner=gate, combine="product"
+    )
 
 
 def test_without_the_rule_verdicts_count_nothing_and_failures_stay_failed() -> None:
-    assert [one.text for one in Cutoff(threshold=0.45).select(FOUND).objects] == ["a", "b", "c"]
+    assert [one.text for one in rule_of("cutoff", threshold=0.45).select(FOUND).objects] == ["a", "b", "c"]
     failed = candidate_set(FOUND.query, (), (State.MISSING,))
-    assert Verified(inner=ExpectedF1()).select(failed).failed
+    assert rule_of("verified", inner=rule_of("expected-f1")).select(failed).failed

@@ -11,7 +11,7 @@ from writing import Writing
 
 from lmkbc import InputError
 from lmkbc.plan import Plan
-from lmkbc.recipe import Recipe, RecipeFile, make_recipe
+from lmkbc.recipe import RecipeFile, make_recipe
 from lmkbc.run.pipeline import propose
 from lmkbc.session.options import Servers
 from lmkbc.session.run import Run
@@ -78,7 +78,7 @@ def test_nobody_is_asked_about_one_name_nor_about_other_relations() -> None:
     assert model.asked == []
 
 
-def recipe(**group: Any) -> Recipe:
+def recipe(**group: Any) -> Any:
     source = {"component": "chat", "model": "m", "shots": {"k": 0}}
     each = [{"name": "a"}, {"name": "b", "prompt": {"task": "Say."}}]
     select = {"rule": "quorum", "models": 2}

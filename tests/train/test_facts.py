@@ -10,8 +10,12 @@ from space import MINI, SPACE
 
 from lmkbc import InputError, LmkbcError, Workspace
 from lmkbc.probe.kamel import kamel_data as kamel
-from lmkbc.train.corpus import KAMEL, SILVER, HeldOut, gather, near, of_kamel, of_silver, phrases, split
+from lmkbc.train.corpus import HeldOut, gather, near, of_kamel, of_silver, phrases, split
 from lmkbc.types import Fact
+
+KAMEL = Path("kamel/KAMEL.tar.xz")
+SILVER = Path("silver2023")
+
 
 SECRET = SPACE.queries(MINI, "val")[0].subject
 

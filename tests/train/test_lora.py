@@ -26,18 +26,22 @@ from lmkbc.local.checkpoint import load
 from lmkbc.local.decode import Decoding
 from lmkbc.local.model import CausalModel
 from lmkbc.notes import Notes
-from lmkbc.recipe import Recipe, read_recipe
+from lmkbc.recipe import read_recipe
 from lmkbc.session.run import Run
-from lmkbc.train.corpus import SILVER, Corpus, HeldOut, alias_groups, gather
-from lmkbc.train.lora import IGNORED, _TaughtPrompt, alike, loss, of_facts, of_split, train
+from lmkbc.train.corpus import Corpus, HeldOut, alias_groups, gather
+from lmkbc.train.lora import _TaughtPrompt, alike, loss, of_facts, of_split, train
 from lmkbc.train.training import Lora
 from lmkbc.types import Example, Fact, Query
+
+SILVER = Path("silver2023")
+IGNORED = -100
+
 
 QUICK = Lora(rate=0.01, epochs=2, batch=16, every=1, longest=100)
 ADAPTER = "adapter_model.safetensors"
 
 
-def recipe(model: Path | str, **more: Any) -> Recipe:
+def recipe(model: Path | str, **more: Any) -> Any:
     table = {"component": "causal", "model": str(model), "prompt": {"form": "completion"}, "shots": {"k": 0}, **more}
     return recipe_of(table, name="tiny")
 

@@ -13,7 +13,7 @@ from lmkbc.masked.backbone import Backbone, load
 from lmkbc.masked.entity_masked import EntityMasked
 from lmkbc.masked.forward import masked
 from lmkbc.masked.heads import Entities, Top, assemble, fold_model
-from lmkbc.masked.soft_prompts import FILE, read
+from lmkbc.masked.soft_prompts import read
 from lmkbc.masked.vocabulary import Words
 from lmkbc.train import tasks, upper_layers
 from lmkbc.train.corpus import Corpus, HeldOut
@@ -53,7 +53,7 @@ def test_every_kind_of_training_leaves_a_model_that_loads(task: Training, corpus
     scores = tasks.soft_prompts(task, PLAN, corpus, length=3)
     saved(task)
     assert set(scores) == {"home"}
-    assert read(task.out / FILE)["home"].vectors.shape == (3, 16)
+    assert read(task.out / "soft_prompts.safetensors")["home"].vectors.shape == (3, 16)
 
 
 def test_a_taught_model_answers_train_subjects_with_heads_that_never_saw_them(

@@ -17,11 +17,13 @@ from lmkbc.masked.backbone import Backbone
 from lmkbc.masked.soft_prompts import read
 from lmkbc.names import folded_key
 from lmkbc.train import prompt_vectors, upper_layers
-from lmkbc.train.cloze_training import IGNORED, precision, rank_loss, train_mlm, train_soft_prompt, verbalised
+from lmkbc.train.cloze_training import precision, rank_loss, train_mlm, train_soft_prompt, verbalised
 from lmkbc.train.loop import train
 from lmkbc.train.random_controls import LearnedControls
 from lmkbc.train.training import Masking, TrainingPlan
 from lmkbc.types import Fact
+
+IGNORED = -100
 
 
 def state(backbone: Backbone) -> dict[str, torch.Tensor]:

@@ -8,18 +8,22 @@ import pytest
 from lmkbc import InputError
 from lmkbc.plan import Origin
 from lmkbc.select.calibration import Calibration, PrecisionCurve
-from lmkbc.select.cutoffs import Cutoff
-from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.tune import tuned_rules
 from lmkbc.tune.confidence import Bin, Confidences, Kept, RelationConfidence, Reliability
 from lmkbc.tune.learn import Tuned, TunedRelation
 from lmkbc.tune.tuning_set import TuningOptions
+from tests.rules import rule_of
 
 CURVE = PrecisionCurve(threshold=(0.25, 0.5), precision=(0.75, 0.905), recall=(0.5, 0.25), max=1)
 GPT4 = Origin(models=("gpt-4",), wording="own", wording_sha256="a" * 64)
 RULES = {
-    "b": Cutoff(threshold=0.0123, min=1),
-    "a": Calibrated(inner=ExpectedF1(missing=0.5), weights={"gpt-4:said": -1.0}, label_priors={'Ōé "x".y': 0.25}),
+    "b": rule_of("cutoff", threshold=0.0123, min=1),
+    "a": rule_of(
+        "calibrated",
+        inner=rule_of("expected-f1", missing=0.5),
+        weights={"gpt-4:said": -1.0},
+        label_priors={'Ōé "x".y': 0.25},
+    ),
 }
 
 
@@ -137,4 +141,4 @@ def test_who_edits_thresholds_by_hand_removes_the_seal(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="remove the line sha256"):
         tuned_rules.read(path)
     path.write_text("".join(line for line in edited.splitlines(keepends=True) if not line.startswith("sha256")))
-    assert tuned_rules.read(path)[0].rules["b"] == Cutoff(threshold=0.3, min=1)
+    assert tuned_rules.read(path)[0].rules["b"] == rule_of("cutoff", threshold=0.3, min=1)

@@ -12,14 +12,18 @@ from space import SPACE
 
 from lmkbc.run.submission import answers
 from lmkbc.select.calibration import at_least
-from lmkbc.select.selector import UNREACHED, UNSURE, PerRelation, at_precision
-from lmkbc.tune.confidence import PROMISED, STEP, Facts, Reliability
+from lmkbc.select.selector import PerRelation, at_precision
+from lmkbc.tune.confidence import Facts, Reliability
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Prediction, Query, State
 from tests.candidates import candidate_set
 from tests.tune.test_tune import EDITION, EPISODES, OTHER, RELATION, RELATIONS, example, scored, toy
 from tests.tune.test_tune_outcomes import SCORERS, edition, problems
 from tests.tuned import tuned as tune_all
+
+PROMISED = 0.9
+STEP = 0.01
+
 
 CONFIDENCE = st.sampled_from((0.0, 0.25, 0.5, 0.75, 0.875, 1.0))
 
@@ -144,8 +148,13 @@ def test_what_is_not_sure_is_withheld_and_a_failure_stays_one() -> None:
         assert bool(prediction.withheld) == (not prediction.objects and selector.usual.select(found).objects != ())
     assert right > 50
     assert right / (right + wrong) > 0.85
-    assert {prediction.withheld for prediction in made if prediction.query.relation == OTHER} == {UNREACHED}
-    assert {prediction.withheld for prediction in made if prediction.query.relation == RELATION} == {"", UNSURE}
+    assert {prediction.withheld for prediction in made if prediction.query.relation == OTHER} == {
+        "no confidence of its relation promises the precision"
+    }
+    assert {prediction.withheld for prediction in made if prediction.query.relation == RELATION} == {
+        "",
+        "no object is sure enough",
+    }
     assert made == selector.select_all(sets)
     failed = candidate_set(Query("s", RELATION), (), (State.MISSING,))
     assert selector.select(failed) == Prediction(failed.query, failed=True)

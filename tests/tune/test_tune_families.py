@@ -1,19 +1,22 @@
 """Fits of families by hand: what a calibration learns, which grids are tried, and which rules can be tuned at all."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from lmkbc import InputError
-from lmkbc.select.calibration import BIAS, LABEL_PRIOR, log_label_prior
-from lmkbc.select.cutoffs import Cutoff, Relative
-from lmkbc.select.numeric import ExpectedScore
-from lmkbc.select.ranking import Mask
+from lmkbc.registry import RULES
+from lmkbc.select.calibration import log_label_prior
 from lmkbc.select.rule import Real, Whole
 from lmkbc.tune.calibrate import CalibrationData, logistic_fit
 from lmkbc.tune.choice import Compared, shared_family
 from lmkbc.tune.families import Task, check_rules, grid
 from lmkbc.tune.outcomes import Outcomes
+from tests.rules import rule_of
 from tests.tune.test_tune import EDITION, example, scored
+
+LABEL_PRIOR = "label_prior"
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -21,7 +24,7 @@ def test_a_fit_ends_where_the_gradient_is_zero(seed: int) -> None:
     """Far from its start, in few and in many rows, so that steps are halved on the way."""
     draw = np.random.default_rng(seed)
     n = (12, 400)[seed % 2]
-    columns = {BIAS: np.ones(n), "score": draw.normal(0, 4, n), "rank": draw.integers(0, 9, n).astype(float)}
+    columns = {"bias": np.ones(n), "score": draw.normal(0, 4, n), "rank": draw.integers(0, 9, n).astype(float)}
     label = (draw.random(n) < 1 / (1 + np.exp(-3 * columns["score"] + columns["rank"]))).astype(float)
     weights = logistic_fit(columns, label, {"score": 0.5})
     features, w = np.column_stack(list(columns.values())), np.array(list(weights.values()))
@@ -49,8 +52,10 @@ def test_the_thirty_most_frequent_names_have_a_label_prior() -> None:
 
 
 def test_a_grid_has_every_whole_number_and_even_ratios(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ExpectedScore, "search", {"tolerance": Real(0.005, 0.3, log=True), "max": Whole(1, 3)})
-    tried = [rule for rule in grid.__wrapped__("expected-score") if isinstance(rule, ExpectedScore)]
+    monkeypatch.setattr(
+        RULES.get("expected-score"), "search", {"tolerance": Real(0.005, 0.3, log=True), "max": Whole(1, 3)}
+    )
+    tried = [rule for rule in grid.__wrapped__("expected-score") if rule.name == "expected-score"]
     assert {rule.max for rule in tried} == {1, 2, 3}
     widths = sorted({rule.tolerance for rule in tried})
     assert widths[0] == pytest.approx(0.005)
@@ -74,7 +79,7 @@ def test_relations_share_the_family_that_is_best_over_all_of_them() -> None:
 
 def test_each_rule_is_looked_at_before_any_is_tuned() -> None:
     with pytest.raises(InputError, match="'nonsense' cannot be tuned"):
-        check_rules([Relative.name, "cutoff", "nonsense"])
+        check_rules(["relative", "cutoff", "nonsense"])
 
 
 def test_a_query_is_judged_by_a_rule_that_no_query_of_its_fold_has_taught() -> None:
@@ -83,9 +88,9 @@ def test_a_query_is_judged_by_a_rule_that_no_query_of_its_fold_has_taught() -> N
     rows, inner = np.arange(9) != 4, np.arange(9) % 3
     taught = dict[int, list[int]]()
 
-    def fit(learned: Mask, fold: int) -> Cutoff:
+    def fit(learned: Any, fold: int) -> Any:
         taught[fold] = np.flatnonzero(learned).tolist()
-        return Cutoff(threshold=1.0 if fold == 1 else 0.5)
+        return rule_of("cutoff", threshold=1.0 if fold == 1 else 0.5)
 
     f1 = Task("borders", outcomes, nullable=True).held_out(rows, inner, fit)
     assert taught == {0: [1, 2, 5, 7, 8], 1: [0, 2, 3, 5, 6, 8], 2: [0, 1, 3, 6, 7]}

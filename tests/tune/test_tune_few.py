@@ -11,16 +11,16 @@ from space import MINI, SPACE
 
 from lmkbc.plan import Origin
 from lmkbc.select.calibration import confidence_text
-from lmkbc.select.cutoffs import Cutoff
-from lmkbc.select.selector import NOTHING, PerRelation, confidences
+from lmkbc.select.selector import PerRelation, confidences
 from lmkbc.tune import tuned_rules
 from lmkbc.tune.learn import Tuned
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query, Source, State
+from tests.rules import rule_of
 from tests.tuned import tuned
 
 EDITION = SPACE.edition("2023")
 BORDERS, SPOUSE, DEATH = "CountryBordersCountry", "PersonHasSpouse", "PersonHasPlaceOfDeath"
-OWN = PerRelation(Cutoff(threshold=0.5))
+OWN = PerRelation(rule_of("cutoff", threshold=0.5))
 
 
 def rows(relation: str, *given: tuple[str, dict[str, float]]) -> tuple[list[CandidateSet], list[Example]]:
@@ -66,7 +66,7 @@ def read_again(made: Tuned, tmp_path: Path) -> tuned_rules.Thresholds:
 )
 def test_where_rules_tie_the_surest_is_chosen(given: list[tuple[str, dict[str, float]]], empty: bool) -> None:
     relation = run(*rows(SPOUSE, *given)).relations[SPOUSE]
-    assert relation.rule == (NOTHING if empty else OWN.general)
+    assert relation.rule == (rule_of("cutoff", threshold=2.0) if empty else OWN.general)
     assert relation.reason.startswith("nothing is kept" if empty else "by the recipe's own rule")
 
 

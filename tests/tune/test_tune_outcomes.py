@@ -1,12 +1,13 @@
 """The fast core of tuning against the official scorers, and the exact sweep against brute force."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import strategies as st
 from small import small_edition
 
 from lmkbc import AliasScorer, Edition, IdScorer, MatchingScorer, Metric, ValueScorer
-from lmkbc.scoring.matchers import Scorer
 from lmkbc.tune.outcomes import Curve, Outcomes, cutoff_steps
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query
 from tests.candidates import candidate_set, sources
@@ -21,7 +22,7 @@ SCORERS = {
 }
 
 
-def edition(scorer: Scorer) -> Edition:
+def edition(scorer: Any) -> Edition:
     ids = isinstance(scorer, IdScorer)
     column, target = ("ObjectEntitiesID", "id") if ids else ("ObjectEntities", "string")
     return small_edition(["knows"], column=column, target=target, metric=Metric(scorer, average="relation"))

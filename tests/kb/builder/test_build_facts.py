@@ -16,10 +16,9 @@ from lmkbc.kb.base.schemas import FACTS, MISSING, NOTHING, REPLIES, SPENT
 from lmkbc.kb.builder.facts import Maker, Tables
 from lmkbc.kinds.numbers import decimal
 from lmkbc.select.calibration import Calibration
-from lmkbc.select.cutoffs import Cutoff
-from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.selector import PerRelation
 from lmkbc.types import Candidate, CandidateSet, Nil, Query, Source, State
+from tests.rules import rule_of
 
 RELATIONS = {name: SPACE.relation(name) for name in ("CountryBordersCountry", "hasArea", "personHasCityOfDeath")}
 MAKER = Maker(recipe_of({"component": "prior"}).select, RELATIONS, "run")
@@ -157,26 +156,28 @@ def of(*scores: float, query: Query = BORDERS) -> CandidateSet:
 )
 def test_of_probabilities_what_is_sure_is_a_fact(scores: tuple[float, ...], facts: list[str]) -> None:
     found = of(*scores)
-    assert ExpectedF1().select(found).objects, "the rule itself keeps some, since an empty answer is surely wrong"
-    assert kept(found, ExpectedF1()) == facts
-    assert kept(found, Cutoff(threshold=0.0), calibration=Calibration(weights={"score": 1.0})) == facts
+    assert rule_of("expected-f1").select(found).objects, (
+        "the rule itself keeps some, since an empty answer is surely wrong"
+    )
+    assert kept(found, rule_of("expected-f1")) == facts
+    assert kept(found, rule_of("cutoff", threshold=0.0), calibration=Calibration(weights={"score": 1.0})) == facts
 
 
 def test_scores_that_are_no_probabilities_have_no_floor() -> None:
-    assert kept(of(0.03, 0.02), Cutoff(threshold=0.025)) == ["1"]
+    assert kept(of(0.03, 0.02), rule_of("cutoff", threshold=0.025)) == ["1"]
 
 
 def test_the_likeliest_of_many_is_no_fact_where_no_object_is_likelier() -> None:
-    assert kept(replace(of(0.75), nothing=(Nil(0.9, SOURCE),)), ExpectedF1()) == []
+    assert kept(replace(of(0.75), nothing=(Nil(0.9, SOURCE),)), rule_of("expected-f1")) == []
 
 
 def test_a_least_confidence_is_asked_of_every_fact() -> None:
-    assert kept(of(0.9, 0.6, 0.4), Cutoff(threshold=0.3), 0.5) == ["1", "2"]
-    assert kept(of(0.009, 0.004), ExpectedF1(), 0.0) == [
-        one.text for one in ExpectedF1().select(of(0.009, 0.004)).objects
+    assert kept(of(0.9, 0.6, 0.4), rule_of("cutoff", threshold=0.3), 0.5) == ["1", "2"]
+    assert kept(of(0.009, 0.004), rule_of("expected-f1"), 0.0) == [
+        one.text for one in rule_of("expected-f1").select(of(0.009, 0.004)).objects
     ]
 
 
 @pytest.mark.parametrize("query", [AREA, DEATH])
 def test_of_what_there_is_one_the_best_is_kept(query: Query) -> None:
-    assert kept(of(0.8, 0.9, 0.7, query=query), Cutoff(threshold=0.5)) == ["2"]
+    assert kept(of(0.8, 0.9, 0.7, query=query), rule_of("cutoff", threshold=0.5)) == ["2"]

@@ -17,11 +17,14 @@ import lmkbc
 from lmkbc import InputError
 from lmkbc.generate.access import server_of, step_model
 from lmkbc.models.reference import ModelReference
-from lmkbc.models.server.address import KEYS, Server
+from lmkbc.models.server.address import Server
 from lmkbc.models.server.openai_client import ChatClient
 from lmkbc.models.server.refusal import ServerError
 from lmkbc.session.options import Servers
 from lmkbc.session.run import Run
+
+KEYS = "LMKBC_KEYS"
+
 
 CANARY, OTHER = "sk-canary-7f3a91c2", "gsk-canary-5521"
 

@@ -9,7 +9,9 @@ from opened import recipe_file
 
 import lmkbc
 from lmkbc import LmkbcError
-from lmkbc.models.server.address import KEYS
+
+KEYS = "LMKBC_KEYS"
+
 
 ONE, TWO, PLAIN = "canary-one-51d0", "canary-two-77ab", "canary-plain-09fe"
 

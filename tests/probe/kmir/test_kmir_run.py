@@ -22,8 +22,11 @@ from lmkbc.probe import masked_answers
 from lmkbc.probe.benchmark import BenchmarkRun, texts
 from lmkbc.probe.kmir import kmir as kmir_causal
 from lmkbc.probe.kmir.questions import Question, sample
-from lmkbc.probe.masked_answers import MASKS, _widened
+from lmkbc.probe.masked_answers import _widened
 from lmkbc.train.training import TrainingPlan
+
+MASKS = 8
+
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 WORDS = "true false Paris Rome Lima New York France Italy Peru is the capital of".split()

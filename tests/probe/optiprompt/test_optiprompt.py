@@ -9,7 +9,7 @@ from command import Command
 from rows import jsonl
 
 from lmkbc import InputError
-from lmkbc.masked.backbone import MASK, SOFT, SUBJECT, Backbone, load, subject_pieces
+from lmkbc.masked.backbone import Backbone, load, subject_pieces
 from lmkbc.masked.forward import masked
 from lmkbc.masked.soft_prompts import SoftPrompt
 from lmkbc.probe.lama.lama_data import RelationFacts
@@ -234,10 +234,10 @@ def test_a_searched_prompt_is_of_lower_case_tokens_and_more_steps_find_no_worse(
     assert share >= found(3)[2]
     assert found(9)[1] == tokens
     places = iter(tokens)
-    layout = [next(places) if place == SOFT else place for place in prompt.layout]
+    layout = [next(places) if place == -3 else place for place in prompt.layout]
     spelt = subject_pieces(prompt.layout, names, backbone.tokenizer)
-    held = {MASK: [backbone.mask_id]}
-    ids = [[one for at in layout for one in (name if at == SUBJECT else held.get(at, [at]))] for name in spelt]
+    held = {-2: [backbone.mask_id]}
+    ids = [[one for at in layout for one in (name if at == -1 else held.get(at, [at]))] for name in spelt]
     right = (cloze_logits(backbone, ids, columns).argmax(-1) == gold).float().mean().item()
     assert right == pytest.approx(share)
 
