@@ -7,14 +7,9 @@ as a free text, or leave out, is an error here.
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal, NamedTuple
 
 import msgspec
-
-from lmkbc.kb.base.knowledge import FactRow
-from lmkbc.kb.export.left_out import ExportTally
-from lmkbc.kb.export.quickstatements import Proposal, proposal
 
 ITEM, PROPERTY = r"Q[1-9]\d*", r"P[1-9]\d*"
 QUANTITY = r"[+-]?\d+(?:\.\d+)?(?:~\d+(?:\.\d+)?)?(?:U[1-9]\d*)?"
@@ -32,11 +27,6 @@ class Command(NamedTuple):
     value: str
     more: tuple[tuple[str, str], ...] = ()
     summary: str = ""
-
-
-def proposals(facts: Sequence[FactRow]) -> Iterator[Proposal]:
-    """Return what an export would propose of some facts of which nothing is known."""
-    return ExportTally().written(facts, proposal)
 
 
 def version_1(text: str) -> list[Command]:

@@ -17,8 +17,8 @@ from typing import Any
 
 from eval.bench import ROOT
 
-WINGS = ("kb", "probe", "train", "domain", "report", "systems")
-"""Folders outside of the core."""
+WINGS = ("kb", "probe", "train", "domain", "report", "systems", "testing")
+"""Folders outside of the core. `testing` is for the tests of plug-ins, and nothing of the engine imports it."""
 PUBLIC = "lmkbc.testing"
 """Module whose names are for the authors of plug-ins, so that tests may import them freely."""
 _LAYERS = re.compile(r'LAYERS = """(.*?)"""', re.DOTALL)

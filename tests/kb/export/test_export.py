@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import unquote
 
@@ -23,24 +22,15 @@ from hypothesis import strategies as st
 from opened import recipe_file
 from pyoxigraph import Literal, NamedNode, RdfFormat, Store, Triple, parse
 from small_disk import small_disk
-from wikidata_readers import comma_separated, items, proposals, version_1
+from wikidata_readers import comma_separated, items, version_1
 
 import lmkbc
 from lmkbc import InputError
-from lmkbc.api.exporting import UNSURE
 from lmkbc.files.tables import InputTable
-from lmkbc.kb.audit import known as known_facts
-from lmkbc.kb.audit.known import Mark
-from lmkbc.kb.base.knowledge import About, FactRow, Knowledge
-from lmkbc.kb.export.left_out import ExportTally
-from lmkbc.kb.export.ntriples import XSD, Triples, checked_base, iri, line, text
-from lmkbc.kb.export.quickstatements import commands, table
-from lmkbc.kb.export.typed_facts import comma_separated as comma_separated_rows
-from lmkbc.kb.export.typed_facts import graphml, typed
-from lmkbc.kb.export.wikidata_json import entity, lines
-from lmkbc.kinds.kind import LeftOutError, accepted, kinds
-from lmkbc.kinds.units import unit_of_item
+from lmkbc.kb.base.knowledge import Knowledge
+from lmkbc.kinds.kind import kinds
 from lmkbc.registry import EXPORTS
+from lmkbc.testing.exports import check_exporter, exported, fact
 from lmkbc.types import CandidateSet, Query
 
 RELATIONS = ("country-borders", "children")
@@ -89,7 +79,7 @@ def test_python_writes_what_the_command_writes_and_refuses_what_it_refuses(run: 
     run.done("kb", "--format", "ntriples", "--out", "command.nt", "--least", "0.7")
     made = lmkbc.export("kb", "ntriples", "python.nt", least=0.7)
     assert (tmp_path / "python.nt").read_bytes() == (tmp_path / "command.nt").read_bytes()
-    assert (made.count, made.left_out[UNSURE.format(0.7)]) == (
+    assert (made.count, made.left_out["confidence below 0.7"]) == (
         len((tmp_path / "python.nt").read_bytes().splitlines()),
         4,
     )
@@ -236,27 +226,28 @@ def test_only_linked_facts_that_are_not_known_are_for_review(
     assert all(one.summary.startswith("unchecked, for review: ") for one in commands)
 
 
+@pytest.mark.parametrize("form", [*EXPORTS])
+def test_each_format_keeps_to_the_cases_of_exports(form: str) -> None:
+    check_exporter(form)
+
+
 @given(st.text(), st.text(st.sampled_from('a*|/",\r ')), st.text(), st.sampled_from(["entity", "string", "number"]))
-def test_any_text_is_one_line_of_review_and_of_json(subject: str, value: str, model: str, kind: Any) -> None:
-    about = About("P1", kind)
-    made = FactRow(0, subject, "Q1", value, "Q2", "4", 0.5, [], model, "area", about)
-    batch = [*proposals([made])]
-    entities = [
-        entity([one], ExportTally()) for one in (made, made._replace(subject_id=None, object_id=None, literal=None))
-    ]
-    written = "".join(lines(filter(None, entities)))
-    assert json.loads(written) == [one for one in entities if one]
-    assert len(items(written)) == sum(one is not None for one in entities)
-    assert len(written.split("\n")) == 3 + sum(one is not None for one in entities)
+def test_any_text_is_one_line_of_review_and_of_json(subject: str, value: str, model: str, kind: str) -> None:
+    made = fact(value, "Q2", subject=subject, subject_id="Q1", literal="4", model=model, property="P1", kind=kind)
+    bare = made._replace(subject_row=1, subject_id=None, object_id=None, literal=None)
+    written = exported("wikidata-json", [made, bare]).text
+    entities = json.loads(written)
+    assert len(items(written)) == len(entities)
+    assert len(written.split("\n")) == 3 + len(entities)
+    line = exported("quickstatements", [made]).text
     if kind == "string" and (
-        not value or accepted(value) != value or any(mark in value for mark in ('"', "|", "/*", "*/"))
+        not value or " ".join(value.split()) != value or any(mark in value for mark in ('"', "|", "/*", "*/"))
     ):
-        assert batch == []
+        assert line == ""
         return
-    line = commands(batch)
     assert (line.count("\t"), line.count("\n"), line.count("*/"), line.count("|")) == (2, 1, 1, 0)
     assert len(line.splitlines()) == 1
-    assert version_1(line) == comma_separated(table(batch))
+    assert version_1(line) == comma_separated(exported("quickstatements-csv", [made]).text)
     assert version_1(line)[0][:4] == ("Q1", "P1", {"entity": "Q2", "number": "4"}.get(kind, f'"{value}"'), ())
 
 
@@ -335,8 +326,9 @@ def test_facts_come_by_subject_whatever_shards_they_lie_in(tmp_path: Path, monke
     assert found == [(row, 3) for row in range(11) if row != 5]
 
 
-def quantity_of(about: About, literal: str = "250") -> FactRow:
-    return FactRow(0, "X", "Q1", literal, None, literal, 0.5, [], "m", "area", about)
+def quantity(unit: str | None, item: str | None, literal: str = "250", **more: Any) -> Any:
+    about = {"property": "P2046", "kind": "number", "unit": unit, "unit_id": item}
+    return fact(literal, subject="X", subject_id="Q1", literal=literal, relation="area", **about, **more)
 
 
 @pytest.mark.parametrize(
@@ -355,39 +347,39 @@ def quantity_of(about: About, literal: str = "250") -> FactRow:
 def test_numbers_are_exported_in_the_unit_of_the_relation_s_item(
     unit: str, item: str | None, amount: str, unit_of_amount: str | None
 ) -> None:
-    row = quantity_of(About("P2046", "number", unit, item))
-    (proposal,) = proposals([row])
+    row = quantity(unit, item)
+    (proposal,) = version_1(exported("quickstatements", [row]).text)
     assert proposal.value == amount + (unit_of_amount or "").replace("Q", "U")
-    claim: Any = entity([row], ExportTally())
+    (claim,) = json.loads(exported("wikidata-json", [row]).text)
     value = claim["claims"]["P2046"][0]["mainsnak"]["datavalue"]["value"]
     assert value == {"amount": f"+{amount}", "unit": f"{WD}{unit_of_amount}" if unit_of_amount else "1"}
-    triples = "".join(Triples().statement(row))
+    triples = exported("statements", [row]).text
     assert f'"+{amount}"' in triples
     assert f"quantityUnit> <{WD}{unit_of_amount or 'Q199'}>" in triples
-    assert f'"+{amount}"' in "".join(Triples().truthy(row))
-    table = typed(row._replace(precision="1"))
-    assert (table.value, table.unit_id) == (amount, unit_of_amount)
-    assert (table.unit, table.precision) == ((unit, "1") if amount == "250" else (unit_of_item(item), None))
+    assert f'"+{amount}"' in exported("ntriples", [row]).text
+    (cells,) = csv.DictReader(io.StringIO(exported("csv", [row._replace(precision="1")]).text, newline=""))
+    assert (cells["value"], cells["unit_id"]) == (amount, unit_of_amount or "")
+    in_own = {"Q712226": "kilometer ** 2", "Q25267": "degree_Celsius"}
+    assert (cells["unit"], cells["precision"]) == ((unit, "1") if amount == "250" else (in_own[item or ""], ""))
 
 
 def test_two_facts_with_one_value_have_two_nodes_in_graphml() -> None:
-    drawn = networkx.parse_graphml("".join(graphml([typed(quantity_of(AREA)), typed(quantity_of(AREA))])))
+    drawn = networkx.parse_graphml(exported("graphml", [quantity("km2", "Q712226")] * 2).text)
     assert sorted(data["label"] for _, data in drawn.nodes(data=True)) == ["250", "250", "X"]
 
 
 def test_a_unit_and_an_item_of_different_dimensions_are_named() -> None:
     with pytest.raises(InputError, match="relation area: its unit 'km2' cannot be converted into its unit_id Q11573"):
-        typed(quantity_of(About("P2046", "number", "km2", "Q11573")))
+        exported("csv", [quantity("km2", "Q11573")])
 
 
-def test_a_statement_that_is_known_in_another_unit_is_not_proposed(tmp_path: Path) -> None:
-    about = About("P2046", "number", "km2", "Q712226")
-    (tmp_path / "known.csv").write_text("subject,property,object\nQ1,P2046,25000U35852\nQ2,P2046,7\n")
-    known = known_facts.read([tmp_path / "known.csv"], {"P2046": about}, frozenset({"Q1"}))
-    assert [known.marked(quantity_of(about, *more)).mark for more in ((), ("25000",))] == [Mark.KNOWN, Mark.NEW]
+def test_a_statement_that_is_known_in_another_unit_is_not_proposed() -> None:
+    known = "subject,property,object\nQ1,P2046,25000U35852\nQ2,P2046,7\n"
+    facts = [quantity("km2", "Q712226"), quantity("km2", "Q712226", "25000")]
+    made = exported("quickstatements", facts, known=known)
+    assert ([one.value for one in version_1(made.text)], made.left_out) == (["25000U712226"], {"known already": 1})
 
 
-ENTITY, BORDERS, AREA = About("P47", "entity"), About("P47", "entity"), About("P2046", "number", "km2", "Q712226")
 WDT = "http://www.wikidata.org/prop/direct/"
 
 
@@ -398,32 +390,34 @@ def read(written: str) -> list[Triple]:
     return made
 
 
-@given(st.text())
-def test_any_text_round_trips(value: str) -> None:
-    (triple,) = read(line("<a:a>", "<a:b>", text(value)))
-    assert triple.object == Literal(value)
-
-
 @given(st.text(min_size=1))
-def test_any_name_is_an_iri_of_its_own(name: str) -> None:
-    (triple,) = read(line(iri("urn:lmkbc:entity/", name), "<a:b>", "<a:c>"))
+def test_any_name_is_an_iri_and_a_label_of_its_own(name: str) -> None:
+    triple, label = read(exported("ntriples", [fact(object_id="Q1016", subject=name, subject_id=None)]).text)
     assert unquote(triple.subject.value.removeprefix("urn:lmkbc:entity/")) == name
+    assert (label.subject, label.object) == (triple.subject, Literal(name))
 
 
-def fact(subject: str = "Chad", qid: str | None = "Q657", **more: object) -> FactRow:
-    base = FactRow(0, subject, qid, "Libya", "Q1016", None, 0.875, ["gpt#0"], "gpt", "country-borders", BORDERS)
-    return base._replace(**more)  # type: ignore[arg-type]
-
-
-LARGE = fact(object="1,284,000", object_id=None, literal="1284000", relation="area", about=AREA)
+BORDERS = fact(object_id="Q1016", sources=["gpt#0"], model="gpt", relation="country-borders")
+LARGE = fact(
+    "1,284,000",
+    literal="1284000",
+    sources=["gpt#0"],
+    model="gpt",
+    relation="area",
+    property="P2046",
+    kind="number",
+    unit="km2",
+    unit_id="Q712226",
+)
+NAMED = BORDERS._replace(subject="A b", subject_id=None)
 OWN = "urn:lmkbc:entity/"
 
 
 def test_truthy_triples_are_wikidata_s() -> None:
-    facts = [fact(), fact("A b", None), fact(object='"N"\n', object_id=None), LARGE, LARGE._replace(literal=None)]
-    tally = ExportTally()
-    made = read("".join(tally.written(facts, lambda each: "".join(Triples().truthy(each)))))
-    assert (tally.facts, tally.left_out) == (4, {"no readable number": 1})
+    unlinked = BORDERS._replace(object='"N"\n', object_id=None)
+    written = exported("ntriples", [BORDERS, NAMED, unlinked, LARGE, LARGE._replace(literal=None)])
+    made = read(written.text)
+    assert (written.facts, written.left_out) == (4, {"no readable number": 1})
     chad, borders = NamedNode(f"{WD}Q657"), NamedNode(f"{WDT}P47")
     label = NamedNode("http://www.w3.org/2000/01/rdf-schema#label")
     assert {(one.subject, one.predicate, one.object) for one in made} == {
@@ -432,15 +426,18 @@ def test_truthy_triples_are_wikidata_s() -> None:
         (NamedNode(f"{OWN}A%20b"), label, Literal("A b")),
         (chad, borders, NamedNode(f"{OWN}%22N%22%0A")),
         (NamedNode(f"{OWN}%22N%22%0A"), label, Literal('"N"\n')),
-        (chad, NamedNode(f"{WDT}P2046"), Literal("+1284000", datatype=NamedNode(f"{XSD}decimal"))),
+        (
+            chad,
+            NamedNode(f"{WDT}P2046"),
+            Literal("+1284000", datatype=NamedNode("http://www.w3.org/2001/XMLSchema#decimal")),
+        ),
     }
 
 
 def test_statement_nodes_carry_confidence_model_and_date_and_numbers_their_unit() -> None:
-    triples = Triples(date="2026-11-22", run="0123456789abcdef")
     made = Store()
-    written = "".join(one for each in (fact(model="gpt; bert"), LARGE) for one in triples.statement(each))
-    made.load(written, RdfFormat.N_TRIPLES)
+    facts = [BORDERS._replace(model="gpt; bert"), LARGE]
+    made.load(exported("statements", facts, run="0123456789abcdef").text, RdfFormat.N_TRIPLES)
     query = """
         PREFIX p: <http://www.wikidata.org/prop/> PREFIX ps: <http://www.wikidata.org/prop/statement/>
         PREFIX psv: <http://www.wikidata.org/prop/statement/value/> PREFIX wd: <http://www.wikidata.org/entity/>
@@ -460,8 +457,8 @@ def test_statement_nodes_carry_confidence_model_and_date_and_numbers_their_unit(
         wikibase:quantityAmount ?a ; wikibase:quantityUnit ?u }"""
     )
     assert [area[name].value for name in "auv"] == ["1284000", f"{WD}Q712226", "1284000"]
-    counted = LARGE._replace(about=About("P1971", "number", "children"))
-    assert f"{WD}Q199" in "".join(triples.statement(counted))
+    counted = fact("4", literal="4", property="P1971", kind="number", unit="children")
+    assert f"{WD}Q199" in exported("statements", [counted]).text
 
 
 def writable_texts() -> st.SearchStrategy[str]:
@@ -473,44 +470,44 @@ def writable_texts() -> st.SearchStrategy[str]:
 def test_whatever_a_model_wrote_every_line_is_a_triple(
     subject: str, value: str, model: str, source: str, kind: str
 ) -> None:
-    hostile = fact(subject, None, object=value, object_id=None, model=model, sources=[source])._replace(
-        about=About("P1", kind)  # type: ignore[arg-type]
+    hostile = fact(
+        value, subject=subject, subject_id=None, model=model, sources=[source], literal=value, property="P1", kind=kind
     )
-    for write in (Triples().truthy, Triples(date="2026-11-22", run="x").statement):
-        with suppress(LeftOutError):
-            read("".join(write(hostile)))
+    for form in ("ntriples", "statements"):
+        with suppress(InputError):
+            read(exported(form, [hostile]).text)
 
 
 @given(writable_texts(), writable_texts(), writable_texts(), st.sampled_from([*kinds()]))
 def test_whatever_a_model_wrote_is_a_row_and_an_edge(subject: str, value: str, model: str, kind: str) -> None:
-    hostile = fact(subject, None, object=value, object_id=None, model=model, about=About("P1", kind))  # type: ignore[arg-type]
-    rows = [*ExportTally().written([hostile], typed)]
-    assert len(rows) == (not kinds()[kind].has_values)
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "facts.csv"
-        path.write_bytes("".join(comma_separated_rows(rows)).encode())
-        table = [row.values for row in InputTable(path, ["subject", "object", "model"], 0).rows()]
-    shown = tuple(re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", "\ufffd", text) for text in (subject, value, model))
-    assert [tuple(cell or "" for cell in cells) for cells in table] == [shown] * len(rows)
-    drawn = networkx.parse_graphml("".join(graphml(rows)))
-    assert [data["relation"] for *_, data in drawn.edges(data=True)] == ["country-borders"] * len(rows)
+    hostile = fact(value, subject=subject, subject_id=None, model=model, property="P1", kind=kind)
+    made, drawn = (exported(form, [hostile]) for form in ("csv", "graphml"))
+    assert made.facts == (not kinds()[kind].has_values)
+    cells = [*csv.DictReader(io.StringIO(made.text, newline=""))]
+    shown = [re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", "\ufffd", text) for text in (subject, value, model)]
+    columns = ("subject", "object", "model")
+    assert [[row[name].removeprefix("'") for name in columns] for row in cells] == [
+        [text.removeprefix("'") for text in shown]
+    ] * made.facts
+    edges = networkx.parse_graphml(drawn.text).edges(data=True)
+    assert [data["relation"] for *_, data in edges] == ["relation"] * made.facts
 
 
 def test_the_same_fact_is_the_same_statement_and_another_another() -> None:
-    nodes = {next(Triples().statement(one)) for one in (fact(), fact(confidence=0.1), fact(object_id="Q2"), LARGE)}
-    assert len(nodes) == 3
+    others = (BORDERS, BORDERS._replace(confidence=0.1), BORDERS._replace(object_id="Q2"), LARGE)
+    assert len({exported("statements", [one]).text.split()[2] for one in others}) == 3
 
 
 @pytest.mark.parametrize("base", ["urn:x:", "https://example.org/kb/", "http://a.b#"])
-def test_an_own_space_of_iris(base: str) -> None:
-    assert checked_base(base) == base
-    assert f"<{base}entity/A%20b>" in "".join(Triples(base).truthy(fact("A b", None)))
+def test_an_own_space_of_iris(run: Command, base: str) -> None:
+    run.done("kb", "--format", "ntriples", "--out", "x.nt", "--base", base)
+    assert f"<{base}entity/Nowhere>" in Path("x.nt").read_text()
 
 
-@pytest.mark.parametrize("base", ["", "kb/", "http://a.b/x", "http://a b/", "http://a>/", "urn:ü:"])
-def test_what_is_no_space_of_iris_is_refused(base: str) -> None:
-    with pytest.raises(InputError, match="give the beginning of an absolute IRI"):
-        checked_base(base)
+@pytest.mark.parametrize("base", ["kb/", "http://a.b/x", "http://a b/", "http://a>/", "urn:ü:"])
+def test_what_is_no_space_of_iris_is_refused(run: Command, base: str) -> None:
+    told = run.fails("kb", "--format", "ntriples", "--out", "x.nt", "--base", base)
+    assert "give the beginning of an absolute IRI" in told
 
 
 @pytest.mark.parametrize("form", [form for form in EXPORTS if not form.startswith("quickstatements")])

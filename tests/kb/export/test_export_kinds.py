@@ -4,23 +4,22 @@ import csv
 import datetime
 import io
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from pyoxigraph import RdfFormat, Store
-from wikidata_readers import comma_separated, items, proposals, version_1
+from wikidata_readers import comma_separated, items, version_1
 
-from lmkbc.kb.audit.known import Mark, read
-from lmkbc.kb.base.knowledge import About, FactRow
-from lmkbc.kb.export.left_out import ExportTally
-from lmkbc.kb.export.ntriples import XSD, Triples, text
-from lmkbc.kb.export.quickstatements import commands, statements, table
-from lmkbc.kb.export.wikidata_json import entity, lines
+from lmkbc.kb.base.knowledge import About
 from lmkbc.kinds.dates import PartialDate, Precision, read_date
-from lmkbc.kinds.kind import LeftOutError, kind_of, kinds
+from lmkbc.kinds.kind import kind_of, kinds
+from lmkbc.testing import exports
+from lmkbc.testing.exports import exported
+
+XSD = "http://www.w3.org/2001/XMLSchema#"
+
 
 ABOUT = About("P571", "date", one_object=True)
 FORMS = """
@@ -45,11 +44,13 @@ c. 1985        | "1985"^^gYear          | 1985-01-01  | +1985-00-00 | 9
 """
 
 
-def fact(kind: str, value: str, literal: str | None = None) -> FactRow:
-    return FactRow(0, "X", "Q1", value, None, literal, 0.5, [], "m", "thing", About("P571", kind, one_object=True))
+def fact(kind: str, value: str, literal: str | None = None) -> Any:
+    return exports.fact(
+        value, literal=literal, subject="X", subject_id="Q1", property="P571", kind=kind, one_object=True
+    )
 
 
-def dated(text: str) -> FactRow:
+def dated(text: str) -> Any:
     return fact("date", text, text)
 
 
@@ -94,16 +95,16 @@ QUERY = """
 def test_an_approximate_date_is_qualified_in_each_format() -> None:
     row, exact = dated("c. 1985"), dated("1990")
     store = Store()
-    store.load("".join(Triples().statement(row)), RdfFormat.N_TRIPLES)
+    store.load(exported("statements", [row]).text, RdfFormat.N_TRIPLES)
     (found,) = store.query(QUERY)
     assert [found[name].value for name in ("time", "precision")] == ["1985-01-01T00:00:00Z", "9"]
-    made: Any = entity([row, exact], ExportTally())
-    (item,) = items("".join(lines(iter([made]))))
+    (item,) = items(exported("wikidata-json", [row, exact]).text)
     assert [[*claim.qualifiers] for claim in item.claims["P571"]] == [["P1480"], []]
-    batch = [*proposals([row, exact])]
-    assert [one.more for one in version_1(commands(batch))] == [(("P1480", "Q5727902"),), ()]
-    assert [one.more for one in comma_separated(table(batch))] == [(("qal1480", "Q5727902"),), ()]
-    assert next(csv.reader(io.StringIO(table(batch[1:])))) == ["qid", "P571", "#"]
+    commands, table = (exported(form, [row, exact]).text for form in ("quickstatements", "quickstatements-csv"))
+    assert [one.more for one in version_1(commands)] == [(("P1480", "Q5727902"),), ()]
+    assert [one.more for one in comma_separated(table)] == [(("qal1480", "Q5727902"),), ()]
+    alone = exported("quickstatements-csv", [exact]).text
+    assert next(csv.reader(io.StringIO(alone))) == ["qid", "P571", "#"]
 
 
 @pytest.mark.parametrize(
@@ -118,54 +119,51 @@ def test_an_approximate_date_is_qualified_in_each_format() -> None:
 )
 def test_values_have_the_datatype_of_their_property(kind: str, datatype: str, value: str, triple: str) -> None:
     row = fact(kind, value, value if kind == "date" else None)
-    made: Any = entity([row], ExportTally())
-    assert items("".join(lines(iter([made])))) != []
-    assert made["claims"]["P571"][0]["mainsnak"]["datatype"] == datatype
-    assert next(Triples().truthy(row)).endswith(f" {triple} .\n")
-    (proposal,) = proposals([row])
+    written = exported("wikidata-json", [row]).text
+    assert items(written) != []
+    assert json.loads(written)[0]["claims"]["P571"][0]["mainsnak"]["datatype"] == datatype
+    assert exported("ntriples", [row]).text.endswith(f" {triple} .\n")
+    (proposal,) = version_1(exported("quickstatements", [row]).text)
     assert proposal.value == ("+1985-00-00T00:00:00Z/9" if kind == "date" else f'"{value}"')
 
 
 @pytest.mark.parametrize("value", ['a "b"', "a|b", "a  b", "a\tb", "a /* b", ""])
 def test_a_text_that_no_command_can_hold_is_no_proposal(value: str) -> None:
-    assert [*proposals([fact("string", value)])] == []
+    assert exported("quickstatements", [fact("string", value)]).text == ""
 
 
 @pytest.mark.parametrize("value", ["a.org", "https://a b", "javascript:x", "https://a.org/\ue000"])
 def test_no_address_is_no_iri(value: str) -> None:
-    for write in (Triples().truthy, Triples().statement):
-        with pytest.raises(LeftOutError):
-            [*write(fact("url", value))]
+    for form in ("ntriples", "statements"):
+        assert (exported(form, [fact("url", value)]).text, exported(form, [fact("url", value)]).facts) == ("", 0)
 
 
 def test_a_year_and_about_that_year_are_two_statements() -> None:
-    written = [[*Triples().statement(fact("date", text, text))] for text in ("1835", "c. 1835")]
-    assert written[0][0] != written[1][0]
+    written = [exported("statements", [dated(text)]).text.split()[2] for text in ("1835", "c. 1835")]
+    assert written[0] != written[1]
 
 
-def test_addresses_and_texts_of_a_dump_are_read_as_they_are_written(tmp_path: Path) -> None:
-    of = (
-        "<http://www.wikidata.org/entity/Q1> <http://www.wikidata.org/prop/direct/P1> " + value + " .\n"
-        for value in ("<https://ä.org/café>", '"Lux \\"in\\" x"@la', text('"ä"\\\u2028\t\n'))
-    )
-    (tmp_path / "known.nt").write_text("".join(of), "utf-8")
-    assert [value for *_, value in statements(tmp_path / "known.nt")] == [
-        "https://ä.org/café",
-        'Lux "in" x',
-        '"ä"\\\u2028\t\n',
-    ]
+@pytest.mark.parametrize(
+    ("kind", "value", "written"),
+    [
+        ("url", "https://ä.org/café", "<https://ä.org/café>"),
+        ("string", 'Lux "in" x', '"Lux \\"in\\" x"@la'),
+        ("string", '"ä"\\\u2028', '"\\"ä\\"\\\\\u2028"'),
+    ],
+)
+def test_addresses_and_texts_of_a_dump_are_read_as_they_are_written(kind: str, value: str, written: str) -> None:
+    known = f"<{WD}> <{WDT}> {written} .\n".encode()
+    assert exported("quickstatements", [fact(kind, value)], known=known).left_out["known already"] == (kind == "url")
 
 
 @example("Je me souviens", "text", "")
 @example("45.5° N, 73.6° W", "coordinates", "45.5, -73.6")
 @given(st.text(), st.sampled_from([*kinds()]), st.text())
 def test_any_text_of_any_kind_is_accepted_by_the_readers(value: str, kind: str, literal: str) -> None:
-    made = entity([fact(kind, value, literal if kind in ("date", "coordinates") else "4")], ExportTally())
-    written = "".join(lines(iter([made] if made else [])))
-    assert json.loads(written) == ([made] if made else [])
-    items(written)
-    batch = [*proposals([fact(kind, value, literal if kind in ("date", "coordinates") else "4")])]
-    assert version_1(commands(batch)) == comma_separated(table(batch)) if batch else True
+    made = [fact(kind, value, literal if kind in ("date", "coordinates") else "4")]
+    items(exported("wikidata-json", made).text)
+    commands, table = (exported(form, made).text for form in ("quickstatements", "quickstatements-csv"))
+    assert version_1(commands) == (comma_separated(table) if table else [])
 
 
 WDT, WD = "http://www.wikidata.org/prop/direct/P571", "http://www.wikidata.org/entity/Q1"
@@ -180,37 +178,31 @@ WDT, WD = "http://www.wikidata.org/prop/direct/P571", "http://www.wikidata.org/e
         ("12 October 1985", ["1985-10"]),
     ],
 )
-def test_a_date_that_is_known_at_least_as_precise_is_not_proposed(
-    tmp_path: Path, known: str, is_known: list[str]
-) -> None:
-    path = tmp_path / "known.csv"
-    path.write_text(f"subject,property,object\nQ1,P571,{known}\n")
-    about = {"P571": About("P571", "date")}
+def test_a_date_that_is_known_at_least_as_precise_is_not_proposed(known: str, is_known: list[str]) -> None:
+    content = f"subject,property,object\nQ1,P571,{known}\n"
     texts = ["1985-10-12", "1985-10", "1985", "c. 1985", "1980s", "20th century", "1985-11", "1986"]
-    found = read([path], about, frozenset({"Q1"}))
-    marks = {text: found.marked(dated(text)).mark for text in texts}
-    assert {marks[text] for text in is_known} == {Mark.KNOWN}
-    assert Mark.KNOWN not in (marks["1985-11"], marks["1986"])
+    marks = {text: mark_of(dated(text), content) for text in texts}
+    assert {marks[text] for text in is_known} == {KNOWN}
+    assert KNOWN not in (marks["1985-11"], marks["1986"])
 
 
-def test_years_before_christ_of_rdf_and_of_json_are_the_same_year(tmp_path: Path) -> None:
-    about, claims = (
-        {"P571": About("P571", "date")},
-        {"P571": [entity([dated("44 BC")], ExportTally())["claims"]["P571"][0]]},
-    )  # type: ignore[index]
-    (tmp_path / "a.nt").write_text(f'<{WD}> <{WDT}> "-0043-01-01T00:00:00Z"^^<{XSD}dateTime> .\n')
-    (tmp_path / "a.json").write_text(json.dumps({"type": "item", "id": "Q1", "claims": claims}))
-    for name in ("a.nt", "a.json"):
-        found = read([tmp_path / name], about, frozenset({"Q1"}))
-        assert found.marked(dated("44 BC")).mark == Mark.KNOWN, name
-        assert found.marked(dated("43 BC")).mark == Mark.CONTRADICTING, name
+KNOWN, CONTRADICTING = "known already", "another value is known, or that there is none (contradicting.csv lists them)"
 
 
-def test_known_texts_are_compared_as_texts(tmp_path: Path) -> None:
-    (tmp_path / "known.csv").write_text("subject,property,object\nQ1,P571,007\n")
-    about = {"P571": About("P571", "identifier")}
-    found = read([tmp_path / "known.csv"], about, frozenset({"Q1"}))
-    assert [found.marked(fact("identifier", text)).mark for text in ("007", "7")] == [
-        Mark.KNOWN,
-        Mark.CONTRADICTING,
-    ]
+def mark_of(row: Any, known: str) -> str:
+    """Return why a fact is no proposal."""
+    (reason,) = exported("quickstatements", [row], known=known).left_out or [""]
+    return reason
+
+
+def test_years_before_christ_of_rdf_and_of_json_are_the_same_year() -> None:
+    (item,) = json.loads(exported("wikidata-json", [dated("44 BC")]).text)
+    triple = f'<{WD}> <{WDT}> "-0043-01-01T00:00:00Z"^^<{XSD}dateTime> .\n'
+    for known in (triple, json.dumps(item)):
+        assert mark_of(dated("44 BC"), known) == KNOWN
+        assert mark_of(dated("43 BC"), known) == CONTRADICTING
+
+
+def test_known_texts_are_compared_as_texts() -> None:
+    known = "subject,property,object\nQ1,P571,007\n"
+    assert [mark_of(fact("identifier", text), known) for text in ("007", "7")] == [KNOWN, CONTRADICTING]
