@@ -12,7 +12,7 @@ from lmkbc.models.server.limits import Limits
 from lmkbc.registry import BACK_ENDS
 
 LOCAL = "local"
-"""Back end of this machine; all others ask a server."""
+"""Back end of this machine; all others ask a server, or a library in this process."""
 
 AUTO = "auto"
 """Name for the back end that the other settings imply."""
