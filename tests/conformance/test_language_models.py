@@ -100,7 +100,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path, one_thread: None) -> 
         ) -> tuple[LanguageModel, Notes]:
             store = tmp_path / ("kept.sqlite" if kept else f"{next(fresh)}.sqlite")
             servers, url = Servers(base_url=given.get("url"), store=store), given.get("url")
-            quiet = offline or name == LOCAL or dry is not None
+            quiet = offline or name == "local" or dry is not None
             run = Run(workspace=SPACE, edition=MINI, servers=servers, offline=quiet, model=given["model"], dry=dry)
             notes = Notes()
             return step_model(table, "model").open(run, notes), notes
