@@ -22,6 +22,7 @@ from lmkbc.recipe import read_recipe
 from lmkbc.relation import kind_named
 from lmkbc.select.rule import build
 from lmkbc.session.run import Run
+from lmkbc.testing import exports
 from lmkbc.tune.families import check_rules, grid
 from lmkbc.types import Candidate, CandidateSet, Query
 from tests.command import Command
@@ -238,6 +239,8 @@ def test_an_export_of_a_plugin_is_written(command: Command) -> None:
     _, told = command.done("export", "kb", "--format", "names", "--out", "names.txt")
     assert told.startswith("names.txt: 2 facts in 2 names")
     assert Path("names.txt").read_text() == "4\n5\n"
+    exports.check_exporter("names")
+    assert exports.exported("names", [exports.fact("Libya")]).text == "Libya\n"
     assert "did you mean 'names'" in command.fails("export", "kb", "--format", "name", "--out", "x")
 
 
