@@ -1,5 +1,6 @@
 """Small knowledge bases, as tests make them: a stub for the model, and a directory of facts."""
 
+import hashlib
 import os
 import shutil
 from collections import Counter
@@ -12,7 +13,6 @@ import pytest
 from space import SPACE
 
 from lmkbc import Workspace
-from lmkbc.files.checksum import file_sha256
 from lmkbc.kb.base import knowledge
 from lmkbc.kb.base.knowledge import started
 from lmkbc.kb.base.schemas import FACTS, MISSING, NOTHING
@@ -119,7 +119,13 @@ class Base:
         growth = Growth(bounds, plan.classes, {one.name: one for one in chosen.values()}, frontier)
         inputs |= {} if by_value is None else {"grow": {"by": "value"}}
         asked = {one.name: "" for one in chosen.values()}
-        about = {"subjects": file_sha256(self.file), "relations": asked, "system": "stub", "model": None, **inputs}
+        about = {
+            "subjects": hashlib.sha256(self.file.read_bytes()).hexdigest(),
+            "relations": asked,
+            "system": "stub",
+            "model": None,
+            **inputs,
+        }
         begun = started(about, chosen)
         if earlier is not None:
             begun = earlier.started(begun, plan.subjects, chosen)

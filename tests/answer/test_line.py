@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 from space import SPACE
 
-from lmkbc import InputError
-from lmkbc.answer.formats import answer_line, named
+from lmkbc import InputError, Relation
 from lmkbc.ask.style import PromptStyle
 from lmkbc.generate.reply import candidates
 from lmkbc.models.base import Reply
@@ -17,9 +16,19 @@ EXCHANGE, AREA = SPACE.relation("companyTradesAtStockExchange"), SPACE.relation(
 STYLE = PromptStyle(listing="comma", null="None", parse_as="line", answer="WHY: {{ reasoning }}\nANSWER: {{ answer }}")
 
 
-def drawn(text: str, clean: bool | str = "spellings", finish: str = "stop") -> CandidateSet:
-    query = Query("Foo Ltd", "companyTradesAtStockExchange")
-    return candidates(query, EXCHANGE, STYLE, [Reply(text, finish)], "m", clean=clean)  # type: ignore[arg-type]
+def drawn(
+    text: str,
+    clean: bool | str = "spellings",
+    finish: str = "stop",
+    relation: Relation = EXCHANGE,
+    style: PromptStyle = STYLE,
+) -> CandidateSet:
+    query = Query("Foo Ltd", relation.name)
+    return candidates(query, relation, style, [Reply(text, finish)], "m", clean=clean)  # type: ignore[arg-type]
+
+
+def texts(found: CandidateSet) -> list[str]:
+    return [one.text for one in found.candidates]
 
 
 @pytest.mark.parametrize(
@@ -37,8 +46,7 @@ def drawn(text: str, clean: bool | str = "spellings", finish: str = "stop") -> C
     ],
 )
 def test_lines_that_begin_with_the_mark_and_agree_are_the_answer(text: str, line: str | None) -> None:
-    found = answer_line(text, STYLE.mark)
-    assert (found and found.text) == line
+    assert texts(drawn(text, clean=False)) == ([] if line is None else [line])
 
 
 @pytest.mark.parametrize(
@@ -55,21 +63,22 @@ def test_lines_that_begin_with_the_mark_and_agree_are_the_answer(text: str, line
     ],
 )
 def test_names_stand_as_they_were_written(line: str, names: tuple[str, ...]) -> None:
-    parsed = named(line, ",;", EXCHANGE, "None")
-    assert (parsed.objects, parsed.state) == (names, State.ANSWERED if names else State.ABSTAINED)
+    found = drawn(f"ANSWER: {line}", clean=False)
+    assert (texts(found), found.draws) == ([*names], (State.ANSWERED if names else State.ABSTAINED,))
 
 
 def test_with_semicolons_commas_belong_to_names() -> None:
-    assert named("Riga, Latvia; Bonn", ";", EXCHANGE, "none").objects == ("Riga, Latvia", "Bonn")
+    style = replace(STYLE, listing="semicolon")
+    assert texts(drawn("ANSWER: Riga, Latvia; Bonn", clean=False, style=style)) == ["Riga, Latvia", "Bonn"]
 
 
 @pytest.mark.parametrize(
     ("line", "number"), [("about 1,234.50 km²", "1234.5"), ("12 or 13", "12"), ("0.5", "0.5"), ("large", None)]
 )
 def test_the_first_number_of_a_line_counts(line: str, number: str | None) -> None:
-    parsed = named(line, ",;", AREA, "None")
-    assert parsed.objects == (() if number is None else (number,))
-    assert (parsed.state is State.UNPARSED) == (number is None)
+    found = drawn(f"ANSWER: {line}", relation=AREA)
+    assert texts(found) == ([] if number is None else [number])
+    assert (found.draws == (State.UNPARSED,)) == (number is None)
 
 
 @pytest.mark.parametrize(
@@ -83,8 +92,8 @@ def test_the_first_number_of_a_line_counts(line: str, number: str | None) -> Non
 )
 def test_dates_are_read_in_a_line_and_texts_stay_whole(kind: str, line: str, objects: tuple[str, ...]) -> None:
     asked = replace(AREA, kind=kind, unit=None, unit_id=None)
-    parsed = named(line, ",;", asked, "None")
-    assert (parsed.objects, parsed.state) == (objects, State.ANSWERED if objects else State.UNPARSED)
+    found = drawn(f"ANSWER: {line}", relation=asked)
+    assert (texts(found), found.draws) == ([*objects], (State.ANSWERED if objects else State.UNPARSED,))
 
 
 def test_a_reply_is_read_by_its_line_and_spellings_alone_are_replaced() -> None:

@@ -18,7 +18,7 @@ from lmkbc.generate.conversation import Conversation
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.notes import Notes
 from lmkbc.recipe import read_file
-from lmkbc.types import Example, Query, grouped
+from lmkbc.types import Example, Query
 
 DIGESTS = Path(__file__).with_name("prompts.toml")
 """Recipe -> relation of its edition, or of the bundled one -> the first digits of the SHA-256 of its prompts."""
@@ -35,8 +35,12 @@ def rows(name: str, data: str) -> tuple[Edition, dict[str, list[Query]], list[Ex
     """Return an edition, the first queries of each relation, and its first train rows."""
     space = SPACE if not data else Workspace(data=data)
     edition = space.edition(name)
-    queries = grouped((query.relation, query) for query in space.queries(edition, "val"))
-    labelled = grouped((row.query.relation, row) for row in space.examples(edition, "train"))
+    queries = {
+        one: [query for query in space.queries(edition, "val") if query.relation == one] for one in edition.relations
+    }
+    labelled = {
+        one: [row for row in space.examples(edition, "train") if row.query.relation == one] for one in edition.relations
+    }
     train = [replace(row, objects=row.objects[:30]) for one in edition.relations for row in labelled[one][:ROWS]]
     return edition, {one: [*queries[one][:QUERIES], Query(ODD, one)] for one in edition.relations}, train
 

@@ -1,10 +1,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
-from lmkbc.ask.examples import ExampleSelector, Method, Shots
+from lmkbc.ask.examples import ExampleSelector, Shots
 from lmkbc.settings import checked
 from lmkbc.types import Example, GoldObject, Query
 
@@ -112,7 +112,7 @@ ALIASES = [
 ]
 
 
-@pytest.mark.parametrize("method", get_args(Method))
+@pytest.mark.parametrize("method", ["fixed", "random", "cardinality", "longest", "balanced", "log"])
 def test_the_own_subject_is_never_shown_under_any_name(method: str) -> None:
     shots = select(ALIASES, Query("Utopia", R, "Q7"), method=method, k=50)
     assert {shot.query.subject for shot in shots} == {"Nowhere", "Erewhon"}

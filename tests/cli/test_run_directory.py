@@ -1,6 +1,7 @@
 """Runs: what is there stays, a part is no whole, what lacks answers says how to go on; and lists of runs."""
 
 import gzip
+import hashlib
 import json
 import re
 import shutil
@@ -16,7 +17,6 @@ from space import SPACE
 import lmkbc
 from lmkbc.cli.terminal import show_as
 from lmkbc.evaluation.comparison import score_interval
-from lmkbc.files.checksum import sha256
 from lmkbc.scoring.table import RowScore
 
 QUERIES = SPACE.queries(SPACE.edition("mini"), "val")
@@ -71,7 +71,7 @@ def test_a_run_of_changed_relations_replaces_none_of_earlier_ones(command: Comma
         made = sorted((tmp_path / "submissions").iterdir())
         assert len(made) == number
     inputs = [manifest(one)["inputs"]["relations/maker.py"] for one in made]
-    assert inputs[0] != inputs[1] == sha256(module.read_bytes())
+    assert inputs[0] != inputs[1] == hashlib.sha256(module.read_bytes()).hexdigest()
 
 
 def test_a_limited_run_has_a_name_of_its_own_and_no_zip(command: Command, tmp_path: Path) -> None:

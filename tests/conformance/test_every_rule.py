@@ -12,7 +12,7 @@ from msgspec import structs
 
 from lmkbc import Rule, registry
 from lmkbc.select.ranking import Ranking
-from lmkbc.select.rule import MaskRule, Real, build
+from lmkbc.select.rule import Real, build
 from lmkbc.select.selector import PerRelation
 from lmkbc.types import Candidate, CandidateSet, Nil, Prediction, Query, State
 from tests.candidates import candidate_set, sources
@@ -64,7 +64,7 @@ def candidate_sets(draw: st.DrawFn) -> CandidateSet:
 
 slow = settings(max_examples=settings.default.max_examples // 2, suppress_health_check=[HealthCheck.too_slow])
 every = pytest.mark.parametrize("name", sorted(RULES))
-masks = pytest.mark.parametrize("name", sorted(name for name in RULES if issubclass(RULES[name], MaskRule)))
+masks = pytest.mark.parametrize("name", sorted(name for name in RULES if RULES[name].keep is not Rule.keep))
 
 
 @every
@@ -121,7 +121,6 @@ def test_a_rule_is_its_table_and_travels(name: str, data: st.DataObject) -> None
 @given(data=st.data())
 def test_a_batch_of_queries_is_each_of_them_alone_and_what_is_kept_was_proposed(name: str, data: st.DataObject) -> None:
     rule, sets = build(data.draw(tables(name))), data.draw(st.lists(candidate_sets(), min_size=1, max_size=4))
-    assert isinstance(rule, MaskRule)
     ranking = Ranking.of(sets)
     together = rule.keep(ranking)
     for row, ranked, found in zip(together, ranking.ranked, sets, strict=True):
@@ -155,6 +154,6 @@ def test_of_ten_thousand_candidates_the_best_come_first_and_none_twice(name: str
     kept = rule.select(CandidateSet(QUERY, LONG)).objects
     assert kept == rule.select(CandidateSet(QUERY, LONG[::-1])).objects
     assert len({one.text for one in kept}) == len(kept)
-    if isinstance(rule, MaskRule):
+    if type(rule).keep is not Rule.keep:
         assert set(kept) <= set(LONG)
         assert [one.score for one in kept] == sorted((one.score for one in kept), reverse=True)

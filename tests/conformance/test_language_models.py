@@ -14,7 +14,6 @@ from space import MINI, SPACE
 from lmkbc import InputError, registry
 from lmkbc.generate.access import step_model
 from lmkbc.models.answers import CallCounter
-from lmkbc.models.base import LanguageModel
 from lmkbc.models.plain_questions import paragraphs, texts, word_log_probabilities
 from lmkbc.notes import Notes
 from lmkbc.session.options import Servers
@@ -25,7 +24,7 @@ OPTIONS = ("True", "False", "Perhaps")
 TOO_LONG = "x" * 2000
 """A call that fails, whatever the back end: it exceeds the window."""
 
-Open = Callable[..., tuple[LanguageModel, Notes]]
+Open = Callable[..., tuple[Any, Notes]]
 """Opens the model in a run of its own. kept: with the store of other such runs. offline: nobody is asked."""
 
 
@@ -95,9 +94,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path, one_thread: None) -> 
     table = {"backend": name} | ({"limits": {"first_wait": 0.001, "attempts": 2}} if name != "local" else {})
     with case(request, tmp_path) as given:
 
-        def opening(
-            *, kept: bool = False, offline: bool = False, dry: CallCounter | None = None
-        ) -> tuple[LanguageModel, Notes]:
+        def opening(*, kept: bool = False, offline: bool = False, dry: CallCounter | None = None) -> tuple[Any, Notes]:
             store = tmp_path / ("kept.sqlite" if kept else f"{next(fresh)}.sqlite")
             servers, url = Servers(base_url=given.get("url"), store=store), given.get("url")
             quiet = offline or name == "local" or dry is not None
@@ -108,13 +105,13 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path, one_thread: None) -> 
         yield opening
 
 
-ASKS: dict[str, Callable[[LanguageModel, list[str]], Any]] = {
+ASKS: dict[str, Callable[[Any, list[str]], Any]] = {
     "texts": lambda model, prompts: texts(model, prompts, 6),
     "paragraphs": lambda model, prompts: paragraphs(model, prompts, 24),
     "log_probabilities": lambda model, prompts: word_log_probabilities(model, prompts, OPTIONS),
 }
 every_ask = pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
-Ask = Callable[[LanguageModel, list[str]], Any]
+Ask = Callable[[Any, list[str]], Any]
 
 
 def same(found: Any, wanted: Any) -> bool:

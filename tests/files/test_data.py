@@ -9,8 +9,8 @@ from space import SPACE
 
 from lmkbc import InputError
 from lmkbc.files.columns import read_column
-from lmkbc.files.reader import read_toml
 from lmkbc.files.splits import read_examples, read_queries
+from lmkbc.recipe import read_file
 
 EDITION = SPACE.edition("2023")
 GOOD = {
@@ -117,6 +117,6 @@ def test_a_column_keeps_the_last_of_repeated_rows_and_says_whether_it_is_sound(t
 )
 def test_toml_that_is_no_table_of_settings(tmp_path: Path, content: bytes | str, told: str) -> None:
     with pytest.raises(InputError) as error:
-        read_toml(write(tmp_path / "a.toml", content))
+        read_file(write(tmp_path / "a.toml", content))
     assert told in str(error.value)
     assert "\n" not in str(error.value)

@@ -18,8 +18,10 @@ from space import SPACE
 
 from lmkbc import InputError
 from lmkbc.evaluation.official import evaluate
-from lmkbc.files import jsonl, reader, splits
+from lmkbc.files import reader
 from lmkbc.files.columns import read_column
+from lmkbc.files.jsonl import read_jsonl
+from lmkbc.files.splits import read_queries
 
 EDITION = SPACE.edition("2023")
 ROW = b'{"SubjectEntity": "a", "Relation": "BandHasMember", "ObjectEntitiesID": ["Q%d"]}\n'
@@ -49,7 +51,7 @@ def test_a_pipe_is_read_as_often_as_a_file(tmp_path: Path, pack: Callable[[bytes
         evaluate(predicted, tmp_path / "gold", EDITION)
     again = pipe(tmp_path / "again", pack(ROW % 1 + b'{"SubjectEntity": "", "Relation": "BandHasMember"}'))
     with pytest.raises(InputError, match="line 2, field SubjectEntity: empty"):
-        splits.read_queries(again, EDITION)
+        read_queries(again, EDITION)
 
 
 @pytest.mark.parametrize(
@@ -156,6 +158,6 @@ def test_a_small_file_that_unpacks_to_a_large_one_is_refused(
     path = tmp_path / "rows.jsonl"
     path.write_bytes(pack(content))
     with pytest.raises(InputError, match=reason):
-        jsonl.read_jsonl(path, dict)
+        read_jsonl(path, dict)
     path.write_bytes(pack(b'{"a": "' + b"x" * 3000 + b'"}\n' + b'{"a": 1}\n' * 9000))
-    assert len(jsonl.read_jsonl(path, dict)) == 9001
+    assert len(read_jsonl(path, dict)) == 9001

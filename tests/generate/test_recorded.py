@@ -12,7 +12,6 @@ from space import SPACE
 
 from lmkbc import InputError, Workspace
 from lmkbc.generate.recorded import Recorded
-from lmkbc.generate.recorded_rows import each_row
 from lmkbc.run.submission import candidate_lines
 from lmkbc.select.pool import Pool
 from lmkbc.session.run import RecordedFile
@@ -203,7 +202,8 @@ def test_one_file_twice_is_refused(tmp_path: Path) -> None:
 def test_a_text_in_place_of_a_list_is_one_completion(tmp_path: Path) -> None:
     path = tmp_path / "answers.jsonl"
     path.write_text(json.dumps(row(completions="Ann Lee")))
-    assert [read.completions for read in each_row(path, SPACE.edition("2023"))] == [["Ann Lee"]]
+    (found,) = Recorded([RecordedFile(path)], EDITION, SPACE.relations).generate([QUERY])
+    assert [one.text for one in found.candidates] == ["Ann Lee"]
 
 
 GOOD = row(completions=["Ann Lee"])

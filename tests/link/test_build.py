@@ -17,7 +17,7 @@ from stand_in import item
 
 from lmkbc import InputError, LmkbcError
 from lmkbc.link.index import AliasIndex, IndexBuilder
-from lmkbc.link.index_sources import build_index, read_table
+from lmkbc.link.index_sources import build_index
 from lmkbc.types import Example, GoldObject, Query
 
 
@@ -348,4 +348,5 @@ def test_zstandard_is_asked_for_by_name(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_table_of_a_spreadsheet_is_read(tmp_path: Path, sign: str, encoding: str) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(f"id{sign}text\r\nQ365{sign}Köln\r\n".encode(encoding))
-    assert [(one.id, one.names) for one in read_table(path)] == [("Q365", ("Köln",))]
+    build_index(tmp_path / "i", tables=[path])
+    assert AliasIndex(tmp_path / "i").exact("Köln")[0].id == "Q365"

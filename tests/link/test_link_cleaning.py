@@ -9,7 +9,7 @@ import pytest
 from command import Command
 
 from lmkbc import Relation
-from lmkbc.link.cleaning import Cleaning, NameShape
+from lmkbc.link.cleaning import Cleaning
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.index_sources import build_index
 from lmkbc.settings import checked
@@ -113,7 +113,7 @@ def test_without_an_index_there_is_nothing_to_tell_kinds_by(command: Command, tm
 def test_names_of_another_shape_are_dropped(relations: dict[str, Relation], shape: dict[str, Any], kept: str) -> None:
     names = ["Ada King", "al-Battani", "Room 7", "Émile Zola winner", "X Æ A-Xii"]
     found = CandidateSet(Query("s", "Rivers"), tuple(Candidate(name) for name in names))
-    left = Cleaning(shape=checked(NameShape, shape, "shape")).kept(found, relations["Rivers"])
+    left = checked(Cleaning, {"shape": shape}, "cleaning").kept(found, relations["Rivers"])
     assert "|".join(one.text for one in left.candidates) == kept
     assert {loss.rule for loss in left.dropped} <= {"name shape"}
 

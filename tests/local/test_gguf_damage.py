@@ -16,7 +16,6 @@ from small_disk import small_disk
 
 from lmkbc import InputError, LmkbcError
 from lmkbc.local.checkpoint import load
-from lmkbc.local.gguf import convert
 from lmkbc.local.gguf.convert import unpacked
 
 GEMMA = {"architecture": "gemma3"}
@@ -147,7 +146,7 @@ def test_a_cache_that_may_not_be_written_is_named(tiny: Path, tmp_path: Path, mo
         unpacked(tiny)
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json", convert.RECORD])
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json", "unpacked.json"])
 @pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:-9] + b"\0" * 9)])
 def test_a_damaged_directory_is_made_anew(name: str, damage: Callable[[Path], Any], tiny: Path) -> None:
     place = unpacked(tiny)
@@ -192,4 +191,4 @@ def test_two_at_once_and_a_kill(tiny: Path, tmp_path: Path) -> None:
     assert sorted(int(count) > 0 for _, count in done) == [False, True]
     assert made(path) == [Path(done[0][0])]
     assert Path(done[0][0]) != left
-    assert json.loads((Path(done[0][0]) / convert.RECORD).read_text())
+    assert json.loads((Path(done[0][0]) / "unpacked.json").read_text())

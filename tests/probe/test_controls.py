@@ -13,7 +13,6 @@ from opened import recipe_of
 from safetensors.torch import load_file
 from space import MINI, SPACE
 
-from lmkbc.generate.embedded.embedded import Embedded
 from lmkbc.local.checkpoint import identity, load
 from lmkbc.probe.controls import compare, controls, learned, with_random_weights
 from lmkbc.recipe import read_recipe
@@ -121,7 +120,6 @@ def test_the_models_of_a_stacks_features_and_hidden_states_are_drawn_anew(tmp_pa
     with with_random_weights(CONTEXT, recipe_of(recipe)) as drawn:
         assert drawn is not None
         (spec,) = drawn[1].generate
-        assert isinstance(spec, Embedded)
         assert spec.hidden_states is not None
         one, two, chat, prior = spec.features
         assert one["model"] == two["model"] == spec.hidden_states["model"] != own

@@ -10,7 +10,7 @@ import lmkbc.probe.invented as probe
 from lmkbc.api.probing import invented
 from lmkbc.errors import OptionError
 from lmkbc.probe.benchmark import BenchmarkRun
-from lmkbc.probe.invented import NAMES, invented_subjects, triples
+from lmkbc.probe.invented import invented_subjects
 
 RIVERS = "Danube Garonne Dordogne Marne Saone Rhone Amazon Orinoco Parana Madeira Volga Vistula Oder Elbe Neva Dvina"
 ONE = {"subject": "Gulf of Varennes", "predicate": "instanceOf", "object": "gulf"}
@@ -29,8 +29,8 @@ ONE = {"subject": "Gulf of Varennes", "predicate": "instanceOf", "object": "gulf
     ],
 )
 def test_whole_triples_count_once(text: str, count: int | None) -> None:
-    found = triples(text)
-    assert (None if found is None else len(found)) == count
+    found = probe.free_triples(Writing(text), 1, BenchmarkRun()).values["real"]  # type: ignore[arg-type]
+    assert (found["triples"] / found["names"], found["no JSON"] == found["names"]) == (count or 0, count is None)
 
 
 def test_invented_subjects_are_new_and_of_their_kind() -> None:
@@ -44,20 +44,15 @@ def test_invented_subjects_are_new_and_of_their_kind() -> None:
 
 
 def test_triples_about_invented_names_stand_beside_those_about_real_ones() -> None:
-    real = list(NAMES.values())
-    answers = {
-        real[0]: json.dumps([ONE]),
-        real[1]: json.dumps([ONE, ONE | {"object": "x"}]),
-        "iPhone 19 Pro": "A phone.",
-    }
-    names = *NAMES, *real
-    model = Writing(*(answers.get(name, '{"triples": []}') for name in names))
+    invented, real = ['{"triples": []}'] * 10, ['{"triples": []}'] * 10
+    invented[3], real[0], real[1] = "A phone.", json.dumps([ONE]), json.dumps([ONE, ONE | {"object": "x"}])
+    model = Writing(*invented, *real)
     found = probe.free_triples(model, 20, BenchmarkRun())  # type: ignore[arg-type]
     assert found.values == {
         "invented": {"names": 10, "answered": 0, "triples": 0, "no JSON": 1},
         "real": {"names": 10, "answered": 2, "triples": 3, "no JSON": 0},
     }
-    assert [text.endswith(name) for text, name in zip(model.asked, names, strict=True)] == [True] * 20
+    assert len({*model.asked}) == 20
     assert model.samplings[0].extra["response_format"]["json_schema"]["schema"] == probe.SCHEMA
 
 

@@ -1,5 +1,6 @@
 """A run's files grow block by block, and are those of the whole: however its queries are parted, the same bytes."""
 
+import hashlib
 import json
 from collections.abc import Sequence
 from contextlib import closing
@@ -12,7 +13,6 @@ from space import MINI, SPACE
 
 from lmkbc.ask.context import lines as passage_lines
 from lmkbc.files.atomic import pieces
-from lmkbc.files.checksum import sha256
 from lmkbc.notes import Passage
 from lmkbc.plan import Plan
 from lmkbc.run import submission
@@ -90,5 +90,5 @@ def test_blocks_make_the_files_of_the_whole(rows: list[Row], data: st.DataObject
     manifest = files.pop(submission.MANIFEST)
     assert files == {name: content for name, content in whole.items() if content}
     assert manifest == written(rows, [], failed_as_empty=failed_as_empty)[submission.MANIFEST]
-    listed = {name: sha256(content) for name, content in files.items()}
+    listed = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     assert json.loads(manifest)["outputs"] == listed

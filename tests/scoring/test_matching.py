@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc import MatchingScorer
-from lmkbc.scoring.matchers import most_pairs
 
 
 def tried(matches: list[list[int]], used: frozenset[int] = frozenset()) -> int:
@@ -20,7 +19,9 @@ def tried(matches: list[list[int]], used: frozenset[int] = frozenset()) -> int:
 
 @given(st.lists(st.lists(st.integers(0, 4), unique=True, max_size=4), max_size=5))
 def test_no_choice_finds_more(matches: list[list[int]]) -> None:
-    assert most_pairs(matches) == tried(matches)
+    answers = [f"name {place}" for place in range(len(matches))]
+    gold = [[name for name, own in zip(answers, matches, strict=True) if index in own] or ["-"] for index in range(5)]
+    assert MatchingScorer(frozenset()).score(answers, gold, "r")[0] == tried(matches)
 
 
 @pytest.mark.parametrize("seed", range(2))

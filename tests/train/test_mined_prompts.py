@@ -16,13 +16,13 @@ from space import MINI, SPACE, TRAIN
 from tiny_masked import save
 
 from lmkbc import InputError
-from lmkbc.masked.backbone import check_template, load
+from lmkbc.masked.backbone import load
 from lmkbc.masked.cloze_settings import ProbeSettings
 from lmkbc.masked.masked import Masked, MaskedGenerator
 from lmkbc.session.run import Run
 from lmkbc.session.subset import WHOLE
 from lmkbc.train import mined_prompts
-from lmkbc.train.mined_prompts import IN_SAMPLE, TrainF1, TrainFacts, choose, mine, rows_of
+from lmkbc.train.mined_prompts import TrainF1, TrainFacts, choose, mine, rows_of
 from lmkbc.types import Example, GoldObject, Query
 
 ROWS = [
@@ -68,7 +68,8 @@ PARTS = st.sampled_from(["Ada", "Rome", "Roma", "New York", "{", "}", "{mask}", 
 @given(st.lists(PARTS, max_size=9))
 def test_a_mined_cloze_holds_both_slots_exactly_once(parts: list[str]) -> None:
     for cloze in filter(None, found(" ".join(["Ada", *parts, "Rome"]))):
-        check_template(cloze, ["[MASK]", "[UNK]", "<mask>", "</s>"])
+        assert (cloze.count("{subject}"), cloze.count("{mask}")) == (1, 1)
+        assert not [token for token in ("[MASK]", "[UNK]", "<mask>", "</s>") if token in cloze]
         assert tomllib.loads(f"# {cloze}") == {}
 
 
@@ -138,10 +139,10 @@ def test_a_recipe_asks_the_clozes_that_a_text_gave(command: Command, model: Path
         "train", "mined-prompts", *given, "--relation", "country-borders", "--gain", "0", "--json"
     )
     (made,) = json.loads(shown).values()
-    assert IN_SAMPLE in said
+    assert "F1 is in sample" in said
     written = Path("mined.toml").read_text()
     assert tomllib.loads(written) == {ASKED: {"clozes": made["clozes"]}}
-    assert IN_SAMPLE in written
+    assert "F1 is in sample" in written
     assert "SHA-256" in written
     assert str(text.parent) not in written
     again = command.fails("train", "mined-prompts", *given)

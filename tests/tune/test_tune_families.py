@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from lmkbc import InputError
-from lmkbc.registry import RULES
-from lmkbc.select.calibration import log_label_prior
 from lmkbc.select.rule import Real, Whole
 from lmkbc.tune.calibrate import CalibrationData, logistic_fit
 from lmkbc.tune.choice import Compared, shared_family
@@ -37,7 +35,7 @@ def test_the_label_prior_of_a_candidate_leaves_out_its_own_score() -> None:
     examples = [example(name, "Q1") for name in ("a", "b", "c", "d")]
     sets = [scored(examples[0], Q1=0.8), scored(examples[1], Q1=0.4, Q2=0.2), *map(scored, examples[2:])]
     data = CalibrationData.of(Outcomes(sets, examples, EDITION), np.ones(4, dtype=np.bool_))
-    assert data.columns[LABEL_PRIOR] == pytest.approx(log_label_prior(np.array([0.1, 0.2, 0.0])))
+    assert data.columns[LABEL_PRIOR] == pytest.approx(np.log(np.array([0.1, 0.2, 0.0]) + 0.005))
     assert data.label_priors == {"Q1": 0.3, "Q2": 0.05}
     assert data.right.tolist() == [1.0, 1.0, 0.0]
 
@@ -48,12 +46,12 @@ def test_the_thirty_most_frequent_names_have_a_label_prior() -> None:
     data = CalibrationData.of(Outcomes(sets, examples, EDITION), np.ones(2, dtype=np.bool_))
     assert list(data.label_priors) == [f"Q{place}" for place in range(30)]
     priors = [(1 - place / 32) / 2 for place in range(30)]
-    assert data.columns[LABEL_PRIOR] == pytest.approx(log_label_prior(np.array([*priors, 0.0] * 2)))
+    assert data.columns[LABEL_PRIOR] == pytest.approx(np.log(np.array([*priors, 0.0] * 2) + 0.005))
 
 
 def test_a_grid_has_every_whole_number_and_even_ratios(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        RULES.get("expected-score"), "search", {"tolerance": Real(0.005, 0.3, log=True), "max": Whole(1, 3)}
+        type(rule_of("expected-score")), "search", {"tolerance": Real(0.005, 0.3, log=True), "max": Whole(1, 3)}
     )
     tried = [rule for rule in grid.__wrapped__("expected-score") if rule.name == "expected-score"]
     assert {rule.max for rule in tried} == {1, 2, 3}

@@ -14,8 +14,7 @@ from space import SPACE
 
 from lmkbc import InputError, Workspace
 from lmkbc.kb.builder.shards import BuildQueries
-from lmkbc.kb.builder.subjects import Classes, Subject, SubjectFile
-from lmkbc.names import shown
+from lmkbc.kb.builder.subjects import Classes, SubjectFile
 
 RELATIONS = {one.name: one for one in SPACE.relations.values()}
 CLASSES = Classes(RELATIONS, table=SPACE.classes)
@@ -136,9 +135,9 @@ def test_a_workspace_has_classes_of_its_own(tmp_path: Path) -> None:
 
 ROWS = [("AT&T", "Q35476", "company"), ('A "quoted"\nname, with comma', "", ""), ("Rhône", "Q602", "Q4022")]
 SUBJECTS = [
-    Subject(0, "AT&T", "Q35476", "company"),
-    Subject(1, 'A "quoted"\nname, with comma', None, ""),
-    Subject(2, "Rhône", "Q602", "Q4022"),
+    (0, "AT&T", "Q35476", "company"),
+    (1, 'A "quoted"\nname, with comma', None, ""),
+    (2, "Rhône", "Q602", "Q4022"),
 ]
 
 
@@ -167,7 +166,9 @@ def test_every_form_holds_the_same_subjects_as_often_as_they_are_read(tmp_path: 
 @given(
     st.lists(
         st.tuples(
-            st.text(st.characters(codec="utf-8"), min_size=1, max_size=12).filter(shown),
+            st.text(st.characters(codec="utf-8"), min_size=1, max_size=12).filter(
+                lambda name: any(map(str.isalnum, name))
+            ),
             st.sampled_from(["", "Q1", "Q22", "Q333"]),
             st.just(""),
         ),
@@ -295,7 +296,7 @@ def test_parquet_of_another_schema_is_named(tmp_path: Path, content: bytes, told
 
 def test_columns_that_are_lacking_or_null_are_unknown(tmp_path: Path) -> None:
     (tmp_path / "s").write_bytes(parquet(name=["a", "b"], id=[None, "Q1"]))
-    assert [*SubjectFile(tmp_path / "s")] == [Subject(0, "a"), Subject(1, "b", "Q1")]
+    assert [*SubjectFile(tmp_path / "s")] == [(0, "a", None, ""), (1, "b", "Q1", "")]
     with pytest.raises(InputError, match="does not exist: check the path"):
         SubjectFile(tmp_path / "absent")
     with pytest.raises(InputError, match="is a directory: give a file of it"):

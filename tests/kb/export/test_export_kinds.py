@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from pyoxigraph import RdfFormat, Store
 from wikidata_readers import comma_separated, items, version_1
 
-from lmkbc.kb.base.knowledge import About
 from lmkbc.kinds.dates import PartialDate, Precision, read_date
 from lmkbc.kinds.kind import kind_of, kinds
 from lmkbc.testing import exports
@@ -21,7 +20,7 @@ from lmkbc.testing.exports import exported
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
 
-ABOUT = About("P571", "date", one_object=True)
+ABOUT = exports.fact(property="P571", kind="date", one_object=True).about
 FORMS = """
 1985           | "1985"^^gYear          | 1985-01-01  | +1985-00-00 | 9
 c. 1985        | "1985"^^gYear          | 1985-01-01  | +1985-00-00 | 9

@@ -14,15 +14,11 @@ from hypothesis import strategies as st
 from lmkbc import InputError
 from lmkbc.probe.kmir.kmir_scores import (
     KNOWLEDGE,
-    _NamePool,
     asked_pairs,
     chance,
     curves,
     pair_counts,
-    question_f1,
-    robustness,
     score,
-    token_f1,
     type_by_topic,
 )
 from lmkbc.probe.kmir.questions import Question, read_triples
@@ -33,20 +29,27 @@ from lmkbc.train.text_lines import text_rows
 @pytest.mark.parametrize("name", ["kmir-1", "kmir-2"])
 def test_published_f1(data_dir: Path, name: str) -> None:
     case = json.loads(gzip.decompress((data_dir / "vectors" / f"{name}.json.gz").read_bytes()))
-    found = [question_f1(row["ret"], row["answer"]) for row in case["cases"]]
+    found = [f1_of(row["ret"], row["answer"]) for row in case["cases"]]
     assert found == [row["f1"] for row in case["cases"]]
     assert round(math.fsum(found) / len(found), 5) == pytest.approx(case["f1"], abs=1e-9)
 
 
+def f1_of(said: list[str], accepted: list[str]) -> float:
+    """The score of one question."""
+    return score([Question("1", "completion", "", accepted, "r", 0)], {"1": said}).f1
+
+
 def test_articles_and_punctuation_do_not_count() -> None:
-    assert token_f1("The U.S.A.", "usa") == 1.0
-    assert token_f1("the", "") == 1.0
-    assert token_f1("the", "x") == 0.0
-    assert question_f1([], ["x"]) == 0.0
+    assert f1_of(["The U.S.A."], ["usa"]) == 1.0
+    assert f1_of(["the"], [""]) == 1.0
+    assert f1_of(["the"], ["x"]) == 0.0
+    assert f1_of([], ["x"]) == 0.0
 
 
 def test_a_fact_is_steady_only_when_all_its_questions_are_right() -> None:
-    found = robustness([(0, True), (0, True), (1, True), (1, False), (2, False)])
+    said = [(0, "x"), (0, "x"), (1, "x"), (1, "y"), (2, "y")]
+    file = [Question(str(at), "checking", "", ["x"], "r", fact) for at, (fact, _) in enumerate(said)]
+    found = score(file, {str(at): [text] for at, (_, text) in enumerate(said)}).robustness
     assert found == {"every": 1 / 3, "some": 1 / 3, "none": 1 / 3, "facts": 3}
     asked = [Question(kind, kind, "", ["x y"], "r", 0, "places") for kind in ("checking", "completion")]
     grouped = score(asked, {"checking": ["x y"], "completion": ["x", "z z z"]})
@@ -78,8 +81,11 @@ NAMES = st.lists(st.text("aA the b.", max_size=8), min_size=1, max_size=5)
 @given(NAMES, NAMES)
 def test_a_random_names_f1_is_the_mean_over_all_names(names: list[str], accepted: list[str]) -> None:
     pool = dict.fromkeys(names)
-    mean = math.fsum(question_f1([name], accepted) for name in pool) / len(pool)
-    assert _NamePool(names).expected_f1(tuple(accepted)) == pytest.approx(mean)
+    mean = math.fsum(f1_of([name], accepted) for name in pool) / len(pool)
+    file = [Question(str(at), "completion", "", [name], "r", at) for at, name in enumerate(names)]
+    file.append(Question("y", "completion", "", names[:1], "q", 98))
+    found = chance([Question("x", "completion", "", accepted, "q", 99)], file)
+    assert found["name"]["completion"] == pytest.approx(mean)
 
 
 def test_chance_is_that_of_options_where_there_are_some() -> None:

@@ -25,10 +25,8 @@ from lmkbc.probe.lama.lama_data import (
     of_kamel,
     read_corpus,
     read_trex,
-    shared_vocabulary,
     type_of,
     unhelpful,
-    within,
 )
 from lmkbc.probe.masked_answers import MaskedRanks, known_words
 
@@ -75,14 +73,10 @@ def test_a_template_without_its_slots_is_refused(tmp_path: Path) -> None:
         read_trex(tmp_path)
 
 
-def test_filters() -> None:
-    asked = [BORN, SPEAKS]
-    vocabulary = shared_vocabulary([["Rome", "Paris", "x"], ["Paris", "Rome", "y"]])
-    assert vocabulary == ["Paris", "Rome"]
-    assert within(asked, lambda _, __, object_: object_ in vocabulary) == [BORN]
-    with pytest.raises(InputError, match="share no word"):
-        shared_vocabulary([["a"], ["b"]])
-    harder = unhelpful(asked, lambda relation, word: {"Rome"} if (relation, word) == ("P19", "Rossi") else set())
+def test_facts_that_a_name_gives_away_are_left_out() -> None:
+    harder = unhelpful(
+        [BORN, SPEAKS], lambda relation, word: {"Rome"} if (relation, word) == ("P19", "Rossi") else set()
+    )
     assert [one.facts for one in harder] == [(("Jean Roux", "Paris"),), (("Rome", "Italian"),)]
 
 
@@ -189,6 +183,8 @@ def test_two_models_are_compared_on_the_words_that_they_share(run: Command, tmp_
     listed = tmp_path / "words.txt"
     listed.write_text("Rome\nParis\n")
     assert "2 shared words, 3 facts of 1 relation" in run(tmp_path, *models, "--vocabulary", listed)[2]
+    listed.write_text("Lagos\n")
+    assert "share no word" in run.fails(tmp_path, *models, "--vocabulary", listed)
 
 
 def test_kamels_facts_of_one_word(run: Command, tmp_path: Path) -> None:
