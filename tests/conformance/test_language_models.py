@@ -96,7 +96,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path, one_thread: None) -> 
 
         def opening(*, kept: bool = False, offline: bool = False, dry: CallCounter | None = None) -> tuple[Any, Notes]:
             store = tmp_path / ("kept.sqlite" if kept else f"{next(fresh)}.sqlite")
-            servers, url = Servers(base_url=given.get("url"), store=store), given.get("url")
+            servers = Servers(base_url=given.get("url"), store=store)
             quiet = offline or name == "local" or dry is not None
             run = Run(workspace=SPACE, edition=MINI, servers=servers, offline=quiet, model=given["model"], dry=dry)
             notes = Notes()
