@@ -12,12 +12,11 @@ from command import Command
 from loopback import Files
 from space import SPACE
 
+from lmkbc import GeneratorSpec, InputError
 from lmkbc.ask import wording
 from lmkbc.authors import converted
-from lmkbc.errors import InputError
 from lmkbc.files.places import fetched_frames
 from lmkbc.generate.language_model import LanguageModelSpec
-from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.masked.masked import Masked
 from lmkbc.masked.preconditions import rewritten
 from lmkbc.notes import Notes
