@@ -69,6 +69,8 @@ class Registry:
         if name not in self.others and name not in self:
             known = [*self.others, *self.own, *self._of_system(str(name)), *self.plugged()]
             near = did_you_mean(str(name), known, self.command)
+            if moved := [one for one in self.bundled() if one.rpartition("/")[2] == name]:
+                near = f"it is {moved[0]!r} now, in the code of a system"
             raise InputError(f"{where}unknown {self.what} {name!r}: {self.gone.get(str(name), near)}")
 
     def get(self, name: object) -> Any:

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 import msgspec
 
-from lmkbc.components import components_of
+from lmkbc.components import components_of, systems_with_code
 from lmkbc.errors import InputError, check_known, did_you_mean
 
 COMPONENT = "component"
@@ -147,6 +147,9 @@ class _Check(NamedTuple):
         for name, value in table.items():
             if instead := getattr(kind, "REMOVED", {}).get(name):
                 raise InputError(f"{self.what} has no setting {_below(path, name)!r} any more: {instead}")
+            if name not in hints and (part := _having(name, kind)):
+                where = f"{self.what} has no setting {_below(path, name)!r}"
+                raise InputError(f"{where}: {part!r} has it; name that as component, or as rule")
             check_known(name, hints, f"{self.what} has no setting {_below(path, name)!r}")
             found[name] = self.part(hints[name], value, _below(path, name))
         for field in fields(kind):
@@ -186,6 +189,15 @@ def _part(name: object, base: type, where: str) -> type:
         near = did_you_mean(str(name), parts) if parts else "give 'SYSTEM/NAME', of a system whose code has such a part"
         raise InputError(f"{where}component is {name!r}: {near}")
     return parts[str(name)]
+
+
+def _having(name: str, kind: type) -> str:
+    """Return a part of a bundled system that is a table of this kind with a further setting; "" if there is none."""
+    for system in systems_with_code():
+        for part, own in components_of(system).items():
+            if isinstance(own, type) and issubclass(own, kind) and name in getattr(own, "__dataclass_fields__", {}):
+                return part
+    return ""
 
 
 def _in_python(option: Any) -> str:

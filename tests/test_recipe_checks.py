@@ -114,6 +114,26 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
         (generating({"prompt": {"expand": {"shown": 0}}}), "shown is at least 1"),
         (generating({"prompt": {"expand": {"component": "mdv26/expand", "until_new": 0}}}), "until_new is at least 1"),
         (
+            generating({"prompt": {"expand": {"until_new": 2}}}),
+            "no setting 'prompt.expand.until_new': 'mdv26/expand' has it",
+        ),
+        (
+            generating({"shots": {"draw": "hash"}}),
+            "no setting 'shots.draw' any more: a component of a system's code does it",
+        ),
+        (
+            generating({"verify": {"bare": True}}),
+            "no setting 'verify.bare' any more: a component of a system's code does",
+        ),
+        (
+            {"select": {"rule": "two-stage"}},
+            "unknown selection rule 'two-stage': it is 'chironk26/two-stage' now, in the",
+        ),
+        (
+            {"select": {"rule": "ball", "support": 0.5}},
+            "has no setting 'support': 'mdv26/ball' has it; name that as comp",
+        ),
+        (
             generating({"prompt": {"expand": {"ask": "Who else? {{ asked }}"}}}),
             "show the names so far with {{ found }}",
         ),

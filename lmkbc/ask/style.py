@@ -16,6 +16,7 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 
 from lmkbc.answer.formats import AnswerFormat, ParseAs
 from lmkbc.ask.templates import ANSWER, HELD, check_template, outline, reads
+from lmkbc.components import OF_SYSTEM
 from lmkbc.errors import refuse
 from lmkbc.models.base import Form, Prompt, Reply, Request, Role, Sampling
 from lmkbc.registry import LISTINGS
@@ -102,6 +103,8 @@ class Step:
     first_temperature: float | None = None
     max_tokens: int | None = None
     stop: tuple[str, ...] | None = None
+
+    REMOVED: ClassVar[Mapping[str, str]] = dict.fromkeys(("widen",), OF_SYSTEM)
 
     def __post_init__(self) -> None:
         """Raise ValueError for a wrong value."""
@@ -342,6 +345,7 @@ class PromptStyle:
         "number": 'write its words in answer, as in answer = "{{ answer }} km"',
         "apart": "cut the subject in the template, as in {{ subject.partition(' in ')[0] }}",
         "ordered": "sort the objects in answer, as in {{ objects | sort | join(', ') }}",
+        "speaker": OF_SYSTEM,
         "wording": "write {{ relation }} or {{ relation_words }} for {{ phrase }}",
     }
     """Settings of earlier releases -> what to write in place of each."""

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import chain, islice
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import structs
 
@@ -24,6 +24,7 @@ from lmkbc.answer.guard import guarded
 from lmkbc.answer.parse import Parsed, parse
 from lmkbc.ask.examples import ExampleSelector, Method, Shots
 from lmkbc.ask.slots import fill, one_line
+from lmkbc.components import OF_SYSTEM
 from lmkbc.errors import refuse
 from lmkbc.generate.spec import check_names
 from lmkbc.models.base import LanguageModel, PlannedRequest, Request, Sampling
@@ -83,6 +84,8 @@ class Check:
     max_tokens: Annotated[int | None, TEXTS] = None
     placebos: Annotated[int, OF_ODDS] = 0
     match: Annotated[float, OF_REVERSE] = 1.0
+
+    REMOVED: ClassVar[Mapping[str, str]] = dict.fromkeys(("denial", "bare", "aggregation"), OF_SYSTEM)
 
     def __post_init__(self) -> None:
         """Raise ValueError for a wrong value."""
