@@ -22,7 +22,10 @@ def test_a_wheel_predicts_outside_the_checkout(tmp_path: Path) -> None:
     assert not list(site.glob("lmkbc/_*/__init__.py"))
     assert not (site / "lmkbc" / "_eval" / "bench").exists()
     assert (site / "lmkbc" / "py.typed").is_file()
-    systems, bundled = ({path.name for path in (root / "lmkbc/systems").rglob("*.*")} for root in (ROOT, site))
+    systems, bundled = (
+        {path.relative_to(root) for path in (root / "lmkbc/systems").rglob("*.*") if path.suffix != ".pyc"}
+        for root in (ROOT, site)
+    )
     assert systems == bundled
     clean = {name: value for name, value in os.environ.items() if not name.startswith("LMKBC_")}
     command = "import lmkbc, sys; assert 'site' in lmkbc.__file__; from lmkbc.cli import main; main()"

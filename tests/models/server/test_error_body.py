@@ -236,7 +236,7 @@ def test_refused_turns_get_the_advice_of_local_models(chat: Make, status: int, s
             ServerError,
             match=r"has no chat template .*: use form = 'completion'"
             if "template" in said
-            else r"refuses the turns of a prompt .*: use form = 'single' with speaker = 'user'",
+            else r"refuses the turns of a prompt .*: use form = 'single', whose only turn is the user's",
         ),
     ):
         one(chat(server))

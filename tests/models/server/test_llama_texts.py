@@ -45,7 +45,7 @@ every_form = pytest.mark.parametrize(
     [
         {"form": "completion", "block": "{{ subject }}, {{ phrase }}:"},
         {"form": "single"},
-        {"form": "single", "block": "Subject: {{ subject }}\nRelation: {{ phrase }}\n==>", "speaker": "assistant"},
+        {"form": "single", "block": "Subject: {{ subject }}\nRelation: {{ phrase }}\n==>", "component": "lix23/prompt"},
         {"form": "chat", "task": "List them."},
     ],
     ids=lambda prompt: "-".join(prompt.values()),
@@ -67,7 +67,7 @@ def test_the_server_and_the_model_here_say_the_same(
 
     def own(asked: Any, text: str) -> str:
         # llama.cpp repeats the answer's beginning that it was given
-        text = text.removeprefix(asked[-1]["content"]) if prompt.get("speaker") else text
+        text = text.removeprefix(asked[-1]["content"]) if prompt.get("component") else text
         return text.rstrip("\ufffd")  # half a character, which it leaves out
 
     def said(name: str, **where: Any) -> list[str]:

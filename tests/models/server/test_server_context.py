@@ -224,7 +224,7 @@ def test_a_beginning_that_we_gave_is_no_part_of_the_answer(tmp_path: Path) -> No
         "prompt": {
             "form": "single",
             "block": "Subject: {{ subject }}\nRelation: {{ phrase }}\n==>",
-            "speaker": "assistant",
+            "component": "lix23/prompt",
         }
     }
     with Loopback(repeats) as server:

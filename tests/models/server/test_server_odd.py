@@ -81,7 +81,7 @@ def test_an_answer_that_was_taken_from_another_model_is_none_once_that_is_not_al
 
 
 MURKY = "It depends on {subject} and on whom you ask, as it always has."
-REPAIR = {"repair": "No list: {{ answer }}\nWrite it like {{ list }}, or {{ null }}."}
+REPAIR = {"component": "llm2kb23/prompt", "repair": "No list: {{ answer }}\nWrite it like {{ list }}, or {{ null }}."}
 
 
 def mending(said: str) -> Callable[[Body], str]:
