@@ -17,8 +17,6 @@ CODE = "system.py"
 """File with the code of a system, beside its recipe."""
 SYSTEMS = Path(__file__).with_name("systems")
 """Folder of the bundled systems."""
-OF_SYSTEM = "a component of a system's code does it; CHANGELOG.md says under 0.2.0 which one to name"
-"""What to write in place of a setting that is code of a system now."""
 _OF_SYSTEMS: dict[str, Mapping[str, Any]] = {}
 """System -> the components of its code, for systems that have been used."""
 _DIGESTS: dict[str, str] = {}

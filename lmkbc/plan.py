@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from lmkbc.ask.builder import Frames
+from lmkbc.components import CODE
 from lmkbc.files.checksum import content_sha256, file_sha256, sha256
 from lmkbc.files.places import name_of
 from lmkbc.generate.access import is_given, served
@@ -165,9 +166,13 @@ class Plan:
 
     @property
     def code(self) -> dict[str, str]:
-        """Return name -> SHA-256 of the workspace's own modules, such as relations/maker.py."""
+        """Return name -> SHA-256 of the workspace's own modules, without systems' code, which their recipes have."""
         own = [*chain.from_iterable(files.items() for files in self.run.workspace.code.values())]
-        return {f"{path.parent.name}/{path.name}": sha256(text) for path, text in own if path.suffix == ".py"}
+        return {
+            f"{path.parent.name}/{path.name}": sha256(text)
+            for path, text in own
+            if path.suffix == ".py" and path.name != CODE
+        }
 
     @property
     def about(self) -> dict[str, Any]:

@@ -138,14 +138,13 @@ def read_recipe(workspace: Workspace, system: str | Mapping[str, Any]) -> Recipe
     if isinstance(system, str):
         path = workspace.recipe_path(system)
         where, called, name, file = str(path), system, system_name(path), read_file(path)
+        workspace.load_code(path)
     else:
         where, called = "system", str(system.get("name", "recipe"))
         if not re.fullmatch(r"[\w-][\w.-]*", called):
             raise InputError(f"system: name is {called!r}: give a file's name, as in 'my-recipe'")
         name, table = called, {"description": called} | {key: system[key] for key in system if key != "name"}
         file = _file_of(table, where)
-    if isinstance(system, str):
-        workspace.load_code(path)
     words = ""
     try:
         words = authors_words(name, Path(called).name) if file.wording == "authors" else ""

@@ -180,7 +180,10 @@ BACK_ENDS = Registry(
     others=("auto",),
     gone={"vllm": "serve the model with 'vllm serve MODEL', and name its server with --base-url"},
 )
-"""`backend` of a model, and value of --backend -> the class that calls it. "auto" decides by the other settings."""
+"""`backend` of a model, and value of --backend -> the class that calls it; "local" has a function that opens one.
+
+"auto" decides by the other settings.
+"""
 
 LISTINGS = Registry(
     what="listing",

@@ -178,26 +178,32 @@ class _Check(NamedTuple):
         return f"{place} is {value!r}: {reason or _hint(kind, value, _in_python if self.in_python else _wanted)}"
 
 
-def _part(name: object, base: type, where: str) -> type:
-    """Return a class of a system's code that a table names, which is a subclass of the table's own class.
+def _parts(system: str, base: type) -> dict[str, type]:
+    """Return the classes of a system's code that are subclasses of a table's own class, by name."""
+    of_system = components_of(system).items()
+    return {part: kind for part, kind in of_system if isinstance(kind, type) and issubclass(kind, base)}
 
-    Raise InputError for another name. where: beginning of the message.
+
+def _part(name: object, base: type, where: str) -> type:
+    """Return the class that a table names as its component. Raise InputError for another name.
+
+    where: beginning of the message.
     """
-    of_system = components_of(str(name).partition("/")[0])
-    parts = {part: kind for part, kind in of_system.items() if isinstance(kind, type) and issubclass(kind, base)}
+    parts = _parts(str(name).partition("/")[0], base)
     if name not in parts:
         near = did_you_mean(str(name), parts) if parts else "give 'SYSTEM/NAME', of a system whose code has such a part"
         raise InputError(f"{where}component is {name!r}: {near}")
     return parts[str(name)]
 
 
-def _having(name: str, kind: type) -> str:
-    """Return a part of a bundled system that is a table of this kind with a further setting; "" if there is none."""
-    for system in systems_with_code():
-        for part, own in components_of(system).items():
-            if isinstance(own, type) and issubclass(own, kind) and name in getattr(own, "__dataclass_fields__", {}):
-                return part
-    return ""
+def _having(name: str, base: type) -> str:
+    """Return a part of a bundled system that is a table of this kind with a further setting; "" if there is none.
+
+    REPLACES of a part names settings that it stands for as a whole.
+    """
+    parts = (pair for system in systems_with_code() for pair in _parts(system, base).items())
+    having = (part for part, kind in parts if name in (*_hints(kind), *getattr(kind, "REPLACES", ())))
+    return next(having, "")
 
 
 def _in_python(option: Any) -> str:

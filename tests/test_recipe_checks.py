@@ -119,11 +119,11 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
         ),
         (
             generating({"shots": {"draw": "hash"}}),
-            "no setting 'shots.draw' any more: a component of a system's code does it",
+            "no setting 'shots.draw': 'chironk26/shots' has it; name that as component",
         ),
         (
             generating({"verify": {"bare": True}}),
-            "no setting 'verify.bare' any more: a component of a system's code does",
+            "no setting 'verify.bare': 'prop22/facts' has it; name that as component",
         ),
         (
             {"select": {"rule": "two-stage"}},

@@ -16,7 +16,8 @@ from typing import Any
 from lmkbc.ask.examples import ExampleSelector, KnownNames, Shots, read_bank
 from lmkbc.ask.prompts import Composer, worded
 from lmkbc.ask.slots import one_line
-from lmkbc.ask.style import PromptStyle, Step
+from lmkbc.ask.steps import Step
+from lmkbc.ask.style import PromptStyle
 from lmkbc.ask.templates import reads
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
-from lmkbc.components import OF_SYSTEM
 from lmkbc.errors import InputError, did_you_mean, refuse
 from lmkbc.files.jsonl import numbered, read_jsonl
 from lmkbc.files.splits import QueryRow, examples_of
@@ -74,8 +73,6 @@ class Shots:
     relations: Annotated[Literal["own", "all"], SHOWN] = "own"
     names: Annotated[int | None, SHOWN] = None
     fit: bool = False
-
-    REMOVED: ClassVar[Mapping[str, str]] = dict.fromkeys(("draw",), OF_SYSTEM)
 
     def __post_init__(self) -> None:
         """Raise ValueError for a wrong value."""

@@ -1,8 +1,8 @@
 """Prompts: relation, query and examples as text or chat turns, composed of ordered blocks.
 
-The blocks are task, examples, context and query. All subjects with the same examples share
-the blocks up to the examples, so a server or a local model encodes these once. Names of subjects and objects are never
-interpreted: braces in them stay braces, and line breaks become spaces.
+The blocks are task, examples, context and query. All subjects with the same examples share the blocks up to the
+examples, so a server or a local model encodes these once. Names of subjects and objects are never interpreted: braces
+in them stay braces, and line breaks become spaces.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from lmkbc.ask.slots import fill, one_line
-from lmkbc.ask.style import FOUND, PromptStyle
+from lmkbc.ask.steps import FOUND
+from lmkbc.ask.style import PromptStyle
 from lmkbc.ask.templates import outline, render
 from lmkbc.models.base import Message, Prompt
 from lmkbc.relation import Relation
@@ -40,8 +41,7 @@ REASONING = (
 class Composer:
     """Composes the prompts of one relation's queries.
 
-    relations: by the edition's names. relation: its name there. edition: source of the
-    cardinalities.
+    relations: by the edition's names. relation: its name there. edition: source of the cardinalities.
     """
 
     def __init__(

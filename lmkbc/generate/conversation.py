@@ -7,103 +7,35 @@ queries at a time, and a local model about all at once. Every call is an ordinar
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
 
-from lmkbc.answer.abstain import is_abstention
 from lmkbc.answer.clean import Clean
-from lmkbc.answer.guard import guarded
-from lmkbc.answer.parse import parse
 from lmkbc.ask.builder import PromptBuilder, Slots
 from lmkbc.ask.context import Provider, as_context, gathered
-from lmkbc.ask.slots import one_line
-from lmkbc.ask.style import FOUND, VERDICTS, YEARS, Step, Turn
+from lmkbc.ask.steps import FOUND, VERDICTS, Step, Turn
+from lmkbc.generate.draws import answer_tokens, asking, planned, together
 from lmkbc.generate.reply import candidates, state_of, united
+from lmkbc.generate.step_answers import read, verdict
 from lmkbc.models.base import (
-    CUT_OFF,
     WITHHELD,
     Dialogue,
     PlannedRequest,
     Prompt,
     Reply,
     Request,
-    Response,
-    Sampling,
 )
-from lmkbc.models.endings import list_end
-from lmkbc.models.server.limits import GUESSED_ANSWER
-from lmkbc.models.thoughts import answer_of
 from lmkbc.notes import Notes, Passage, Replies
-from lmkbc.relation import Relation, Shape
+from lmkbc.relation import Relation
 from lmkbc.scoring.matchers import number
 from lmkbc.types import CandidateSet, Nil, Query, Source, State
 
-_YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)")
-_OPEN_END = re.compile(
-    r"\b(?:present|now|today|current|currently|ongoing|still|to date)\b|[-–—]\s*(?:$|[.)\]])", re.IGNORECASE
-)
-_VERDICT = re.compile(r"\W*(yes|true|no|false)\b", re.IGNORECASE)
-
-
-def read(step: Step, reply: Reply, relation: Relation, subject: str) -> tuple[str, ...] | None:
-    """Return an answer's items for the next steps: () if it names none, None if nothing can be read.
-
-    If the answer was cut off, its last item is left out.
-    """
-    whole = answer_of(reply.text)
-    if not whole or reply.finish in WITHHELD:
-        return None
-    text = whole[: step.longest]
-    if step.parse_as == "text":
-        return (one_line(text),)
-    if step.parse_as == "span":
-        return tuple(_span(step, text)) or None
-    cut = (reply.finish in CUT_OFF or text != whole) and list_end(text) is None
-    items = guarded(partial(_items, step, text, relation, subject), text, lambda *_: None)
-    if not items:
-        return items
-    return items[: len(items) - cut][: step.max] or None
-
-
-def verdict(reply: Reply) -> bool | None:
-    """Return whether an answer begins with yes; None if it begins with neither yes nor no."""
-    found = _VERDICT.match(answer_of(reply.text) or "") if reply.finish not in WITHHELD else None
-    return found and found[1].casefold() in ("yes", "true")
-
-
-def _items(step: Step, text: str, relation: Relation, subject: str) -> tuple[str, ...] | None:
-    kind = "number" if step.parse_as == "numbers" else "entity"
-    parsed = parse(text, replace(relation, kind=kind, unit=None, shape=Shape()), subject)
-    if parsed.state is State.ABSTAINED or is_abstention(text, relation):
-        return ()
-    return tuple(dict.fromkeys(one_line(item) for item in parsed.objects)) or None
-
-
-def _span(step: Step, text: str) -> Iterator[str]:
-    """Yield the years between the first two that are named, in slots of `every` years or, if too many, wider slots."""
-    years = [year for year in map(int, _YEAR.findall(text)) if YEARS[0] <= year < YEARS[1]][:2]
-    if not years:
-        return
-    if len(years) == 1 and step.until is not None and _OPEN_END.search(text):
-        years.append(step.until)
-    first, last = min(years), max(years)
-    first, width = step.span(first, last)
-    for slot in range(first // width, last // width + 1):
-        start, end = max(slot * width, first), min(slot * width + width - 1, last)
-        yield str(start) if start == end else f"{start} to {end}"
-
-
-def answer_tokens(sampling: Sampling) -> int:
-    """Return the most tokens of an answer; a guess if the sampling does not limit it."""
-    return sampling.max_tokens or GUESSED_ANSWER
-
-
 AGREED = 0.8
 """Share of the first draws that have to agree, so that no others are asked for."""
+
 
 DENIED = Reply("[]")
 """Reply of a draw without objects: its gate says no, or no item is left."""
@@ -216,46 +148,6 @@ def _given(step: Step, _: int, __: Slots) -> tuple[str, ...]:
     return step.items
 
 
-def asking(requests: list[Request]) -> Dialogue[list[Response]]:
-    """Return the answers to requests; [] without a call if there are no requests.
-
-    A first draw with its own temperature becomes a separate request.
-    """
-    each = [_parted(request) for request in requests]
-    answered = iter((yield [part for parts in each for part in parts]) if requests else [])
-    answers = [[next(answered) for _ in parts] for parts in each]
-    return [Response(its[0].prompt, tuple(reply for one in its for reply in one.replies)) for its in answers]
-
-
-def _parted(request: Request) -> list[Request]:
-    """Return the parts of a request: its first draw separately if it has its own temperature."""
-    sampling, (first, *others) = request.sampling, request.draws
-    if sampling.first_temperature is None:
-        return [request]
-    rest = replace(sampling, first_temperature=None)
-    if first != 0:
-        return [replace(request, sampling=rest)]
-    alone = replace(request, draws=(0,), sampling=replace(rest, temperature=sampling.first_temperature))
-    return [alone, *([replace(request, draws=tuple(others), sampling=rest)] if others else [])]
-
-
-def _planned(
-    name: str, request: Request, times: int, sizes: Mapping[str, int], *, apart: bool
-) -> Iterator[PlannedRequest]:
-    """Yield a request for some draws, each of them alone if their prompts differ."""
-    for part in _parted(request):
-        alone, often = (replace(part, draws=part.draws[:1]), times * len(part.draws)) if apart else (part, times)
-        yield PlannedRequest.filled(name, alone, often, sizes)
-
-
-def together(wanted: Iterable[tuple[Prompt, int]]) -> dict[Prompt, list[int]]:
-    """Return prompt -> its draws, each once, in order."""
-    draws: defaultdict[Prompt, dict[int, None]] = defaultdict(dict)
-    for prompt, draw in wanted:
-        draws[prompt][draw] = None
-    return {prompt: list(its) for prompt, its in draws.items()}
-
-
 class Conversation:
     """Questions to a model about queries, the turns after its replies, and the resulting candidates.
 
@@ -342,7 +234,7 @@ class Conversation:
                 request = Request(prompt, tuple(range(sampling.samples)), sampling, ("\n",))
                 each = sampling.samples > 1 and apart and not once
                 times = 1 if once else branches * (draws if apart and not each else 1)
-                yield from _planned(f"step {step.name!r}", request, times, sizes, apart=each)
+                yield from planned(f"step {step.name!r}", request, times, sizes, apart=each)
                 apart = apart or (sampling.samples > 1 and step.parse_as not in VERDICTS)
             branches *= step.branches
             if step.parse_as not in VERDICTS:
@@ -351,19 +243,19 @@ class Conversation:
             self.asking.prompt(query, context, slots),
             branches * (1 + sum(one.again for one in style.turns)),
         )
-        yield from _planned("question", self.request(query, prompt, range(draws)), asked, sizes, apart=apart)
+        yield from planned("question", self.request(query, prompt, range(draws)), asked, sizes, apart=apart)
         if expand := style.expand:
             sizes[FOUND] = expand.rounds * answer_tokens(plan.sampling)
             further = self.asking.prompt(query, context, {**slots, FOUND: f"{{{FOUND}}}"})
             request = self.request(query, further, range(draws))
-            yield from _planned("expansion", request, asked * expand.rounds, sizes, apart=True)
+            yield from planned("expansion", request, asked * expand.rounds, sizes, apart=True)
         sizes["answer"], answer = answer_tokens(plan.sampling), "{answer}"
         second = self.asking.follow_up(query, context)
         turns = {"follow-up": prompt.followed(answer, second) if second else None}
         turns |= {one.name: one.prompt(self, query, answer) for one in style.turns}
         for name, after in turns.items():
             if after:
-                yield from _planned(name, self.request(query, after, range(draws)), branches, sizes, apart=True)
+                yield from planned(name, self.request(query, after, range(draws)), branches, sizes, apart=True)
 
     def _answers(self, query: Query, course: Course) -> Dialogue[list[list[Reply | None]]]:
         """Return part -> draw -> reply for the query itself.

@@ -17,7 +17,8 @@ from lmkbc.ask.builder import PromptBuilder, PromptSettings
 from lmkbc.ask.context import ContextSettings, Provider, located, provider
 from lmkbc.errors import refuse
 from lmkbc.generate.access import is_given, open_model
-from lmkbc.generate.conversation import Conversation, answer_tokens
+from lmkbc.generate.conversation import Conversation
+from lmkbc.generate.draws import answer_tokens
 from lmkbc.generate.option_ranking import CandidateRanking, RankingGenerator
 from lmkbc.generate.recorded import replayed
 from lmkbc.generate.replay import Replay

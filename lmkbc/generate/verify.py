@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import chain, islice
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from msgspec import structs
 
@@ -24,7 +24,6 @@ from lmkbc.answer.guard import guarded
 from lmkbc.answer.parse import Parsed, parse
 from lmkbc.ask.examples import ExampleSelector, Method, Shots
 from lmkbc.ask.slots import fill, one_line
-from lmkbc.components import OF_SYSTEM
 from lmkbc.errors import refuse
 from lmkbc.generate.spec import check_names
 from lmkbc.models.base import LanguageModel, PlannedRequest, Request, Sampling
@@ -85,8 +84,6 @@ class Check:
     placebos: Annotated[int, OF_ODDS] = 0
     match: Annotated[float, OF_REVERSE] = 1.0
 
-    REMOVED: ClassVar[Mapping[str, str]] = dict.fromkeys(("denial", "bare", "aggregation"), OF_SYSTEM)
-
     def __post_init__(self) -> None:
         """Raise ValueError for a wrong value."""
         refuse(
@@ -124,7 +121,12 @@ class Check:
         notes: Notes | None = None,
     ) -> FactCheck:
         """Return the check; without a scorer, it only plans its requests."""
-        return FactCheck(scorer, self, relations, train, notes)
+        return self.checker(scorer, self, relations, train, notes)
+
+    @property
+    def checker(self) -> type[FactCheck]:
+        """Return the class that asks."""
+        return FactCheck
 
     @property
     def stops(self) -> tuple[str, ...]:

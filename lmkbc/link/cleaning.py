@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol
+from typing import Literal, Protocol
 
 from lmkbc.answer.clean import SUBJECT, same_name
-from lmkbc.components import OF_SYSTEM
 from lmkbc.errors import refuse
 from lmkbc.generate.spec import check_names
 from lmkbc.relation import Relation
@@ -75,8 +74,6 @@ class Cleaning:
     subject: bool = True
     stop: tuple[str, ...] = ()
     shape: NameShape | None = None
-
-    REMOVED: ClassVar[Mapping[str, str]] = dict.fromkeys(("types",), OF_SYSTEM)
 
     def check(self, relations: Mapping[str, Relation]) -> None:
         """Raise InputError for an unknown relation."""

@@ -15,7 +15,6 @@ from typing import ClassVar, Literal
 import numpy as np
 from msgspec import structs
 
-from lmkbc.components import OF_SYSTEM
 from lmkbc.errors import InputError
 from lmkbc.select.ranking import Floats, Mask, Ranking
 from lmkbc.select.rule import BatchSelector, MaskRule, Range, Real, Rule, kept_of
@@ -104,8 +103,6 @@ class Verified(Rule):
     name: ClassVar[str] = "verified"
     inner: Rule
     combine: Combine = "veto"
-
-    REMOVED: ClassVar[Mapping[str, str]] = dict.fromkeys(("weight",), OF_SYSTEM)
 
     @property
     def reads_verification(self) -> bool:

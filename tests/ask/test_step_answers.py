@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from space import SPACE
 
-from lmkbc.ask.style import Step
-from lmkbc.generate.conversation import read, verdict
+from lmkbc.ask.steps import Step
+from lmkbc.generate.step_answers import read, verdict
 from lmkbc.models.base import Reply
 from lmkbc.settings import checked
 

@@ -1,4 +1,4 @@
-"""What Chironk alone does (LM-KBC 2026): examples by a hash of the query, and a rule across the sources' selections."""
+"""Choose examples by a hash of the query, and select across the sources' selections (Chironk, LM-KBC 2026)."""
 
 from __future__ import annotations
 
@@ -87,6 +87,8 @@ def _share(votes: list[str], sources: int) -> dict[str, Any]:
 @dataclass(frozen=True, kw_only=True)
 class HashedShots(Shots):
     """Examples whose choice depends on the SHA-256 of seed, subject and relation; no subject is shown twice."""
+
+    REPLACES: ClassVar[tuple[str, ...]] = ("draw",)
 
     seed: int = 0
 

@@ -1,4 +1,4 @@
-"""What dukesun99 alone do (LM-KBC 2026): the share of draws and the verification score have a weight each."""
+"""Weigh the share of draws and the verification score (dukesun99, LM-KBC 2026)."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lmkbc.errors import InputError
-from lmkbc.select.composed import with_verification
-from lmkbc.select.rule import Rule
+from lmkbc.select.composed import Combine, Verified, with_verification
 from lmkbc.types import CandidateSet, Prediction
 
 
 @dataclass(frozen=True, kw_only=True)
-class Weighted(Rule):
+class Weighted(Verified):
     """Score by the mean of score and verification score, then select as `inner` does.
 
     weight: of the verification score. Candidates without a verification score stay as they are.
     """
 
     name: ClassVar[str] = "duke26/weighted"
-    inner: Rule
+    combine: Combine = "mean"
     weight: float
 
     def __post_init__(self) -> None:
@@ -27,14 +26,9 @@ class Weighted(Rule):
         if not 0 <= self.weight <= 1:
             raise InputError(f"weight of rule {self.name} is {self.weight}: give a share in [0, 1]")
 
-    @property
-    def reads_verification(self) -> bool:
-        """Return True."""
-        return True
-
     def select(self, candidates: CandidateSet) -> Prediction:
         """Return the selection of the inner rule from the candidates with the mean scores."""
-        return self.inner.select(with_verification(candidates, "mean", self.weight))
+        return self.inner.select(with_verification(candidates, self.combine, self.weight))
 
 
 COMPONENTS = {Weighted.name: Weighted}

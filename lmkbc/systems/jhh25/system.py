@@ -1,11 +1,12 @@
-"""What this system alone does (LM-KBC 2025): a person's name has a shape, and a draw without objects is asked again."""
+"""Give persons' names a shape, and ask a draw without objects again (jhh25, LM-KBC 2025)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Annotated
 
-from lmkbc.ask.style import MOST_ROUNDS, PromptStyle, Turn
+from lmkbc.ask.steps import MOST_ROUNDS, Turn
+from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import refuse
 from lmkbc.generate.conversation import Conversation
 from lmkbc.link.cleaning import NameShape

@@ -1,8 +1,9 @@
-"""What Li X. et al. alone do (LM-KBC 2023): the prompt is the assistant's turn."""
+"""Put the prompt as the assistant's turn (Li X. et al., LM-KBC 2023)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lmkbc.ask.style import PromptStyle
 from lmkbc.models.base import Role
@@ -11,6 +12,8 @@ from lmkbc.models.base import Role
 @dataclass(frozen=True, kw_only=True)
 class AssistantStyle(PromptStyle):
     """A prompt whose only message is the assistant's."""
+
+    REPLACES: ClassVar[tuple[str, ...]] = ("speaker",)
 
     @property
     def speaker(self) -> Role:

@@ -1,10 +1,11 @@
-"""What LLM2KB alone does (LM-KBC 2023): a broken answer is asked for again, as a list."""
+"""Ask for a broken answer again, as a list (LLM2KB, LM-KBC 2023)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lmkbc.ask.style import VARIABLES, PromptStyle, Turn
+from lmkbc.ask.steps import Turn
+from lmkbc.ask.style import VARIABLES, PromptStyle
 from lmkbc.ask.templates import check_template, reads
 from lmkbc.errors import refuse
 from lmkbc.generate.conversation import Conversation

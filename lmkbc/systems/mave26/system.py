@@ -1,4 +1,4 @@
-"""What MAVE alone does (WSE, LM-KBC 2026): a model groups names, and several questions decide whether a fact holds."""
+"""Group names by a model, put several questions about a fact, and cut long spans of years (MAVE, LM-KBC 2026)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec import structs
 
 from lmkbc.ask.slots import fill, one_line
-from lmkbc.ask.style import Step
+from lmkbc.ask.steps import Step
 from lmkbc.ask.templates import check_template, reads, render
 from lmkbc.errors import refuse
 from lmkbc.generate.access import step_model
@@ -25,7 +25,7 @@ from lmkbc.names import name_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
 from lmkbc.session.run import Run
-from lmkbc.types import CandidateSet, Example, Query, State
+from lmkbc.types import CandidateSet, Query, State
 
 _NUMBER = re.compile(r"\d{1,4}")
 MOST = 40
@@ -152,6 +152,8 @@ class Questions(Check):
     questions: questions besides the variants, which may be (). Replies are read as text.
     """
 
+    REPLACES: ClassVar[tuple[str, ...]] = ("aggregation",)
+
     questions: tuple[FactQuestion, ...] = ()
 
     @property
@@ -164,15 +166,10 @@ class Questions(Check):
         """Return whether replies are read as texts."""
         return bool(self.questions) or super().reads_texts
 
-    def open(
-        self,
-        scorer: LanguageModel | None,
-        relations: Mapping[str, Relation],
-        train: Sequence[Example],
-        notes: Notes | None = None,
-    ) -> FactCheck:
-        """Return the check."""
-        return _QuestionCheck(scorer, self, relations, train, notes)
+    @property
+    def checker(self) -> type[FactCheck]:
+        """Return the class that asks."""
+        return _QuestionCheck
 
 
 class _QuestionCheck(FactCheck):
@@ -209,6 +206,8 @@ class _QuestionCheck(FactCheck):
 @dataclass(frozen=True, kw_only=True)
 class LastYears(Step):
     """A step whose span keeps the width of its slots: of a longer span, the last `max` slots count."""
+
+    REPLACES: ClassVar[tuple[str, ...]] = ("widen",)
 
     def span(self, first: int, last: int) -> tuple[int, int]:
         """Return the first year that counts, and the number of years in a slot."""

@@ -1,4 +1,4 @@
-"""What madalinmdv alone does (LM-KBC 2026): a group of numbers counts if enough ways of asking are in it."""
+"""Require support of a group of numbers, and end rounds with few new names (madalinmdv, LM-KBC 2026)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lmkbc.ask.style import Expand
+from lmkbc.ask.steps import Expand
 from lmkbc.errors import refuse
 from lmkbc.select.numeric import Ball
 from lmkbc.select.ranking import Floats

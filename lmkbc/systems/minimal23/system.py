@@ -1,4 +1,4 @@
-"""What the linking of this system alone does (LM-KBC 2023): a prize is searched with its whole name, or is known."""
+"""Search a prize with its whole name, and link others by a known word (minimal23, LM-KBC 2023)."""
 
 from __future__ import annotations
 

@@ -1,20 +1,20 @@
-"""What ProP alone does (Alivanistos et al., LM-KBC 2022): facts of its own choice before the bare fact to check."""
+"""Check bare facts after worked facts of the recipe (ProP, Alivanistos et al., LM-KBC 2022)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from lmkbc.errors import refuse
 from lmkbc.generate.spec import check_names
 from lmkbc.generate.verify import Check, FactCheck
-from lmkbc.models.base import LanguageModel, Request
+from lmkbc.models.base import Request
 from lmkbc.models.plain_questions import paragraphs
 from lmkbc.models.thoughts import answer_of
 from lmkbc.names import folded_key
-from lmkbc.notes import Notes
 from lmkbc.relation import Relation
-from lmkbc.types import Example, Query
+from lmkbc.types import Query
 
 LONG_REPLY = 100
 """Most tokens of a reply, which is read whole."""
@@ -28,6 +28,8 @@ class BareFacts(Check):
 
     facts: relation, by any name -> subject, object and truth of each worked example, in order.
     """
+
+    REPLACES: ClassVar[tuple[str, ...]] = ("bare", "denial")
 
     facts: Mapping[str, tuple[tuple[str, str, bool], ...]] = field(default_factory=dict)
 
@@ -46,15 +48,10 @@ class BareFacts(Check):
         super().check(relations, what)
         check_names(self.facts, relations, f"{what}.facts")
 
-    def open(
-        self,
-        scorer: LanguageModel | None,
-        relations: Mapping[str, Relation],
-        train: Sequence[Example],
-        notes: Notes | None = None,
-    ) -> FactCheck:
-        """Return the check."""
-        return _BareFactCheck(scorer, self, relations, train, notes)
+    @property
+    def checker(self) -> type[FactCheck]:
+        """Return the class that asks."""
+        return _BareFactCheck
 
 
 class _BareFactCheck(FactCheck):

@@ -1,4 +1,4 @@
-"""What thylinao1 alone does (LM-KBC 2026): only the first names of a draw count."""
+"""Count only the first names of a draw (thylinao1, LM-KBC 2026)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Yang et al. alone do (LM-KBC 2023): a filter of categories, which drops objects of another type.
+"""Filter categories: drop objects of another type (Yang et al., LM-KBC 2023).
 
 The type of a name is known from an index. A candidate is kept if the index lacks its name, or lacks the classes of its
 name.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lmkbc.errors import InputError
 from lmkbc.link.cleaning import Cleaning
@@ -21,6 +22,8 @@ from lmkbc.types import Candidate, CandidateSet
 @dataclass(frozen=True, kw_only=True)
 class TypeCleaning(Cleaning):
     """Cleaning as in other systems, without objects that the index knows only as entities of other types."""
+
+    REPLACES: ClassVar[tuple[str, ...]] = ("types",)
 
     def open(self, run: Run) -> TypeFilter:
         """Return the filter. Raise InputError if the run has no index."""

@@ -1,7 +1,6 @@
 """A server that does not answer: it is said soon, with the setting that helps, and a run that starts so ends early."""
 
 import itertools
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ description = "A chat."
 [[generate]]
 component = "chat"
 model = "m"
-limits = { first_wait = 0.01, attempts = 3 }
+limits = { first_wait = 0.2, attempts = 3 }
 
 [select]
 rule = "cutoff"
@@ -49,14 +48,14 @@ def test_a_run_whose_first_calls_are_all_late_ends_early_and_goes_on_later(
     with Loopback(lambda _: '["Peru"]', fault=fault) as server:
         asked = command.under(*words, "--base-url", server.url)
         said = asked.fails("--timeout", 0.6, status=1)
-        assert 4 <= server.served <= 6  # two calls at a time, each twice; on a busy machine, the next may have begun
+        assert server.served == 4  # two calls at a time, each twice; none has waited for its third attempt
         assert f"{server.url}: 2 calls without an answer, the longest for 0 s; each attempt ends after 0.6 s" in said
         assert "no answer yet, trying up to 3 times: no whole answer within 0.6 s (--timeout SECONDS or" in said
-        assert re.search("answered none of [4-6] calls within 0.6 s each", said.splitlines()[-1])
+        assert "answered none of 4 calls within 0.6 s each" in said.splitlines()[-1]
         assert "nothing is lost, and the same command goes on" in said.splitlines()[-1]
         server.fault = None
         asked.done("--timeout", 60)
-        assert server.served >= 10
+        assert server.served == 10
 
 
 def test_a_slow_server_is_waited_for_and_named_meanwhile(command: Command, tmp_path: Path) -> None:
