@@ -15,7 +15,7 @@ from lmkbc.plan import Origin, Plan
 from lmkbc.recipe import RecipeFile, make_recipe, read_recipe
 from lmkbc.session.options import Selection, Servers, settled
 from lmkbc.session.run import Run
-from lmkbc.tune.tuned_rules import selector_for
+from lmkbc.tune.chooser import selector_for
 
 RUN = Run(workspace=SPACE, edition=MINI)
 CHAT = {"component": "chat", "model": "owner/m", "prompt": {"ask": "{{ question }}"}, "shots": {"k": 0}}

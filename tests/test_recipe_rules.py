@@ -15,8 +15,8 @@ from lmkbc.select.pool import Pool
 from lmkbc.select.selector import PerRelation
 from lmkbc.session.options import Selection, settled
 from lmkbc.session.run import Run
+from lmkbc.tune.chooser import selector_for
 from lmkbc.tune.learn import official
-from lmkbc.tune.tuned_rules import selector_for
 from lmkbc.types import Candidate, CandidateSet, Query, Source, State
 from tests.rules import rule_of
 

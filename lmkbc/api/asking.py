@@ -108,7 +108,7 @@ def ask(
     """
     from lmkbc.run.pipeline import propose
     from lmkbc.select.selector import confidences
-    from lmkbc.tune.tuned_rules import selector_for
+    from lmkbc.tune.chooser import selector_for
 
     start = time.monotonic()
     if not subject.strip():

@@ -35,7 +35,7 @@ from lmkbc.progress import Report, silent
 from lmkbc.run import directory as run_directory
 from lmkbc.session.options import SELECTION, RunOptions, SelectedRunOptions, Selection, settled
 from lmkbc.session.subset import names_of
-from lmkbc.tune.tuned_rules import selector_for
+from lmkbc.tune.chooser import selector_for
 
 if TYPE_CHECKING:
     from lmkbc.run.estimate import Estimate

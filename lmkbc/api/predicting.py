@@ -187,7 +187,7 @@ def predict(
     from lmkbc.run import submission
     from lmkbc.run.directory import RunFiles
     from lmkbc.run.pipeline import Steps, as_one
-    from lmkbc.tune.tuned_rules import nothing_sure, selector_for
+    from lmkbc.tune.chooser import nothing_sure, selector_for
 
     start = time.monotonic()
     plan, asked = opened_subset(options, split, relation, limit)
@@ -198,10 +198,9 @@ def predict(
             f"the {split} split has no query of {', '.join(sorted(asked.relations))}: name other relations"
         )
     subset = asked if len(queries) < len(every) else None
-    selection = settled(Selection, options)
-    selector, provenance = selector_for(plan, selection)
+    selector, provenance = selector_for(plan, settled(Selection, options))
     about = run_directory.identity(plan, provenance, subset)
-    own = Path(out or run_directory.named(run.edition.name, split, plan.recipe.name, subset, selection["precision"]))
+    own = Path(out or run_directory.named(run.edition.name, split, plan.recipe.name, subset, selector))
     directory = run_directory.free(own, about) if out is None else own
     with (
         writing_alone(directory),

@@ -47,7 +47,7 @@ def invented(
     """Count what a model says about invented and real names, or what a system answers. InputError for wrong input."""
     from lmkbc.probe.benchmark import BenchmarkRun, opened
     from lmkbc.probe.invented import free_triples, silence
-    from lmkbc.tune.tuned_rules import selector_for
+    from lmkbc.tune.chooser import selector_for
 
     model = None if options.get("system") or options.get("edition") else options.get("model")
     if quantise != "none" and (options.get("base_url") or not model):

@@ -24,6 +24,7 @@ from lmkbc.plan import Plan
 from lmkbc.run import submission
 from lmkbc.run.pipeline import Block
 from lmkbc.run.saved import ASKED, differences, is_subset
+from lmkbc.select.selector import PerRelation
 from lmkbc.session.statements import Statements
 from lmkbc.session.subset import Subset
 from lmkbc.types import CandidateSet, Prediction, Query, State
@@ -213,11 +214,11 @@ RUN = DirectoryKind(
 
 
 def named(
-    edition: str, split: str, system: str, subset: Subset | None = None, precision: float | str | None = None
+    edition: str, split: str, system: str, subset: Subset | None = None, selector: PerRelation | None = None
 ) -> Path:
-    """Return the default directory of a run. A run of a subset, or with a precision, has a name of its own."""
-    sure = "" if precision is None else f"-precision-{precision}".replace(":", "-")
-    return RUNS / f"{edition}-{split}-{system}{subset.suffix if subset else ''}{sure}"
+    """Return the default directory of a run. A run of a subset, or one that keeps less, has a name of its own."""
+    less = "".join(narrowing.suffix for narrowing in selector.narrowings) if selector else ""
+    return RUNS / f"{edition}-{split}-{system}{subset.suffix if subset else ''}{less}"
 
 
 def timings(edition: str, system: str, own: Path) -> list[Path]:

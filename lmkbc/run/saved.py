@@ -41,6 +41,8 @@ class InSample:
         return f"the rules saw this split; F1 out of fold {known}"
 
 
+UNMEASURED = frozenset({"differs", "narrowed", "precision"})
+"""Fields of a manifest's selection without which a run keeps what tuning measured; "precision" is of older runs."""
 CHANGED = "the predictions are not those of the run's manifest: they were changed or copied after the run"
 
 
@@ -102,9 +104,9 @@ class SavedRun:
         own = [digest for name, digest in inputs.items() if name.endswith(f"/{self.manifest.get('split')}")]
         if chosen["data_sha256"] not in own:
             return None
-        other = chosen.get("system") != self.manifest.get("system") or not {"differs", "precision"}.isdisjoint(chosen)
+        other = chosen.get("system") != self.manifest.get("system") or not UNMEASURED.isdisjoint(chosen)
         f1, relations = chosen.get("cv_f1"), chosen.get("cv_f1_by_relation")
-        if other or self.manifest.get("learn_from") == [] or not isinstance(f1, float):
+        if other or not isinstance(f1, float):
             return InSample()
         known = relations.items() if isinstance(relations, dict) else ()
         return InSample(f1, {name: value for name, value in known if isinstance(value, float)})

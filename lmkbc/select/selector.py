@@ -1,31 +1,24 @@
 """Selectors decide what a run keeps of its candidates, by the rules of its relations, and how sure each object is.
 
-Runs and tuning both ask `PerRelation.kept`, so that tuning scores what a run with the same rule would keep. Two
-selectors keep less than a usual one: what promises a precision, or what no labelled row states.
-
-The promise holds for facts that are already in the gold. Thresholds learned on such facts held for missing facts in
-only 5 of 16 relations (Veseli et al., EMNLP Findings 2023). Check a sample by hand before facts enter a knowledge base.
+Runs and tuning both ask `PerRelation.kept`, so that tuning scores what a run with the same rule would keep.
 """
 
 from __future__ import annotations
 
-import math
-from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
 
 from lmkbc.scoring.matchers import number
-from lmkbc.select.calibration import SUREST, Calibration, Point, PrecisionCurve
+from lmkbc.select.calibration import SUREST, Calibration, PrecisionCurve
 from lmkbc.select.composed import AbstentionThreshold, Agreement
-from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
+from lmkbc.select.narrowings import Narrowing
 from lmkbc.select.ranking import Floats, Ranking
-from lmkbc.select.rule import UNLIMITED, BatchSelector, Rule
-from lmkbc.session.statements import Statements
-from lmkbc.types import Candidate, CandidateSet, Prediction, Query, grouped
+from lmkbc.select.rule import BatchSelector, Rule
+from lmkbc.types import Candidate, CandidateSet, Prediction, grouped
 
 Made = TypeVar("Made")
 
@@ -34,17 +27,17 @@ Made = TypeVar("Made")
 class PerRelation(BatchSelector):
     """Selector with a rule per relation. general: the rule of all other relations.
 
-    rules, calibrations, curves, most: by every spelling of a relation in queries.
+    rules, calibrations, curves: by every spelling of a relation in queries.
     calibrations: fitted by tuning for rules without a calibration.
     curves: the precision that confidences promise.
-    most: the maximum number of objects of an answer.
+    narrowings: what keeps less than the rules do, in order.
     """
 
     general: Rule
     rules: Mapping[str, Rule] = field(default_factory=dict)
     calibrations: Mapping[str, Calibration] = field(default_factory=dict)
     curves: Mapping[str, PrecisionCurve] = field(default_factory=dict)
-    most: Mapping[str, int] = field(default_factory=dict)
+    narrowings: Sequence[Narrowing] = ()
 
     @property
     def reads_others(self) -> bool:
@@ -71,6 +64,10 @@ class PerRelation(BatchSelector):
         """Return the selector with some rules replaced."""
         return replace(self, rules={**self.rules, **rules})
 
+    def narrowed(self, *narrowings: Narrowing) -> PerRelation:
+        """Return the selector with further narrowings."""
+        return replace(self, narrowings=(*self.narrowings, *narrowings))
+
     def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
         """Return the kept objects of each query by its relation's rule, in order. sets: of a whole run."""
         return self.select_read(self.read(sets))
@@ -86,11 +83,15 @@ class PerRelation(BatchSelector):
     def kept(self, rule: Rule, sets: Sequence[CandidateSet]) -> list[Prediction]:
         """Return what is kept of each set by one rule, in order. sets: from `read`."""
         made = rule.select_all(sets)
-        return [replace(one, objects=self.answer(one.query, one.objects)) for one in made]
+        for narrowing in self.narrowings:
+            made = narrowing.applied(sets, made)
+        return made
 
-    def answer(self, query: Query, objects: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
-        """Return the answer to a query: what stays of the objects that its rule keeps, in order; here the first."""
-        return objects[: self.most.get(query.relation)]
+    def answer(self, candidates: CandidateSet, objects: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+        """Return what stays of the objects that a rule keeps of a query's candidates, in order."""
+        for narrowing in self.narrowings:
+            objects = narrowing.left(candidates, objects)
+        return objects
 
     def _each(
         self, sets: Sequence[CandidateSet], of: Callable[[Rule, Sequence[CandidateSet]], Sequence[Made]]
@@ -168,108 +169,3 @@ def _in_order(candidates: CandidateSet, ranked: Floats) -> tuple[float, ...]:
     values = np.empty(len(scores))
     values[np.argsort(-scores, kind="stable")] = ranked[: len(scores)]
     return tuple(values.tolist())
-
-
-@dataclass(frozen=True)
-class Narrowed(PerRelation):
-    """Selector that keeps less than a usual one. usual: that selector, which also says how sets are read.
-
-    If the usual selector keeps objects and this one keeps none, the answer is withheld, and not empty.
-    """
-
-    usual: PerRelation = field(kw_only=True)
-
-    @property
-    def reads_others(self) -> bool:
-        """Return whether the usual rules read candidates of other queries; confidences then depend on these too."""
-        return self.usual.reads_others
-
-    def read(self, sets: Sequence[CandidateSet]) -> Sequence[CandidateSet]:
-        """Return the sets as the usual rules read them."""
-        return self.usual.read(sets)
-
-    def answer(self, query: Query, objects: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
-        """Return what the usual selector leaves of the objects that a rule keeps."""
-        return self.usual.answer(query, objects)
-
-    @abstractmethod
-    def reason(self, query: Query) -> str:
-        """Return why the answer to a query is withheld."""
-
-    def select_read(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
-        """Return the kept objects of each query, with the reason if an answer is withheld."""
-        made = super().select_read(sets)
-        empty = [place for place, one in enumerate(made) if not one.objects and not one.failed]
-        for place, usual in zip(empty, self.usual.select_read([sets[place] for place in empty]), strict=True):
-            reason = self.reason(usual.query) if usual.objects else usual.withheld
-            made[place] = replace(made[place], withheld=reason)
-        return made
-
-
-NOTHING = Cutoff(threshold=2.0)
-"""Rule that keeps nothing, whatever the scores."""
-UNREACHED, UNSURE = "no confidence of its relation promises the precision", "no object is sure enough"
-STATED = "labelled rows state all that would be kept"
-"""Reasons for a withheld answer."""
-
-
-@dataclass(frozen=True)
-class AtPrecision(Narrowed):
-    """Selector whose rules keep the facts that reach a promised precision.
-
-    reached: the relations that reach the precision, by every spelling, with their points on the curve.
-    """
-
-    reached: Mapping[str, Point] = field(kw_only=True)
-
-    def reason(self, query: Query) -> str:
-        """Return whether the relation does not reach the precision, or its objects are not sure enough."""
-        return UNSURE if query.relation in self.reached else UNREACHED
-
-
-def surest(curves: Collection[PrecisionCurve], share: float) -> float:
-    """Return the highest precision at which relations keep a share of the recall that they have without a threshold.
-
-    Recall is the mean over relations. The precision is 0 if there are no curves.
-    """
-
-    def recall(precision: float) -> float:
-        return math.fsum(point.recall for curve in curves if (point := curve.at(precision)))
-
-    promised = {precision for curve in curves for precision in curve.precision}
-    return max((precision for precision in promised if recall(precision) >= share * recall(0.0)), default=0.0)
-
-
-def at_precision(selector: PerRelation, precision: float) -> AtPrecision:
-    """Return the selector that keeps, per relation, the facts that promise a precision in (0, 1) out of fold.
-
-    A relation that does not reach it, or was not tuned, keeps nothing.
-    """
-    reached: dict[str, Point] = {}
-    rules: dict[str, Rule] = {}
-    for name, curve in selector.curves.items():
-        point, calibration = curve.at(precision), selector.calibration(name)
-        if point is not None and calibration is not None:
-            reached[name] = point
-            rules[name] = Calibrated.by(calibration, Cutoff(threshold=point.threshold, max=curve.max or UNLIMITED))
-    return AtPrecision(NOTHING, rules, selector.calibrations, selector.curves, usual=selector, reached=reached)
-
-
-@dataclass(frozen=True)
-class Unstated(Narrowed):
-    """Selector that leaves out what labelled rows state, after the usual selector's choice."""
-
-    statements: Statements = field(kw_only=True)
-
-    @classmethod
-    def of(cls, usual: PerRelation, statements: Statements) -> Unstated:
-        """Return the selector, with the rules and calibrations of the usual one."""
-        return cls(usual.general, usual.rules, usual.calibrations, usual.curves, usual=usual, statements=statements)
-
-    def answer(self, query: Query, objects: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
-        """Return the usual answer without what labelled rows state."""
-        return tuple(one for one in super().answer(query, objects) if not self.statements.stated_by(query, one))
-
-    def reason(self, query: Query) -> str:  # noqa: ARG002
-        """Return that labelled rows state everything."""
-        return STATED

@@ -18,9 +18,9 @@ import numpy as np
 
 from lmkbc.select.calibration import at_least
 from lmkbc.select.composed import Combine, Verified
+from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.rule import Rule
-from lmkbc.select.selector import NOTHING
 from lmkbc.tune.calibrate import CalibrationData, Weights, general
 from lmkbc.tune.families import Task, applicable, fit
 from lmkbc.tune.outcomes import TIE
@@ -73,6 +73,8 @@ class Compared:
 
 
 OWN = "by the recipe's own rule, since no tuned one is clearly better"
+NOTHING = Cutoff(threshold=2.0)
+"""Rule that keeps nothing, whatever the scores."""
 EMPTY = "nothing is kept: most gold is empty, and no candidate is right"
 UNREAD = "not tuned: no answer was read"
 """Reasons for a rule that is not tuned."""

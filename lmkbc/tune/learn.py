@@ -19,6 +19,7 @@ from lmkbc.progress import Report, silent, tracked
 from lmkbc.run.submission import answers
 from lmkbc.scoring.table import WRONG, Table
 from lmkbc.select.composed import with_verification
+from lmkbc.select.narrowings import AtMost
 from lmkbc.select.ranking import Mask
 from lmkbc.select.rule import Rule
 from lmkbc.tune.choice import UNREAD, WAYS, Chosen, by_subject, choose, fold_of
@@ -150,7 +151,7 @@ def _next(steps: Iterator[int], total: int, report: Report) -> None:
 def selected(data: TuningSet, chosen: Mapping[str, Chosen], subjects: Set[str]) -> dict[Query, Prediction]:
     """Return what a run on all candidates keeps of some subjects, by a rule per relation."""
     most = {name: one.most for name, one in chosen.items() if one.most}
-    selector = replace(data.selector.under({name: one.rule for name, one in chosen.items()}), most=most)
+    selector = data.selector.under({name: one.rule for name, one in chosen.items()}).narrowed(AtMost(most))
     sets = [found for found in selector.read(data.sets) if found.query.subject in subjects]
     return {made.query: made for made in selector.select_read(sets)}
 
@@ -171,7 +172,7 @@ def _task(
     data: TuningSet, name: str, rows: Iterable[tuple[CandidateSet, Example, Prediction | None]], most: int | None = None
 ) -> Task:
     sets, examples, own = zip(*rows, strict=True)
-    relation, selector = data.relations[name], replace(data.selector, most={name: most}) if most else data.selector
+    relation, selector = data.relations[name], data.selector.narrowed(AtMost({name: most})) if most else data.selector
     outcomes = Outcomes(sets, examples, data.edition, numeric=relation.has_numbers(), selector=selector)
     nullable = relation.nullable(data.edition.name) or bool(outcomes.empty.any())
     own_f1 = outcomes.f1_of([replace(made, objects=made.objects[:most]) for made in own if made is not None])

@@ -125,8 +125,8 @@ class Outcomes:
         """
         table = np.empty((len(self), self.ranking.scores.shape[1] + 1))
         for row, (line, ranked) in enumerate(zip(table, self.ranking.ranked, strict=True)):
-            query, sizes = self.sets[row].query, range(len(ranked) + 1)
-            if all(len(self.selector.answer(query, ranked[:size])) == size for size in sizes):
+            found, sizes = self.sets[row], range(len(ranked) + 1)
+            if all(len(self.selector.answer(found, ranked[:size])) == size for size in sizes):
                 hits, predicted = self.counts(row, sizes[:-1])  # of all prefixes at once
             else:
                 answers = [self.counts(row, self.answered(row, sizes[:size])) for size in sizes]
@@ -140,7 +140,7 @@ class Outcomes:
     def answered(self, row: int, kept: Sequence[int]) -> list[int]:
         """Return the places of a query's answer if a rule keeps the candidates at some places."""
         ranked = self.ranking.ranked[row]
-        answer = self.selector.answer(self.sets[row].query, tuple(ranked[place] for place in kept))
+        answer = self.selector.answer(self.sets[row], tuple(ranked[place] for place in kept))
         stays = set(map(id, answer))
         return [place for place in kept if id(ranked[place]) in stays]
 

@@ -1,4 +1,4 @@
-"""Tuned rules: their files in thresholds/, one TOML per edition, system and origin of candidates; and those of a run.
+"""Tuned rules: their files in thresholds/, one TOML per edition, system and origin of candidates.
 
 `[provenance]` records the data, models and words that tuning used. `[relations.NAME]` holds F1 in and out of sample,
 the number of labelled rows, and the rule in `select`. `[confidence.NAME]` holds the calibration of candidates, if the
@@ -21,17 +21,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import tomli_w
 
-from lmkbc.errors import InputError, LmkbcError, OptionError, counted, did_you_mean
+from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.atomic import write_bytes
-from lmkbc.files.checksum import content_sha256, sha256
+from lmkbc.files.checksum import content_sha256
 from lmkbc.files.reader import read_toml
-from lmkbc.plan import Origin, Plan, alone
-from lmkbc.recipe import check_all_read
+from lmkbc.plan import Origin
 from lmkbc.select.calibration import SUREST, Calibration, PrecisionCurve
 from lmkbc.select.expected_f1 import ExpectedF1
+from lmkbc.select.narrowings import AtMost
 from lmkbc.select.rule import Rule, inner_rule, significant
-from lmkbc.select.selector import PerRelation, Unstated, at_precision, surest
-from lmkbc.session.options import BEST, Selection
+from lmkbc.select.selector import PerRelation
 from lmkbc.session.run import Run
 from lmkbc.settings import checked
 
@@ -238,6 +237,7 @@ def read(path: Path, fallback: PerRelation | None = None) -> Thresholds:
         raise InputError(
             f"{path} is not as tuning wrote it: tune again, or remove the line {CHECKSUM} to use it as it is"
         )
+    most = {name: one.most for name, one in file.relations.items() if one.most}
     selector = replace(
         (fallback or PerRelation(ExpectedF1())).under({name: one.select for name, one in file.relations.items()}),
         calibrations={
@@ -246,8 +246,7 @@ def read(path: Path, fallback: PerRelation | None = None) -> Thresholds:
             if one.weights
         },
         curves={name: one.curve for name, one in file.confidence.items()},
-        most={name: one.most for name, one in file.relations.items() if one.most},
-    )
+    ).narrowed(*([AtMost(most)] if most else []))
     few = {name: one.rows for name, one in file.relations.items() if 0 < one.rows < FEW}
     cv_f1 = {name: one.cv_f1 for name, one in file.relations.items() if one.cv_f1 is not None}
     return Thresholds(selector, file.provenance, cv_f1, few)
@@ -256,105 +255,6 @@ def read(path: Path, fallback: PerRelation | None = None) -> Thresholds:
 def _digest(table: Mapping[str, Any]) -> str:
     """Return the SHA-256 of a file's content, independent of its layout."""
     return hashlib.sha256(msgspec.json.encode(table, order="deterministic")).hexdigest()
-
-
-def selector_for(plan: Plan, selection: Selection) -> tuple[PerRelation, dict[str, Any]]:
-    """Return a run's selector and a description of its origin: the workspace's thresholds, else the recipe's own rule.
-
-    selection: with a precision, keep what reaches it and withhold the rest (see `at_precision`), instead of maximising
-    F1.
-
-    What labelled rows state is left out if the run learns from none. Raise InputError if the thresholds do not fit, or
-    if a precision is given without tuned thresholds, and LmkbcError if no relation reaches it.
-    """
-    precision, untuned = selection["precision"], selection["untuned"]
-    if selection["any_thresholds"] and untuned:
-        raise OptionError("untuned", "uses no thresholds, and any thresholds are asked for too: give one of the two")
-    selector, how = _untuned(plan) if untuned else _tuned(plan, selection["any_thresholds"])
-    if precision is not None:
-        selector, how = _at_precision(plan, selector, how, precision)
-    check_all_read(plan.recipe, selector)
-    if plan.run.learn_from == ():
-        selector = Unstated.of(selector, plan.run.statements)
-        how |= {"how": f"{how['how']}, without what labelled rows state"}
-    return selector, how
-
-
-def _at_precision(
-    plan: Plan, selector: PerRelation, how: dict[str, Any], asked: float | str
-) -> tuple[PerRelation, dict[str, Any]]:
-    """Return the selector that promises a precision, with a description. InputError without tuned thresholds."""
-    if not selector.curves:
-        edition, system = plan.run.edition.name, plan.recipe.name
-        raise OptionError(
-            "precision",
-            f"needs thresholds of edition {edition} and system {system}, tuned with confidences: run "
-            f"'lmkbc tune --edition {edition} --system {system}' first",
-        )
-    precision = surest(selector.curves.values(), float(asked.removeprefix(BEST))) if isinstance(asked, str) else asked
-    sure = at_precision(selector, precision)
-    reached = len(sure.reached)
-    if not reached:
-        raise nothing_sure(selector, asked)
-    below = sorted(set(selector.curves) - set(sure.reached))
-    promised = f"precision {precision:g}, promised by {reached} of {counted(len(selector.curves), 'relation')}"
-    return sure, how | {"how": f"{how['how']}, at {promised}", "precision": precision, "below_precision": below}
-
-
-def nothing_sure(selector: PerRelation, precision: float | str) -> LmkbcError:
-    """Return the error that nothing reaches a precision, with the best of each relation and what to give instead."""
-    best = sorted(
-        ((curve.points[-1], name) for name, curve in selector.curves.items() if curve.points),
-        key=lambda one: (-one[0].precision, one[1]),
-    )
-    lower = f"give --precision {best[0][0].precision:g}, or best:0.1 for the surest" if best else "tune on more rows"
-    return LmkbcError(
-        f"no object reaches --precision {precision}, so nothing was written; {lower}; the best of each relation in "
-        "tuning: "
-        + (
-            "; ".join(f"{name}: {point.precision:.2f} at recall {point.recall:.2f}" for point, name in best)
-            or "none promises any precision"
-        )
-    )
-
-
-def _untuned(plan: Plan) -> tuple[PerRelation, dict[str, Any]]:
-    """Return the selector of a recipe's own rules, with a description."""
-    select = plan.recipe.select
-    own = ", another for some relations" if select.rules else ""
-    return select, {"how": f"selected by the recipe's rule {select.general.name!r}{own}, untuned"}
-
-
-def _tuned(plan: Plan, any_thresholds: bool) -> tuple[PerRelation, dict[str, Any]]:
-    """Return the selector of the thresholds tuned for a run, else of the recipe's own rule, with a description."""
-    run, recipe, origin, edition = plan.run, plan.recipe, plan.origin, plan.run.edition
-    folders = run.workspace.folders("thresholds")
-    path = next((path for folder in folders for path in files(folder, edition.name, recipe.name, origin)), None)
-    if path is None:
-        return _untuned(plan)
-    tuned = read(path, alone(recipe.select))
-    name = f"thresholds/{edition.name}/{path.name}"
-    here = (split for split in ("train", edition.held_out) if run.workspace.has_data(edition, split))
-    labelled = {split_sha256(run, split) for split in here}
-    other = tuned.provenance.differs(recipe.name, origin, labelled)
-    if other and not any_thresholds:
-        raise InputError(
-            f"{name} {other}: run lmkbc tune for these answers, give --any-thresholds to use it as it is, or --untuned "
-            "for the recipe's own rule"
-        )
-    remark = f", which {other}" if other else ""
-    if own := [one for one in tuned.selector.rules if one in recipe.select.rules]:
-        remark += f", and not by the recipe's rule for {', '.join(own)}"
-    few = {run.relations[one].name: rows for one, rows in tuned.few.items() if one in run.relations}
-    remark += f", with few labelled rows and rough confidences for {named_few(few)}" if few else ""
-    return tuned.selector, {
-        "how": f"selected by {name}{remark}",
-        **asdict(tuned.provenance),
-        "cv_f1_by_relation": dict(tuned.cv_f1),
-        "file_sha256": sha256(path.read_bytes()),
-        "few": few,
-        **({"differs": other} if other else {}),
-    }
 
 
 def named_few(rows: Mapping[str, int]) -> str:

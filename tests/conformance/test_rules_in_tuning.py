@@ -13,8 +13,9 @@ from space import SPACE
 from lmkbc import registry
 from lmkbc.plan import Origin
 from lmkbc.run.submission import answers
+from lmkbc.select.narrowings import AtPrecision
 from lmkbc.select.rule import build
-from lmkbc.select.selector import PerRelation, at_precision
+from lmkbc.select.selector import PerRelation
 from lmkbc.tune import choice, learn, tuned_rules
 from lmkbc.tune.confidence import Facts, held_out
 from lmkbc.tune.families import Task, fit
@@ -68,7 +69,9 @@ def official(predictions: list[Prediction], examples: list[Example], scorer: str
 
 every = pytest.mark.parametrize("name", sorted(RULES))
 swept = pytest.mark.parametrize("name", sorted(name for name in RULES if hasattr(RULES[name], "swept")))
-narrowed = pytest.mark.parametrize("selector", SELECTORS, ids=lambda one: type(one).__name__)
+narrowed = pytest.mark.parametrize(
+    "selector", SELECTORS, ids=lambda one: "".join(type(less).__name__ for less in one.narrowings) or "plain"
+)
 SELECTOR = st.sampled_from(SELECTORS)
 
 
@@ -225,9 +228,10 @@ def test_facts_that_promise_a_precision_are_those_that_a_run_keeps(selector: Per
     made = tuned(SETS, EXAMPLES, LMKBC23, relations=SPACE.relations, selector=selector, trials=0, rules=("top-k",))
     whole = {name: one.calibration for name, one in made.confidences.relations.items()}
     curves = {name: one.curve for name, one in made.confidences.relations.items()}
-    run = at_precision(replace(selector, calibrations=whole, curves=curves), 0.5)
-    assert run.reached
-    for name, point in run.reached.items():
+    sure = AtPrecision.of(curves, whole.get, 0.5)
+    assert sure.reached
+    run = replace(selector, narrowings=(sure, *selector.narrowings))
+    for name, point in sure.reached.items():
         sets = [found for found in SETS if found.query.relation == name and not found.failed]
         examples = [x for x in EXAMPLES if x.query in {found.query for found in sets}]
         outcomes = Outcomes(sets, examples, LMKBC23, selector=selector)
@@ -235,7 +239,7 @@ def test_facts_that_promise_a_precision_are_those_that_a_run_keeps(selector: Per
         facts = Facts.of(outcomes, p, rows, max_facts=curves[name].max)
         above = (p >= point.threshold).sum(axis=1)
         counts = [len(one.objects) for one in run.select_all(sets)]
-        limited = len(selector.answer(sets[0].query, sets[0].candidates)) == 1
+        limited = len(selector.answer(sets[0], sets[0].candidates)) == 1
         assert counts == [min(int(n), 1) if limited or curves[name].max == 1 else int(n) for n in above]
         kept, right = facts.kept(np.full(len(sets), point.threshold))
         if not limited:

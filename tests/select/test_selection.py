@@ -15,8 +15,9 @@ import lmkbc
 import lmkbc.workspace
 from lmkbc import LmkbcError
 from lmkbc.run.saved import InSample, SavedRun
+from lmkbc.select.narrowings import Narrowing
 from lmkbc.select.selector import PerRelation
-from lmkbc.types import Candidate, Query
+from lmkbc.types import Candidate, CandidateSet
 from tests.rules import rule_of
 
 ROOT = Path(__file__).parents[2]
@@ -166,17 +167,17 @@ def test_tuning_writes_into_the_workspace_that_was_given(command: Command, tmp_p
     assert places == [tmp_path / "space" / "thresholds", ROOT / "thresholds"]
 
 
-class Silent(PerRelation):
+class Silence(Narrowing):
     """A run that answers nothing, whatever its rules keep."""
 
-    def answer(self, query: Query, objects: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+    def left(self, candidates: CandidateSet, objects: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
         return ()
 
 
 def test_what_a_run_leaves_of_its_rules_is_left_out_everywhere(
     command: Command, files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lmkbc.recipe._selector", lambda *_: Silent(rule_of("top-k", k=2)))
+    monkeypatch.setattr("lmkbc.recipe._selector", lambda *_: PerRelation(rule_of("top-k", k=2)).narrowed(Silence()))
     assert command.done(*TUNE, "--from", files["gpt-4"], "--json")
     given: dict[str, Any] = {"edition": "mini", "workspace": "space", "files": [files["gpt-4"]], "offline": True}
     tuning = lmkbc.tune("val", trials=0, folds=2, write=False, **given)

@@ -12,7 +12,8 @@ from space import SPACE
 
 from lmkbc.run.submission import answers
 from lmkbc.select.calibration import at_least
-from lmkbc.select.selector import PerRelation, at_precision
+from lmkbc.select.narrowings import AtPrecision
+from lmkbc.select.selector import PerRelation
 from lmkbc.tune.confidence import Facts, Reliability
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Prediction, Query, State
@@ -129,23 +130,22 @@ def test_what_is_not_sure_is_withheld_and_a_failure_stays_one() -> None:
     assert known[OTHER].curve.at(PROMISED) is None
     assert tuned.confidences.reached == tuned.confidences.promising == tuned.confidences.kept.relations == 1
     assert tuned.confidences.calibrated.brier < tuned.confidences.raw.brier
-    selector = at_precision(
-        PerRelation(
-            tuned.relations[RELATION].rule,
-            {name: relation.rule for name, relation in tuned.relations.items()},
-            {name: relation.calibration for name, relation in known.items()},
-            {name: relation.curve for name, relation in known.items()},
-        ),
-        PROMISED,
+    usual = PerRelation(
+        tuned.relations[RELATION].rule,
+        {name: relation.rule for name, relation in tuned.relations.items()},
+        {name: relation.calibration for name, relation in known.items()},
+        {name: relation.curve for name, relation in known.items()},
     )
-    assert list(selector.reached) == [RELATION]
+    sure = AtPrecision.of(usual.curves, usual.calibration, PROMISED)
+    assert list(sure.reached) == [RELATION]
+    selector = usual.narrowed(sure)
     made = [selector.select(found) for found in sets]
     right = wrong = 0
     for prediction, found, gold in zip(made, sets, examples, strict=True):
         accepted = {one.id for one in gold.objects}
         right += sum(kept.id in accepted for kept in prediction.objects)
         wrong += sum(kept.id not in accepted for kept in prediction.objects)
-        assert bool(prediction.withheld) == (not prediction.objects and selector.usual.select(found).objects != ())
+        assert bool(prediction.withheld) == (not prediction.objects and usual.select(found).objects != ())
     assert right > 50
     assert right / (right + wrong) > 0.85
     assert {prediction.withheld for prediction in made if prediction.query.relation == OTHER} == {

@@ -1,0 +1,120 @@
+"""The selector of a run: tuned rules of the workspace, else the recipe's own, and what options leave of the answers."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+from lmkbc.errors import InputError, LmkbcError, OptionError
+from lmkbc.files.checksum import sha256
+from lmkbc.plan import Plan, alone
+from lmkbc.recipe import check_all_read
+from lmkbc.select.narrowings import AtPrecision, Unstated, surest
+from lmkbc.select.selector import PerRelation
+from lmkbc.session.options import BEST, Selection
+from lmkbc.tune.tuned_rules import files, named_few, read, split_sha256
+
+
+def selector_for(plan: Plan, selection: Selection) -> tuple[PerRelation, dict[str, Any]]:
+    """Return a run's selector, and a description of its origin and of what it leaves out.
+
+    Raise InputError if the thresholds do not fit, or if a precision is given without tuned thresholds, and LmkbcError
+    if no relation reaches it.
+    """
+    untuned = selection["untuned"]
+    if selection["any_thresholds"] and untuned:
+        raise OptionError("untuned", "uses no thresholds, and any thresholds are asked for too: give one of the two")
+    selector, how = _untuned(plan) if untuned else _tuned(plan, selection["any_thresholds"])
+    check_all_read(plan.recipe, selector)
+    narrowed = []
+    for option, narrow in NARROWINGS.items():
+        usual, selector = selector, narrow(plan, selection, selector)
+        for narrowing in selector.narrowings:
+            if narrowing not in usual.narrowings:
+                narrowed.append(option)
+                how |= {**narrowing.about, "how": f"{how['how']}{narrowing.words}"}
+    return selector, how | ({"narrowed": narrowed} if narrowed else {})
+
+
+def _at_precision(plan: Plan, selection: Selection, selector: PerRelation) -> PerRelation:
+    """Return the selector that promises the precision that is asked for. InputError without tuned thresholds."""
+    asked = selection["precision"]
+    if asked is None:
+        return selector
+    if not selector.curves:
+        edition, system = plan.run.edition.name, plan.recipe.name
+        raise OptionError(
+            "precision",
+            f"needs thresholds of edition {edition} and system {system}, tuned with confidences: run "
+            f"'lmkbc tune --edition {edition} --system {system}' first",
+        )
+    precision = surest(selector.curves.values(), float(asked.removeprefix(BEST))) if isinstance(asked, str) else asked
+    sure = AtPrecision.of(selector.curves, selector.calibration, precision, asked)
+    if not sure.reached:
+        raise nothing_sure(selector, asked)
+    return replace(selector, narrowings=(sure, *selector.narrowings))  # it chooses anew, and a cap comes after it
+
+
+def _unstated(plan: Plan, _: Selection, selector: PerRelation) -> PerRelation:
+    """Return the selector of a run that learns from no labelled rows, so that it keeps nothing that they state."""
+    return selector.narrowed(Unstated(plan.run.statements)) if plan.run.learn_from == () else selector
+
+
+NARROWINGS = {"precision": _at_precision, "learn_from": _unstated}
+"""Option -> what it leaves of the answers, in the order in which they apply. Scores of tuning do not hold for these."""
+
+
+def nothing_sure(selector: PerRelation, precision: float | str) -> LmkbcError:
+    """Return the error that nothing reaches a precision, with the best of each relation and what to give instead."""
+    best = sorted(
+        ((curve.points[-1], name) for name, curve in selector.curves.items() if curve.points),
+        key=lambda one: (-one[0].precision, one[1]),
+    )
+    lower = f"give --precision {best[0][0].precision:g}, or best:0.1 for the surest" if best else "tune on more rows"
+    return LmkbcError(
+        f"no object reaches --precision {precision}, so nothing was written; {lower}; the best of each relation in "
+        "tuning: "
+        + (
+            "; ".join(f"{name}: {point.precision:.2f} at recall {point.recall:.2f}" for point, name in best)
+            or "none promises any precision"
+        )
+    )
+
+
+def _untuned(plan: Plan) -> tuple[PerRelation, dict[str, Any]]:
+    """Return the selector of a recipe's own rules, with a description."""
+    select = plan.recipe.select
+    own = ", another for some relations" if select.rules else ""
+    return select, {"how": f"selected by the recipe's rule {select.general.name!r}{own}, untuned"}
+
+
+def _tuned(plan: Plan, any_thresholds: bool) -> tuple[PerRelation, dict[str, Any]]:
+    """Return the selector of the thresholds tuned for a run, else of the recipe's own rule, with a description."""
+    run, recipe, origin, edition = plan.run, plan.recipe, plan.origin, plan.run.edition
+    folders = run.workspace.folders("thresholds")
+    path = next((path for folder in folders for path in files(folder, edition.name, recipe.name, origin)), None)
+    if path is None:
+        return _untuned(plan)
+    tuned = read(path, alone(recipe.select))
+    name = f"thresholds/{edition.name}/{path.name}"
+    here = (split for split in ("train", edition.held_out) if run.workspace.has_data(edition, split))
+    labelled = {split_sha256(run, split) for split in here}
+    other = tuned.provenance.differs(recipe.name, origin, labelled)
+    if other and not any_thresholds:
+        raise InputError(
+            f"{name} {other}: run lmkbc tune for these answers, give --any-thresholds to use it as it is, or --untuned "
+            "for the recipe's own rule"
+        )
+    remark = f", which {other}" if other else ""
+    if own := [one for one in tuned.selector.rules if one in recipe.select.rules]:
+        remark += f", and not by the recipe's rule for {', '.join(own)}"
+    few = {run.relations[one].name: rows for one, rows in tuned.few.items() if one in run.relations}
+    remark += f", with few labelled rows and rough confidences for {named_few(few)}" if few else ""
+    return tuned.selector, {
+        "how": f"selected by {name}{remark}",
+        **asdict(tuned.provenance),
+        "cv_f1_by_relation": dict(tuned.cv_f1),
+        "file_sha256": sha256(path.read_bytes()),
+        "few": few,
+        **({"differs": other} if other else {}),
+    }
