@@ -34,7 +34,6 @@ from lmkbc.kb.base.knowledge import About, Knowledge
 from lmkbc.kb.base.schemas import frames
 from lmkbc.kinds.kind import kind_of
 from lmkbc.link.search import wikidata
-from lmkbc.link.wikidata import API_URL
 from lmkbc.progress import Report, silent
 from lmkbc.session.options import ApiUrl, Contact, DataDir, KnowledgeDir, Trust, WorkspaceDir
 from lmkbc.workspace import Workspace
@@ -215,21 +214,19 @@ def _known(base: Knowledge, files: Sequence[Any], space: Workspace, asked: Mappi
     if split is not None and len(files) > 1:
         raise OptionError("known", f"names {split} and more: give {split} alone, or files")
     if split in (None, WIKIDATA):
-        properties = {about.property: about for about in base.relations.values() if about.is_of_wikidata()}
+        properties = known_facts.of_wikidata_alone(base)
         if not properties:
             lacks = "has what Wikidata knows, and no relation of this base is of a property of Wikidata"
             raise OptionError("known", f"{lacks}: give a labelled split")
-        keys = {
-            (fact.subject_id, fact.about.property, fact.object_id or "") for fact in base.facts() if fact.subject_id
-        }
-        subjects, linked = frozenset(subject for subject, *_ in keys), sorted(key for key in keys if key[2])
+        subjects, keys = known_facts.asked_of(base)
+        linked = [key for key in keys if key[2]]
         if split is None:
             return known_facts.read([*map(Path, files)], properties, subjects, linked)
-        client = wikidata(**{**asked, "api_url": asked["api_url"] or API_URL})
+        client = wikidata(**asked)
         entities = {name for name, about in properties.items() if kind_of(about).is_entity}
         unlinked = [(subject, name) for subject, name, item in keys if not item and name in entities]
         return known_facts.of_wikidata(client, properties, subjects, unlinked, linked, report)
     edition = space.edition(str(base.inputs.get("edition")))
     return known_facts.of_split(
-        space.examples(edition, edition.split_named(split)), lambda name: About.of(space.relations[name]).property
+        space.examples(edition, edition.split_named(split)), lambda name: About.of(space.relations[name])
     )

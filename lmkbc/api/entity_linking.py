@@ -22,7 +22,7 @@ from lmkbc.link.index_sources import build_index as write_index
 from lmkbc.link.linker import Linker
 from lmkbc.link.search import open_search, wikidata
 from lmkbc.link.train_objects import TrainObjects
-from lmkbc.link.wikidata import API_URL, CONTACT
+from lmkbc.link.wikidata import CONTACT
 from lmkbc.names import as_qid
 from lmkbc.progress import Report, silent
 from lmkbc.session.options import (
@@ -118,7 +118,7 @@ def _linker(space: Workspace, sources: LinkSources, *, searches: bool = True) ->
             placed(sources["search_table"]),
             offline=sources["offline"],
             contact=sources["contact"],
-            api_url=sources["api_url"] or API_URL,
+            api_url=sources["api_url"],
             refresh=sources["refresh"],
         )
     train = TrainObjects(space.examples(edition, "train"), space.relations)
@@ -185,5 +185,5 @@ def labels(
             raise InputError(f"{qid!r} is no QID: write one like 'Q42'")
     names = AliasIndex(Path(index)).labels(asked) if index else {}
     if missing := [qid for qid in asked if qid not in names and (not index or contact)]:
-        names |= wikidata(offline=offline, contact=contact, api_url=api_url or API_URL).labels(missing)
+        names |= wikidata(offline=offline, contact=contact, api_url=api_url).labels(missing)
     return names

@@ -18,6 +18,8 @@ EXAMPLE = "Example: lmkbc audit rivers --sample 200 --out rivers-audit"
 ALL = "*** All ***"
 NAMED = 20
 """Most subjects that are named on the screen. With --json, all are."""
+SMALL = 100
+"""Facts of a base below which one table is printed, without bins and origins; --json has all."""
 FACTS = {MODEL: ", without what labelled rows state", LABELS: ", what labelled rows state", None: ", all facts"}
 """Origin -> the facts of a table, as the end of its title."""
 
@@ -79,14 +81,20 @@ def _show_labelled(rows: Sequence[LabelledPrecision]) -> None:
 
 
 def _show_known(rows: Sequence[KnownPrecision]) -> None:
-    counts = ["facts", "known", "contradicting", "new", "not covered", "checked"]
-    names = ["relation", "confidence", *counts, "precision", "low", "high", "mean confidence"]
-    for origin, own in grouped((row.origin, row) for row in rows).items():
+    """Print a table by relation and bin for each origin, or one table by relation for a small base."""
+    names = ["facts", "known", "refining", "contradicting", "new", "not covered", "checked"]
+    names = ["relation", "confidence", *names, "precision", "low", "high", "mean confidence"]
+    is_small = rows[-1].facts < SMALL
+    shown = [row for row in rows if not is_small or (row.at_least is None and row.origin is None)]
+    for origin, own in grouped((row.origin, row) for row in shown).items():
         lines = [
             [row.relation or ALL, "all" if row.at_least is None else f"from {row.at_least:.1f}", *astuple(row)[2:-1]]
             for row in own
         ]
         title = f"Facts beside what is known; precision on known subjects, 95 % interval{FACTS[origin]}"
         show_table(names, lines, title=title)
+    apart = [row for row in rows if is_small and row.origin == MODEL and row.relation is None and row.at_least is None]
+    for row in apart:
+        note(f"{row.known} of {counted(row.checked, 'checked fact')} are known{FACTS[MODEL]}")
     if not rows[-1].checked:
         note("nothing is known of the subjects of this base: give a file that has their facts")

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from lmkbc.domain.sparql import Row
-from lmkbc.kinds.kind import LeftOutError, kind_of
+from lmkbc.kinds.kind import Comparison, LeftOutError, Stated, kind_of
 from lmkbc.names import QID, WIKIDATA_ITEM
 from lmkbc.relation import Relation
 from lmkbc.types import GoldObject, grouped
@@ -49,9 +49,20 @@ def _subject(rows: list[Row], relation: Relation) -> LabelledSubject:
     qid, label = _ITEM.fullmatch(rows[0]["subject"]), _named(rows[0], "label", "mul")
     if qid is None or not label:
         raise LeftOutError("no label" if qid else "a subject that is no item")
-    values = {value.id: value for value in (_value(row, relation) for row in rows if "value" in row)}
+    values: dict[str | None, GoldObject] = {
+        value.id: value for value in (_value(row, relation) for row in rows if "value" in row)
+    }
     if bool(values) == (rows[0].get("none") in ("true", "1")):
         raise LeftOutError("both a value and 'no value'" if values else "deprecated values alone")
+    if (kind := kind_of(relation)).has_values:
+        known = {text: kind.known(Stated(text), relation) for text in values if text}
+        less = [
+            text
+            for text in known
+            for other in known.values()
+            if other and kind.compare(text, other, relation) is Comparison.COMPATIBLE
+        ]
+        values = {text: value for text, value in values.items() if text not in less}
     links = rows[0].get("links", "0")
     objects = tuple(sorted(values.values(), key=lambda value: (value.names, value.id)))
     return LabelledSubject(qid[1], label, int(links) if _SMALL.fullmatch(links) else 0, objects)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from lmkbc.kinds.kind import WITH_COMMAS, Described, Exported, Kind, KnownValue, LeftOutError
+from lmkbc.kinds.kind import WITH_COMMAS, Comparison, Described, Exported, Kind, KnownValue, LeftOutError, Stated
 from lmkbc.names import WIKIDATA_ITEM
 from lmkbc.relation import EntityType, Relation
 
@@ -21,8 +21,6 @@ RADIUS = 6371.0
 """Radius of Earth in kilometres."""
 WKT = "http://www.opengis.net/ont/geosparql#wktLiteral"
 EARTH = f"{WIKIDATA_ITEM}Q2"
-CELL = 20
-"""Cells of a degree in which known places are looked up."""
 MOST = 20_000
 """Maximum number of characters that are read."""
 _NUMBER = r"[-+−]?\d{1,3}(?:[.,]\d{1,12})?"
@@ -90,11 +88,6 @@ class Coordinates(Kind):
         """Return the place in decimal degrees."""
         return next(_places(texts[-1]), None), None
 
-    def known_key(self, literal: str | None) -> str | None:
-        """Return the cell of a place."""
-        place = _degrees(literal or "")
-        return place and _cell(*place)
-
     def exported(self, value: str | None, about: Described) -> Exported:
         """Return a place."""
         if (place := _degrees(value or "")) is None:
@@ -118,11 +111,16 @@ class Coordinates(Kind):
             node_key=value or "",
         )
 
-    def known(self, text: str, unit: str | None, about: Described) -> KnownValue | None:
-        """Return the cells around a known place."""
-        place = _degrees(text)
-        steps = (-1 / CELL, 0, 1 / CELL)
-        return place and KnownValue(frozenset(_cell(place[0] + y, place[1] + x) for y in steps for x in steps))
+    def known(self, stated: Stated, about: Described) -> KnownValue | None:
+        """Return a known place."""
+        place = _degrees(stated.text)
+        return place and KnownValue(", ".join(f"{part:g}" for part in place), place)
+
+    def compare(self, own: str, known: KnownValue, about: Described) -> Comparison:
+        """Return whether a place is near a known one."""
+        place = _degrees(own)
+        is_near = place is not None and distance(place, known.value) <= (about.absolute_tolerance or NEAR)
+        return Comparison.SAME if is_near else Comparison.CONTRADICTS
 
     def gold(self, text: str, row: Mapping[str, str], relation: Relation) -> str:
         """Return a point of well-known text in decimal degrees."""
@@ -173,10 +171,6 @@ def _degrees(text: str) -> tuple[float, float] | None:
         return None
     latitude, longitude = map(float, place.split(", "))
     return latitude, longitude
-
-
-def _cell(latitude: float, longitude: float) -> str:
-    return f"{math.floor(latitude * CELL)}/{math.floor(longitude * CELL) % (360 * CELL)}"
 
 
 COORDINATES = Coordinates()

@@ -10,10 +10,11 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from lmkbc.kinds.dates import PartialDate, Precision, find_dates, read_date
-from lmkbc.kinds.kind import WITH_COMMAS, Described, Exported, Kind, KnownValue, LeftOutError
+from lmkbc.kinds.kind import WITH_COMMAS, Comparison, Described, Exported, Kind, KnownValue, LeftOutError, Stated
 from lmkbc.names import WIKIDATA_ITEM
 from lmkbc.relation import EntityType, Relation
 
@@ -75,10 +76,6 @@ class Date(Kind):
         date = read_date(texts[-1])
         return (str(date) if date else None), None
 
-    def known_key(self, literal: str | None) -> str | None:
-        """Return the date without "circa"."""
-        return str(date.at(date.precision)) if (date := read_date(literal or "")) else None
-
     def exported(self, value: str | None, about: Described) -> Exported:
         """Return a date."""
         if (date := read_date(value or "")) is None:
@@ -105,10 +102,34 @@ class Date(Kind):
             qualifier=CIRCA if date.circa else (),
         )
 
-    def known(self, text: str, unit: str | None, about: Described) -> KnownValue | None:
-        """Return what a known date states: itself, and all that is less precise."""
-        date = read_date(text)
-        return KnownValue(frozenset(str(date.at(precision)) for precision in Precision)) if date else None
+    def known(self, stated: Stated, about: Described) -> KnownValue | None:
+        """Return a known date. A time without a precision on the first day of a year may be less precise."""
+        if stated.precision is not None and stated.precision < Precision.CENTURY:
+            return None
+        exactness = "" if stated.precision is None else f"/{min(stated.precision, Precision.DAY)}"
+        date = read_date(stated.text + exactness)
+        if date is None:
+            return None
+        is_rough = stated.precision is None and "T" in stated.text and date.month == date.day == 1
+        known = _Known.of(date.at(Precision.YEAR) if is_rough else date, stated.calendar, is_rough=is_rough)
+        return KnownValue(str(known.date), known)
+
+    def compare(self, own: str, known: KnownValue, about: Described) -> Comparison:
+        """Return what a date says beside a known one: days are compared in one calendar, and all else in both."""
+        date, true = read_date(own), known.value
+        if date is None:
+            return Comparison.UNDECIDED
+        given = _Known.of(date, "")
+        if given.day and true.day:
+            return Comparison.SAME if given.day == true.day else Comparison.CONTRADICTS
+        precision = min(date.precision, true.date.precision)
+        if given.agrees(true, precision):
+            if precision == date.precision == true.date.precision:
+                return Comparison.SAME
+            return Comparison.REFINES if date.precision > precision else Comparison.COMPATIBLE
+        return (
+            Comparison.UNDECIDED if any(given.agrees(true, rough) for rough in true.rough) else Comparison.CONTRADICTS
+        )
 
     def gold(self, text: str, row: Mapping[str, str], relation: Relation) -> str:
         """Return a date of a query service at its precision.
@@ -157,12 +178,49 @@ def _year(year: int) -> str:
 def gregorian(date: PartialDate) -> tuple[int, int, int]:
     """Return the astronomical year, the month and the day of a date. A Julian day becomes the Gregorian one."""
     year, month = date.astronomical, date.month
-    if not date.day or not date.is_julian:
-        return year, month, date.day
+    return _moved(year, month, date.day, 1) if date.day and date.is_julian else (year, month, date.day)
+
+
+def _moved(year: int, month: int, day: int, sign: int) -> tuple[int, int, int]:
+    """Return a Julian day in the Gregorian calendar for the sign 1, and a Gregorian one in the Julian for -1."""
     counted, repeated = year - (month < 3), year % 400 + 400  # Gregorian days repeat after 400 years
     ahead = counted // 100 - counted // 400 - 2
-    day = datetime.date(repeated, month, 1) + datetime.timedelta(date.day - 1 + ahead)
-    return year + day.year - repeated, day.month, day.day
+    moved = datetime.date(repeated, month, 1) + datetime.timedelta(day - 1 + sign * ahead)
+    return year + moved.year - repeated, moved.month, moved.day
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A date beside others. day: astronomical year, month and day in the Gregorian calendar; None if it is no day.
+
+    readings: the date in both calendars. rough: lower precisions that it may have instead.
+    """
+
+    date: PartialDate
+    day: tuple[int, int, int] | None
+    readings: tuple[PartialDate, ...]
+    rough: tuple[Precision, ...] = ()
+
+    @classmethod
+    def of(cls, date: PartialDate, calendar: str, *, is_rough: bool = False) -> _Known:
+        """Return a date of a calendar's item; "" for the usual one of its time."""
+        if not date.day:
+            year = date.astronomical
+            ends = ((Precision.DECADE, year % 10 == 0), (Precision.CENTURY, year % 100 < 2))
+            return cls(date, None, (date,), tuple(rough for rough, is_end in ends if is_rough and is_end))
+        written = date.astronomical, date.month, date.day
+        is_julian = date.is_julian if not calendar else calendar == JULIAN.rpartition("/")[2]
+        day = _moved(*written, 1) if is_julian else written
+        readings = {written, day, _moved(*day, -1)}
+        months = (
+            PartialDate(abs(year) + (year < 1), month, 0, Precision.MONTH, year < 1) for year, month, _ in readings
+        )
+        return cls(date, day, tuple(months))
+
+    def agrees(self, other: _Known, precision: Precision) -> bool:
+        """Return whether two dates agree at a precision in some calendar."""
+        own = {reading.at(precision) for reading in self.readings}
+        return not own.isdisjoint(reading.at(precision) for reading in other.readings)
 
 
 DATE = Date()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmkbc.kinds.kind import Described, Kind, KnownValue
+from lmkbc.kinds.kind import Comparison, Described, Kind, KnownValue, Stated
 from lmkbc.kinds.numbers import decimal
 from lmkbc.names import as_qid, name_key
 from lmkbc.relation import ANYTHING
@@ -17,9 +17,13 @@ class EntityKind(Kind):
     type = ANYTHING
     form = ""
 
-    def known(self, text: str, unit: str | None, about: Described) -> KnownValue | None:
+    def known(self, stated: Stated, about: Described) -> KnownValue | None:
         """Return an item's QID; a text stands for a name."""
-        return KnownValue(frozenset({object_key(text)}))
+        return KnownValue(stated.text, object_key(stated.text))
+
+    def compare(self, own: str, known: KnownValue, about: Described) -> Comparison:
+        """Return whether an item, or a name, is the known one."""
+        return Comparison.SAME if object_key(own) == known.value else Comparison.CONTRADICTS
 
 
 def object_key(text: str) -> str:

@@ -7,6 +7,7 @@ one, with a line in `lmkbc.registry.KINDS`. No other module compares a kind's na
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from lmkbc.names import Memo, folded_key, name_key
@@ -42,6 +43,14 @@ class Described(Protocol):
     def language(self) -> str:
         """Return the code of the language of its texts; "" if it is not known."""
 
+    @property
+    def tolerance(self) -> float:
+        """Return the greatest difference of a right number from a true one, as a share of that."""
+
+    @property
+    def absolute_tolerance(self) -> float:
+        """Return the same in the unit of its objects, in kilometres for places."""
+
 
 class Exported(NamedTuple):
     """An object as exports write it.
@@ -69,15 +78,40 @@ class Exported(NamedTuple):
     fault: str = ""
 
 
+class Stated(NamedTuple):
+    """A value as a source states it.
+
+    text: an item's id, a number, a text, or a date; a time as in Wikidata's JSON, which has no year 0. unit: item of a
+    number's unit. precision: of a time, as Wikidata counts it; None if the source does not say it. calendar: item of
+    the calendar of a day; "" for the usual one of its time. bounds: of a number.
+    """
+
+    text: str
+    unit: str | None = None
+    precision: int | None = None
+    calendar: str = ""
+    bounds: tuple[str, str] | None = None
+
+
 class KnownValue(NamedTuple):
     """A known value as facts are compared with it.
 
-    keys: all that it states. has_unit: whether a number came with a unit. is_converted: whether it was in another one.
+    text: for a reader. value: what it means. has_unit: whether a number came with a unit.
     """
 
-    keys: frozenset[str]
+    text: str
+    value: Any
     has_unit: bool = False
-    is_converted: bool = False
+
+
+class Comparison(StrEnum):
+    """What an object says beside a known one, the closest first: REFINES says more, and COMPATIBLE less."""
+
+    SAME = "same"
+    COMPATIBLE = "compatible"
+    REFINES = "refines"
+    UNDECIDED = "undecided"
+    CONTRADICTS = "contradicts"
 
 
 class Kind:
@@ -154,18 +188,18 @@ class Kind:
         """Return what a knowledge base keeps of an object, and the value of its last digit, from its id and text."""
         return None, None
 
-    def known_key(self, literal: str | None) -> str | None:
-        """Return the key of a fact's literal among known values."""
-        return literal
-
     def exported(self, value: str | None, about: Described) -> Exported:
         """Return an object for exports: its literal, or its text. LeftOutError if it cannot be written."""
         text = value or ""
         return Exported(text, "string", (self.data_types[0], {"type": "string", "value": accepted(text)}), f'"{text}"')
 
-    def known(self, text: str, unit: str | None, about: Described) -> KnownValue | None:
-        """Return what a known value states; None if that cannot be said. unit: item of its unit, if it has one."""
-        return KnownValue(frozenset({name_key(text)}))
+    def known(self, stated: Stated, about: Described) -> KnownValue | None:
+        """Return what a known value means; None if that cannot be said."""
+        return KnownValue(stated.text, name_key(stated.text))
+
+    def compare(self, own: str, known: KnownValue, about: Described) -> Comparison:
+        """Return what an object, by its literal or its text, says beside a known value."""
+        return Comparison.SAME if name_key(own) == known.value else Comparison.CONTRADICTS
 
     def gold(self, text: str, row: Mapping[str, str], relation: Relation) -> str:
         """Return a value of a query service as gold. row: its unit, precision and calendar. LeftOutError as reason."""

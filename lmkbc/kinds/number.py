@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Mapping, Sequence
-from decimal import Decimal
+from dataclasses import dataclass
+from decimal import Context, Decimal
 from functools import lru_cache
 from typing import Any, ClassVar
 
 from lmkbc.errors import InputError
-from lmkbc.kinds.kind import WITH_COMMAS, Described, Exported, Kind, KnownValue, LeftOutError
+from lmkbc.kinds.kind import WITH_COMMAS, Comparison, Described, Exported, Kind, KnownValue, LeftOutError, Stated
 from lmkbc.kinds.numbers import decimal, last_place, plain, read_numbers
 from lmkbc.kinds.units import FEWEST_DIGITS, converted, item_of_unit, unit_at, unit_in, unit_of, unit_of_item
 from lmkbc.names import WIKIDATA_ITEM, folded_key
@@ -24,6 +25,20 @@ _KNOWN = re.compile(r"([+-]?\d[\d.,]*)(?:U([1-9]\d*))?\s*")
 _PLACES = re.compile(r"-?[0-9]{1,15}\.[0-9]{1,12}")
 _RDF = re.compile(r"[+-]?(?:[0-9]{1,127}\.?[0-9]{0,127}|\.[0-9]{1,127})(?:[eE][+-]?[0-9]{1,2})?")
 """Number of RDF, as long as Wikidata allows one. A few bytes of another one, as 1E+100000000, are gigabytes."""
+
+
+_WIDE = Context(prec=1000)
+"""Context in which any number that is read can be rounded to the places of another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounded:
+    """A number between its bounds, in the unit of the facts. is_converted: whether it was in another one."""
+
+    value: Decimal
+    low: Decimal
+    high: Decimal
+    is_converted: bool = False
 
 
 class Number(Kind):
@@ -124,26 +139,48 @@ class Number(Kind):
             node_key=f"{value} {item}",
         )
 
-    def known(self, text: str, unit: str | None, about: Described) -> KnownValue | None:
-        """Return a known number in the unit of a relation's facts: "100", "10000U35852", "10,000 ha".
+    def known(self, stated: Stated, about: Described) -> KnownValue | None:
+        """Return a known number with its bounds in the unit of a relation's facts: "100", "10000U35852", "10,000 ha".
 
         Without a unit, it is taken to have that of the facts. It is None if its unit is not known or has another
         dimension. An item that is no unit of measure, such as "seat", counts things.
         """
-        text = decimal(text) or text
+        text = decimal(stated.text) or stated.text
         match = _KNOWN.match(text)
         digits = decimal(match[1]) if match else None
         if match is None or digits is None:
             return None
-        wanted, given = unit_of(about.unit), unit_of_item(unit or (match[2] and f"Q{match[2]}"))
+        low, high = (decimal(bound) or digits for bound in stated.bounds or (digits, digits))
+        item = stated.unit or (match[2] and f"Q{match[2]}")
+        wanted, given = unit_of(about.unit), unit_of_item(item)
         if match.end() < len(text):
             spelt = unit_at(text, match.end())
             given = spelt.units[0] if spelt and spelt.end == len(text) else None
-        elif not (unit or match[2]) or (wanted is None and given is None):
-            return KnownValue(frozenset({digits}))
-        made = converted(Decimal(digits), given, wanted) if given and wanted else None
-        value = None if made is None else decimal(f"{made:f}")
-        return None if value is None else KnownValue(frozenset({value}), True, value != decimal(text))
+        elif not item or (wanted is None and given is None):
+            return KnownValue(digits, _Bounded(Decimal(digits), Decimal(low), Decimal(high)))
+        if not given or not wanted:
+            return None
+        value, *ends = (converted(Decimal(number), given, wanted) for number in (digits, low, high))
+        if value is None or decimal(f"{value:f}") is None:
+            return None
+        least, most = (value if end is None else end for end in ends)
+        return KnownValue(plain(value), _Bounded(value, least, most, value != Decimal(digits)), True)
+
+    def compare(self, own: str, known: KnownValue, about: Described) -> Comparison:
+        """Return whether a number is within the relation's tolerance of a known one, or within its bounds.
+
+        A converted number is also the same if it is the fact's when it is rounded to as many places: 39 square miles
+        are 101 km2.
+        """
+        number, true = Decimal(own), known.value
+        relative, absolute = Decimal(str(about.tolerance)), Decimal(str(about.absolute_tolerance))
+        is_near = abs(number - true.value) <= max(relative * abs(true.value), absolute)
+        is_same = (
+            is_near
+            or true.low <= number <= true.high
+            or (true.is_converted and true.value.quantize(Decimal(last_place(own)), context=_WIDE) == number)
+        )
+        return Comparison.SAME if is_same else Comparison.CONTRADICTS
 
     def gold(self, text: str, row: Mapping[str, str], relation: Relation) -> str:
         """Return a number of a query service in the unit of the relation."""

@@ -269,7 +269,7 @@ def open_search(
     *,
     offline: bool = False,
     contact: str | None = None,
-    api_url: str = API_URL,
+    api_url: str | None = None,
     cache: Path | None = None,
     refresh: bool = False,
 ) -> Search:
@@ -286,9 +286,10 @@ def wikidata(
     *,
     offline: bool = False,
     contact: str | None = None,
-    api_url: str = API_URL,
+    api_url: str | None = None,
     cache: Path | None = None,
     refresh: bool = False,
 ) -> Wikidata:
     """Return Wikidata through its cache; offline, the cache alone."""
-    return Wikidata(None if offline else Client(contact, api_url), cache, api_url=api_url, refresh=refresh)
+    address = api_url or API_URL
+    return Wikidata(None if offline else Client(contact, address), cache, api_url=address, refresh=refresh)

@@ -278,6 +278,7 @@ class Inputs(TypedDict, total=False):
         ),
     ]
     offline: Offline
+    api_url: ApiUrl
     search_table: SearchTable
     index: Index
     workspace: WorkspaceDir

@@ -96,6 +96,7 @@ class Run(ModelRun):
     answers: tuple[RecordedFile, ...] | None = None
     empty: str | None = None
     search_table: Path | None = None
+    api_url: str | None = None
     index: Path | None = None
     cache: Path | None = None
     split: str = ""

@@ -28,6 +28,8 @@ from lmkbc.registry import EXPORTS, KINDS
 HOSTILE = ("", "a", '"=1+1"|,;\t', "/* a */ ]]> </script>", "ä\n\r\u2028\x00\x1b[2J\ufffe\U0010ffff", "x" * 5000, "\\N")
 """Objects as a model may write them."""
 LITERALS = {"number": "4", "date": "1985", "coordinates": "45.5, -73.6"}
+OF_RELATION = {*About.__struct_fields__} - {"subject", "object"}
+"""Fields of a relation that `fact` takes."""
 
 
 class ListedFacts(Knowledge):
@@ -56,11 +58,11 @@ class WrittenExport(NamedTuple):
 
 
 def fact(object_: str = "Libya", object_id: str | None = None, **more: Any) -> FactRow:
-    """Return a fact. more: further fields of the row, and of its relation: property, kind, unit, unit_id, one_object.
+    """Return a fact. more: further fields of the row, and of its relation, such as property and kind.
 
     By default: of the subject Chad (Q657), property P47, kind entity.
     """
-    about = {name: more.pop(name) for name in ("property", "kind", "unit", "unit_id", "one_object") if name in more}
+    about = {name: more.pop(name) for name in OF_RELATION if name in more}
     made = FactRow(0, "Chad", "Q657", object_, object_id, None, 0.875, ["m#0"], "m", "relation", About("P47", "entity"))
     return made._replace(about=About(**{"property": "P47", "kind": "entity", **about}), **more)
 

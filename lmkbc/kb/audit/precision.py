@@ -63,7 +63,8 @@ class KnownPrecision:
     """Comparison of facts with known ones, for a relation and a bin of confidence; None stands for all.
 
     origin: the facts that are meant: `MODEL`, `LABELS`, or None for all.
-    uncovered: facts about which what is known cannot tell. checked: facts whose subject has a known value of the
+    refining: facts that say more than a known value. uncovered: facts about which what is known cannot tell. checked:
+    facts whose subject has a known value of the
     property. precision: share of known facts among them, with its interval. confidence: their mean confidence.
     """
 
@@ -71,6 +72,7 @@ class KnownPrecision:
     at_least: float | None
     facts: int
     known: int
+    refining: int
     contradicting: int
     new: int
     uncovered: int
@@ -153,18 +155,18 @@ def _promise(promised: float, low: float | None, high: float | None) -> str:
 
 
 class KnownCounts:
-    """Counts of compared facts by relation, bin and origin: all, known, contradicting, not covered, checked.
+    """Counts of compared facts by relation, bin and origin: all, known, refining, contradicting, not covered, checked.
 
     Then two sums of confidences: of all facts, and of the checked ones.
     """
 
     def __init__(self) -> None:
-        self._bins = defaultdict[BinKey, Floats](lambda: np.zeros(7))
+        self._bins = defaultdict[BinKey, Floats](lambda: np.zeros(8))
 
     def counted(self, facts: Iterable[MarkedFact]) -> Iterator[MarkedFact]:
         """Yield the facts unchanged, and count them."""
         for marked in facts:
-            marks = [marked.mark is mark for mark in (Mark.KNOWN, Mark.CONTRADICTING, Mark.UNCOVERED)]
+            marks = [marked.mark is mark for mark in (Mark.KNOWN, Mark.REFINING, Mark.CONTRADICTING, Mark.UNCOVERED)]
             confidence = marked.fact.confidence
             checked = confidence if marked.is_checked else 0.0
             self._bins[key_of(marked.fact)] += (1, *marks, marked.is_checked, confidence, checked)
@@ -172,7 +174,7 @@ class KnownCounts:
 
     def recalibrated(self) -> Recalibration:
         """Return the recalibration of confidences by the share of known facts among checked ones."""
-        facts, known, _, _, checked, sure, _ = np.array([*self._bins.values()]).reshape(-1, 7).T
+        facts, known, _, _, _, checked, sure, _ = np.array([*self._bins.values()]).reshape(-1, 8).T
         return Recalibration.of([key.relation for key in self._bins], sure / facts, checked, known)
 
     def rows(self) -> list[KnownPrecision]:
@@ -186,20 +188,21 @@ class KnownCounts:
             for name in (*sorted({key.relation for key in some}), None):
                 keys = [key for key in some if name in (None, key.relation)]
                 for at in (*sorted({key.bin for key in keys}), None):
-                    counts = np.array([self._bins[key] for key in keys if at in (None, key.bin)]).reshape(-1, 7).sum(0)
+                    counts = np.array([self._bins[key] for key in keys if at in (None, key.bin)]).reshape(-1, 8).sum(0)
                     made.append(replace(_known_row(name, at, counts), origin=origin))
         return made
 
 
 def _known_row(name: str | None, at: int | None, counts: Floats) -> KnownPrecision:
-    facts, known, contradicting, uncovered, checked = map(int, counts[:5])
+    facts, known, refining, contradicting, uncovered, checked = map(int, counts[:6])
     share = low = high = confidence = None
     if checked:
-        low, high = (round(float(end[0]), 4) for end in wilson(counts[1:2], counts[4:5]))
-        share, confidence = round(known / checked, 4), round(float(counts[6]) / checked, 4)
-    least = None if at is None else at / BINS
-    numbers = facts, known, contradicting, facts - known - contradicting - uncovered, uncovered, checked
-    return KnownPrecision(name, least, *numbers, share, low, high, confidence)
+        low, high = (round(float(end[0]), 4) for end in wilson(counts[1:2], counts[5:6]))
+        share, confidence = round(known / checked, 4), round(float(counts[7]) / checked, 4)
+    least, new = None if at is None else at / BINS, facts - known - refining - contradicting - uncovered
+    return KnownPrecision(
+        name, least, facts, known, refining, contradicting, new, uncovered, checked, share, low, high, confidence
+    )
 
 
 COLUMNS: dict[str, Any] = {

@@ -51,7 +51,7 @@ class About(msgspec.Struct, frozen=True):
 
     property: of Wikidata; the relation's own name, quoted, if it is of no property. subject, object: nouns for their
     classes. one_object: whether a subject has at most one object. other_side: name of the relation that states the same
-    facts from the object's side.
+    facts from the object's side. tolerance, absolute_tolerance: of numbers and places beside known ones.
     """
 
     property: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.~%-]+\Z")]
@@ -64,6 +64,8 @@ class About(msgspec.Struct, frozen=True):
     one_object: bool = False
     other_side: str = ""
     language: str = ""
+    tolerance: float = 0.0
+    absolute_tolerance: float = 0.0
 
     @classmethod
     def of(cls, relation: Relation) -> About:
@@ -79,6 +81,8 @@ class About(msgspec.Struct, frozen=True):
             relation.has_one_object(),
             relation.other_side(),
             relation.language,
+            relation.tolerance,
+            relation.absolute_tolerance,
         )
 
     def is_of_wikidata(self) -> bool:

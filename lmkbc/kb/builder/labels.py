@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.search import Wikidata
-from lmkbc.link.wikidata import CONTACT
+from lmkbc.link.wikidata import API_URL, CONTACT
 from lmkbc.session.run import Run
 
 
@@ -18,5 +18,7 @@ def labels_of(ids: Sequence[str], run: Run, index: AliasIndex | None) -> dict[st
     """
     labels = index.labels(ids) if index is not None else {}
     if ids and run.search_table is None and (run.offline or os.environ.get(CONTACT)):
-        labels |= Wikidata(None, partial=True).labels(qid for qid in ids if qid not in labels)
+        labels |= Wikidata(None, partial=True, api_url=run.api_url or API_URL).labels(
+            qid for qid in ids if qid not in labels
+        )
     return labels

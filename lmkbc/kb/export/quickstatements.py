@@ -11,21 +11,17 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from lmkbc.errors import InputError
 from lmkbc.files import reader
 from lmkbc.files.tables import InputTable
 from lmkbc.kb.base.knowledge import FactRow
 from lmkbc.kb.export.left_out import exported
-from lmkbc.kb.export.ntriples import unescaped
 from lmkbc.kb.export.wikidata_json import check, check_property
 from lmkbc.kinds.kind import LeftOutError, accepted, kind_of
-from lmkbc.names import QID, as_qid
 from lmkbc.select.calibration import confidence_text
 
 NOTICE = "README.txt"
@@ -35,27 +31,8 @@ REVIEW = (
     "add a reference to a source that says so (S854, S248), and delete what no source confirms. Confidence is what\n"
     "the model's answers make likely, not a proof.\n"
 )
-_HISTORICAL = re.compile(r"^-(\d{4,6})(?=-\d\d-\d\dT)")
-"""Year before Christ of a time in RDF. Wikidata's other formats have no year 0, so that it is a year further back."""
-MERGED = "sameAs"
-"""Name in place of a property: the item that follows is the one into which the first was merged."""
-NO_VALUE, UNKNOWN_VALUE = "novalue", "somevalue"
-"""Words in place of an object: there is none, and it is unknown. QuickStatements has the same words."""
-_UNKNOWN = re.compile(rb"> *(?:_:|<http://www\.wikidata\.org/\.well-known/genid/)[^\"]*$")
-"""End of a triple whose object is a blank node, which stands for an unknown value."""
-_NONE = re.compile(
-    rf"\s*<http://www\.wikidata\.org/entity/({QID})>\s*<http://www\.w3\.org/1999/02/22-rdf-syntax-ns#type>\s*"
-    r"<http://www\.wikidata\.org/prop/novalue/(P[1-9][0-9]*)>\s*\.\s*"
-)
-"""Triple of an item that has no value of a property."""
 Triple = tuple[str, str, str]
 """Subject, property, and the object: a QID, a number in plain digits in the unit of the facts, a date, or a text."""
-_TRIPLE = re.compile(
-    rf"\s*<http://www\.wikidata\.org/entity/({QID})>\s*"
-    r"<http://www\.(?:wikidata\.org/prop/direct/(?=P)|w3\.org/2002/07/owl#(?=s))(P[1-9][0-9]*|sameAs)>\s*"
-    rf'(?:<http://www\.wikidata\.org/entity/({QID})>|<(https?://[^<>"]*)>'
-    r'|"((?:[^"\\]|\\.)*)"(?:\^\^<[^>]*>|@[\w-]+)?|_:[^<>"\s]+)\s*\.\s*'
-)
 
 
 def read_marks(path: Path) -> dict[Triple, tuple[str, str]] | None:
@@ -79,50 +56,6 @@ def read_marks(path: Path) -> dict[Triple, tuple[str, str]] | None:
 def object_of(fact: FactRow) -> str:
     """Return the object of a fact by which the table of an audit is searched: its QID, its literal or its text."""
     return fact.object_id or fact.literal or fact.object
-
-
-def statements(path: Path) -> Iterator[Triple]:
-    """Yield subject, property (or `MERGED`) and object of a file.
-
-    InputError for none: then every fact would count as new.
-    """
-    rows = iter(_triples(path) if _is_triples(path) else _rows(path))
-    if (first := next(rows, None)) is None:
-        raise InputError(f"{path} holds no statement: give rows of subject, property and object, or truthy N-Triples")
-    yield from chain((first,), rows)
-
-
-def _is_triples(path: Path) -> bool:
-    with reader.stream(path) as file:
-        return file.read(1 << 12).lstrip()[:1] in (b"<", b"#")
-
-
-def _triples(path: Path) -> Iterator[Triple]:
-    raw = b""
-    with reader.stream(path) as file:
-        for raw in file:
-            match = _TRIPLE.fullmatch(raw.decode("utf-8", "replace"))
-            if match and _UNKNOWN.search(raw):
-                yield match[1], match[2], UNKNOWN_VALUE
-            elif match and (value := match[3] or match[4] or _literal(match[5])):
-                yield match[1], match[2], value
-            elif match := _NONE.fullmatch(raw.decode("utf-8", "replace")):
-                yield match[1], match[2], NO_VALUE
-    if raw.strip() and not raw.lstrip().startswith(b"#") and not raw.partition(b" #")[0].rstrip().endswith(b"."):
-        raise InputError(f"{path} ends in the middle of a line, so it was cut off: get it whole")
-
-
-def _literal(text: str) -> str:
-    return unescaped(_HISTORICAL.sub(lambda year: f"-{int(year[1]) + 1:04}", text))
-
-
-def _rows(path: Path) -> Iterator[Triple]:
-    for row in InputTable(path, ("subject", "property", "object"), 3, ends=True).rows():
-        subject, name, value = (cell or "" for cell in row.values)
-        qid, name = as_qid(subject), name.strip().rpartition("/")[2]
-        if qid is None or not re.fullmatch(r"P[1-9][0-9]*", name):
-            raise InputError(f"{row.place}: {subject!r}, {name!r} are no item and property; write them like Q42, P31")
-        yield qid, name, as_qid(value) or value.strip()
 
 
 class Proposal(NamedTuple):

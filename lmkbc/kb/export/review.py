@@ -26,11 +26,16 @@ COLUMNS = {
     **dict.fromkeys(("model", "known"), pl.String),
 }
 """Columns of facts that are no proposals. known: what is known in their place."""
-ASIDE = {Mark.CONTRADICTING: "contradicting.csv", Mark.UNCOVERED: "not-covered.csv"}
+ASIDE = {
+    Mark.CONTRADICTING: "contradicting.csv",
+    Mark.REFINING: "refining.csv",
+    Mark.UNCOVERED: "not-covered.csv",
+}
 """Mark -> file with facts that are no proposals."""
 OTHERS = {
     Mark.KNOWN: "known already",
     Mark.CONTRADICTING: f"another value is known, or that there is none ({ASIDE[Mark.CONTRADICTING]} lists them)",
+    Mark.REFINING: f"a less precise value is known ({ASIDE[Mark.REFINING]} lists them)",
     Mark.UNCOVERED: f"what --known names does not cover them ({ASIDE[Mark.UNCOVERED]} lists them)",
 }
 """Mark -> why a fact is no proposal."""

@@ -209,7 +209,7 @@ def test_only_linked_facts_that_are_not_known_are_for_review(
         "none of them ready for upload"
         in run.done("kb", "--format", written, "--known", "known", "--out", "review", "--batch", "1")[1]
     )
-    notice, contradicting, uncovered, *files = sorted((tmp_path / "review").iterdir())
+    notice, contradicting, uncovered, _, *files = sorted((tmp_path / "review").iterdir())
     read, ending = (version_1, "txt") if written == "quickstatements" else (comma_separated, "csv")
     assert [path.name for path in files] == [f"review-00001.{ending}", f"review-00002.{ending}"]
     assert "a model is no source" in notice.read_text()

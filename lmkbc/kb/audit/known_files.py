@@ -1,0 +1,283 @@
+"""Readers of what is known: a table, N-Triples (truthy or full), Wikidata's JSON, or a knowledge base of one's own.
+
+Each yields rows of subject, property and stated value. Years before Christ are counted as in Wikidata's JSON, where 44
+BC is -44. Triples count as XML Schema 1.1 does (44 BC is -43), and their days are Gregorian, whatever the calendar of
+the statement is. Deprecated statements are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from lmkbc.errors import InputError
+from lmkbc.files import reader
+from lmkbc.files.tables import InputTable
+from lmkbc.kb.base.knowledge import Knowledge
+from lmkbc.kb.export.ntriples import unescaped
+from lmkbc.kinds.date import EDTF
+from lmkbc.kinds.kind import Stated, kind_of
+from lmkbc.link.index_sources import entity_of, lines, open_dump
+from lmkbc.link.wikibase import Empty, Redirect, ShapeError, Statement, decode
+from lmkbc.names import QID, as_qid
+
+MERGED = "sameAs"
+"""Name in place of a property: the item that follows is the one into which the first was merged."""
+NO_VALUE, UNKNOWN_VALUE = Stated("novalue"), Stated("somevalue")
+"""Values in place of an object: there is none, and it is unknown. QuickStatements has the same words."""
+SEEN: tuple[str, Stated] = ("", UNKNOWN_VALUE)
+"""Property and value of a row that states nothing, but that its subject is covered."""
+Row = tuple[str, str, Stated]
+"""Subject, property (or `MERGED`), and value."""
+
+
+class Wanted(NamedTuple):
+    """What is read of a file. objects: items that may have been merged."""
+
+    subjects: Collection[str]
+    properties: Collection[str]
+    objects: Collection[str] = ()
+
+
+def rows_of(path: Path, wanted: Wanted) -> Iterator[Row]:
+    """Yield the rows of a table, of triples or of a base. InputError for none: every fact would count as new."""
+    if path.is_dir():
+        rows = _of_base(path)
+    else:
+        with reader.stream(path) as file:
+            is_triples = file.read(1 << 12).lstrip()[:1] in (b"<", b"#")
+        rows = _triples(path, wanted) if is_triples else _of_table(path)
+    empty = True
+    for row in rows:
+        empty = False
+        yield row
+    if empty:
+        raise InputError(f"{path} holds no statement: give rows of subject, property and object, or truthy N-Triples")
+
+
+def _of_base(path: Path) -> Iterator[Row]:
+    """Yield the facts of a knowledge base about items."""
+    for fact in Knowledge(path).facts():
+        if fact.subject_id:
+            value = fact.literal if kind_of(fact.about).has_values else fact.object_id
+            yield fact.subject_id, fact.about.property, Stated(value or fact.object)
+
+
+COLUMNS = ("property", "subject", "object", "subject_id", "object_id", "value", "unit_id", "datatype")
+
+
+def _of_table(path: Path) -> Iterator[Row]:
+    """Yield the rows of a table of subject, property and object, or of facts that were exported as CSV or Parquet."""
+    for row in InputTable(path, COLUMNS, 3, ends=True).rows():
+        name, subject, value, *ids = (cell or "" for cell in row.values)
+        subject_id, object_id, typed, unit, datatype = ids
+        qid, name = as_qid(subject_id or subject), name.strip().rpartition("/")[2]
+        if qid is None and datatype + typed + object_id:
+            continue  # a fact that was exported, about a thing without an item
+        if qid is None or not re.fullmatch(r"P[1-9][0-9]*", name):
+            raise InputError(f"{row.place}: {subject!r}, {name!r} are no item and property; write them like Q42, P31")
+        if typed and datatype:
+            yield qid, name, _literal(typed, datatype.replace("xsd:", XSD))._replace(unit=as_qid(unit))
+        else:
+            value = as_qid(object_id) or as_qid(value) or value.strip()
+            is_time = re.fullmatch(r"[^+/]{4,9}-\d\d-\d\dT[\d:.]*Z", value)  # as a query service writes it
+            yield qid, name, _literal(value, f"{XSD}dateTime") if is_time else Stated(value)
+
+
+XSD = "http://www.w3.org/2001/XMLSchema#"
+_ENTITY_IRI, _PROP_IRI = rb"http://www\.wikidata\.org/entity/", rb"http://www\.wikidata\.org/prop/"
+_OF_ITEM = re.compile(
+    rb"\s*<" + _ENTITY_IRI + rb"(" + QID.encode() + rb")>\s*<(?:" + _PROP_IRI + rb"(direct/|)(P[1-9][0-9]*)"
+    rb"|http://www\.w3\.org/2002/07/owl#(sameAs)|http://www\.w3\.org/1999/02/22-rdf-syntax-ns#(type))>\s*(.*?)\s*\.\s*"
+)
+"""Triple of an item: truthy, the node of a statement, a redirect, or a class."""
+_OF_NODE = re.compile(rb"\s*(<[^<>\"\s]+>)\s*<([^<>\"\s]+)>\s*(.*?)\s*\.\s*")
+_NONE = re.compile(rb"<" + _PROP_IRI + rb"novalue/(P[1-9][0-9]*)>")
+_OBJECT = re.compile(
+    rf'<http://www\.wikidata\.org/entity/({QID})>|<((?!http://www\.wikidata\.org/\.well-known/genid/)[^<>"\s]*)>'
+    r'|"((?:[^"\\]|\\.)*)"(?:\^\^<([^<>"\s]*)>|@[\w-]+)?'
+)
+_STATEMENT, _VALUE = "http://www.wikidata.org/prop/statement/", "http://www.wikidata.org/prop/statement/value/"
+_WIKIBASE = "http://wikiba.se/ontology#"
+_PRECISIONS = {f"{XSD}{name}": precision for name, precision in (("gYear", 9), ("gYearMonth", 10), ("date", 11))}
+_TIME = re.compile(r"(-?\d{4,16})(?:-(\d\d))?(?:-(\d\d))?(?:T[\d:.]*)?(?:Z|[+-]\d\d:\d\d)?")
+_INTERVAL = re.compile(r"(-?\d{4,6})/(-?\d{4,6})")
+GREGORIAN = "Q1985727"
+
+
+def _triples(path: Path, wanted: Wanted) -> Iterator[Row]:
+    """Yield the rows of N-Triples. Statement nodes are read where the file has any, since these say more."""
+    seen, nodes, truthy = set[bytes](), dict[bytes, tuple[Sequence[str], str]](), list[Row]()
+    merged, subjects = dict[str, str](), {name.encode(): [name] for name in wanted.subjects}
+    while subjects:  # again for those items into which subjects were merged
+        targets = dict[bytes, list[str]]()
+        for item, direct, name, same, is_class, value in _matches(path, _OF_ITEM):
+            owners = subjects.get(item, ())
+            if name and name not in seen:
+                seen.add(name)
+                yield "", name.decode(), UNKNOWN_VALUE  # something is known of the property
+            if same and (text := _read(value).text) and as_qid(text):
+                if item.decode() in wanted.objects or text in wanted.objects:
+                    merged[item.decode()] = text
+                for owner in owners:
+                    targets.setdefault(text.encode(), []).append(owner)
+            elif is_class and (none := _NONE.fullmatch(value)):
+                truthy += [(owner, none[1].decode(), NO_VALUE) for owner in owners]
+            elif name and direct:
+                truthy += [(owner, name.decode(), _read(value)) for owner in owners]
+            elif name and owners:
+                nodes[value] = owners, name.decode()
+        subjects = targets
+    yield from ((item, MERGED, Stated(target)) for item, target in merged.items())
+    full = list(_of_nodes(path, {node: about for node, about in nodes.items() if about[1] in wanted.properties}))
+    stated = {row[:2] for row in full}
+    yield from full
+    yield from (row for row in truthy if row[:2] not in stated)
+
+
+def _of_nodes(path: Path, nodes: Mapping[bytes, tuple[Sequence[str], str]]) -> Iterator[Row]:
+    """Yield what statement nodes state, by their value nodes where they have any. nodes: node -> items, property."""
+    simple, inner, deprecated = dict[bytes, Stated](), dict[bytes, bytes](), set[bytes]()
+    for node, predicate, value in _matches(path, _OF_NODE) if nodes else ():
+        if node not in nodes:
+            continue
+        name = predicate.decode("utf-8", "replace")
+        if name == f"{_VALUE}{nodes[node][1]}":
+            inner[node] = value
+        elif name == f"{_STATEMENT}{nodes[node][1]}":
+            simple[node] = _read(value)
+        elif name == f"{_WIKIBASE}rank" and value == f"<{_WIKIBASE}DeprecatedRank>".encode():
+            deprecated.add(node)
+    parts: dict[bytes, dict[str, Stated]] = {value: {} for value in inner.values()}
+    for node, predicate, value in _matches(path, _OF_NODE) if parts else ():
+        if node in parts:
+            parts[node][predicate.decode("utf-8", "replace").removeprefix(_WIKIBASE)] = _read(value)
+    for node, stated in simple.items():
+        owners, name = nodes[node]
+        value = _whole(stated, parts.get(inner.get(node, b""), {}))
+        yield from ((owner, name, value) for owner in owners if node not in deprecated)
+
+
+def _whole(stated: Stated, parts: Mapping[str, Stated]) -> Stated:
+    """Return a value with what its value node says: a time's precision, and a number's unit and bounds."""
+    if precision := parts.get("timePrecision"):
+        time = parts.get("timeValue", stated)
+        return time._replace(precision=int(precision.text) if precision.text.isdecimal() else None)
+    low, high = (parts.get(f"quantity{side}Bound") for side in ("Lower", "Upper"))
+    if unit := parts.get("quantityUnit"):
+        return stated._replace(unit=unit.text, bounds=(low.text, high.text) if low and high else None)
+    return stated
+
+
+def _matches(path: Path, pattern: re.Pattern[bytes]) -> Iterator[tuple[Any, ...]]:
+    """Yield the groups of each line that a pattern matches. InputError for a file that was cut off."""
+    raw = b""
+    with reader.stream(path) as file:
+        for raw in file:
+            if match := pattern.fullmatch(raw):
+                yield match.groups()
+    if raw.strip() and not raw.lstrip().startswith(b"#") and not raw.partition(b" #")[0].rstrip().endswith(b"."):
+        raise InputError(f"{path} ends in the middle of a line, so it was cut off: get it whole")
+
+
+def _read(raw: bytes) -> Stated:
+    """Return the object of a triple. A blank node, and what stands for one, is an unknown value."""
+    match = _OBJECT.fullmatch(raw.decode("utf-8", "replace"))
+    if match is None:
+        return UNKNOWN_VALUE
+    if match[3] is None:
+        return Stated(match[1] or match[2])
+    return _literal(unescaped(match[3]), match[4] or "")
+
+
+def _literal(text: str, datatype: str) -> Stated:
+    """Return a literal of a type with an IRI. A time of XML Schema is Gregorian, and written as in Wikidata's JSON."""
+    interval = _INTERVAL.fullmatch(text) if datatype == EDTF else None
+    if interval:
+        first, last = map(int, interval.groups())
+        precision = 7 if last - first > 9 else 8
+        return Stated(_time(last if last < 1 else first, 0, 0), None, precision, GREGORIAN)
+    if datatype in (*_PRECISIONS, f"{XSD}dateTime") and (time := _TIME.fullmatch(text)):
+        year, month, day = (int(part or 0) for part in time.groups())
+        return Stated(_time(year, month, day), None, _PRECISIONS.get(datatype), GREGORIAN)
+    return Stated(text)
+
+
+def _time(year: int, month: int, day: int) -> str:
+    """Return a time as in Wikidata's JSON. year: 44 BC is -43."""
+    return f"{'+' if year > 0 else '-'}{year if year > 0 else 1 - year:04}-{month:02}-{day:02}T00:00:00Z"
+
+
+_DUMP = re.compile(rb'\s*(\[|\{\s*"(type|id|labels|pageid|ns|claims)")')
+"""Beginning of Wikidata's JSON, or of a piece of it. No table of subjects begins so."""
+
+
+def is_dump(path: Path) -> bool:
+    """Return whether a file is Wikidata's JSON."""
+    if path.is_dir():
+        return False
+    with open_dump(path) as file:
+        return _DUMP.match(file.read(1 << 12)) is not None
+
+
+def of_dumps(paths: Sequence[Path], wanted: Wanted) -> Iterator[Row]:
+    """Yield the statements of entities in the pieces of a dump, in order.
+
+    Claims of other properties are not decoded. The first row of an entity states nothing.
+    """
+    fields: list[Any] = [("id", str), ("claims", claims_of(wanted.properties) | Empty, [])]
+    fields += [("redirects", Redirect | None, None)]
+    decoder = msgspec.json.Decoder(msgspec.defstruct("Entity", fields, gc=False))
+    first = last = b""
+    for path in paths:
+        for number, line in enumerate(lines(path, piece=True), start=1):
+            first, last = first or line.strip(), line.strip() or last
+            if not (written := entity_of(line)):
+                continue
+            try:
+                item: Any = decode(written, decoder)
+            except ShapeError as error:
+                raise InputError(
+                    f"{path}, line {number}: no entity of Wikidata's JSON ({error}); get it whole"
+                ) from None
+            merged = [item.redirects.origin] if item.redirects else []
+            yield from ((origin, MERGED, Stated(item.id)) for origin in merged if {origin, item.id} & {*wanted.objects})
+            for subject in filter(wanted.subjects.__contains__, (item.id, *merged)):
+                yield subject, *SEEN
+                yield from ((subject, *row) for row in stated(item.claims))
+    if first == b"[" and last != b"]":
+        raise InputError(f"{paths[-1]} ends before the closing bracket: get it whole, or give all its pieces in order")
+
+
+def claims_of(properties: Iterable[str]) -> Any:
+    """Return the type of claims of some properties. Other claims are not decoded."""
+    fields: list[Any] = [(name, list[Statement[str | dict[str, Any]]], []) for name in sorted(properties)]
+    return msgspec.defstruct("Claims", fields, gc=False)
+
+
+def stated(claims: Any) -> Iterator[tuple[str, Stated]]:
+    """Yield property and value of claims, without deprecated ones."""
+    for name in getattr(claims, "__struct_fields__", ()):  # no claims at all are an empty list
+        for claim in getattr(claims, name):
+            if claim.rank != "deprecated":
+                snak = claim.mainsnak
+                value = snak.snaktype if snak.datavalue is None else snak.datavalue.value
+                if value:
+                    yield name, Stated(value) if isinstance(value, str) else _of_json(value)
+
+
+def _of_json(value: Mapping[str, Any]) -> Stated:
+    """Return a value of Wikidata's JSON: an item's id, an amount, a text, a time, else its JSON."""
+    if isinstance(time := value.get("time"), str):
+        precision, calendar = value.get("precision"), str(value.get("calendarmodel", "")).rpartition("/")[2]
+        return Stated(time, None, precision if isinstance(precision, int) else 0, calendar)
+    if isinstance(amount := value.get("amount"), str):
+        low, high = value.get("lowerBound"), value.get("upperBound")
+        bounds = (low, high) if isinstance(low, str) and isinstance(high, str) else None
+        return Stated(amount, as_qid(str(value.get("unit", "")).rpartition("/")[2]), bounds=bounds)
+    simple = (text for name in ("id", "text") if isinstance(text := value.get(name), str))
+    return Stated(next(simple, msgspec.json.encode(value, order="sorted").decode()))
