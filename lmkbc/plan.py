@@ -128,6 +128,7 @@ class Plan:
             return origin
         asked = {
             "generate": portable(_worded(recipe.tables["generate"])),
+            **({"documents": True} if run.documents else {}),
             "relations": {
                 name: {word: getattr(relation, word) for word in WORDS} for name, relation in run.relations.items()
             },
@@ -161,6 +162,7 @@ class Plan:
         found = {f"{edition.folder}/{name}": content_sha256(space.split_path(edition, name)) for name in splits}
         found |= {name_of(Path(path)): content_sha256(path) for path in (*run.files, run.search_table) if path}
         found |= {name_of(path): file_sha256(path) for path in (run.index,) if path}
+        found |= {f"{name_of(texts.folder)}/": texts.sha256 for texts in (run.documents,) if texts}
         asking = [self.recipe.tables.get(step, ()) for step in ("generate", "link", "group")]
         return found | {model_name(path): file_digest(path) for path in paths_in([{"model": run.model}, *asking])}
 

@@ -19,6 +19,7 @@ from lmkbc.types import Candidate, CandidateSet, Query, State
 
 if TYPE_CHECKING:
     from lmkbc.link.linker import Linking
+    from lmkbc.session.quotes import Quote
     from lmkbc.session.run import Run
 
 MOST_OTHERS = 5
@@ -30,7 +31,8 @@ class AnswerObject:
     """An object that was proposed.
 
     id: QID or literal, None without a link. confidence: in [0, 1]. kept: whether it is part of the answer. sources:
-    sources that proposed it. link: why it has its id, None for an edition without ids.
+    sources that proposed it. link: why it has its id, None for an edition without ids. quote: a sentence of the user's
+    documents in which it stands.
     """
 
     object: str
@@ -39,6 +41,7 @@ class AnswerObject:
     kept: bool
     sources: tuple[str, ...]
     link: str | None = None
+    quote: Quote | None = None
 
 
 @dataclass(frozen=True)
@@ -138,6 +141,7 @@ def ask(
             kept=place < len(prediction.objects),
             sources=tuple(map(str, one.sources)),
             link=link,
+            quote=texts.quote(query, run.relations[name], (one.text,)) if (texts := run.documents) else None,
         )
         for place, (one, link) in enumerate(zip(rows, links, strict=True))
     )

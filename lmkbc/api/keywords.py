@@ -18,6 +18,7 @@ from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
     from lmkbc.plan import Plan
+    from lmkbc.session.quotes import Quoting
 
 log = logging.getLogger(__name__)
 
@@ -167,9 +168,17 @@ def _opened(options: RunOptions, inputs: Inputs, space: Workspace, edition: Edit
         "learn_from": learn_from,
         "files": () if inputs["files"] is None else inputs["files"],
         "servers": settled(Servers, options),
+        "documents": None if inputs["documents"] is None else _documents(inputs["documents"]),
     }
     run = Run(**{field.name: values[field.name] for field in fields(Run) if field.name in values})
     return Plan.of(run, chosen)
+
+
+def _documents(folder: Any) -> Quoting:
+    """Return the documents of a folder."""
+    from lmkbc.domain.documents import Documents
+
+    return Documents(folder)
 
 
 def check_kept(plan: Plan, command: str) -> None:

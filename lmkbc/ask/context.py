@@ -91,6 +91,24 @@ class Provider(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Both:
+    """Finds passages by two providers, those of the first one first."""
+
+    first: Provider
+    second: Provider
+
+    def find(self, queries: Sequence[Query]) -> list[tuple[Passage, ...]]:
+        """Return the passages of each query."""
+        found = zip(self.first.find(queries), self.second.find(queries), strict=True)
+        return [(*first, *second) for first, second in found]
+
+
+def both(first: Provider | None, second: Provider | None) -> Provider | None:
+    """Return a provider of what two find, or the only one that is there."""
+    return _Both(first, second) if first and second else first or second
+
+
 def gathered(finder: Provider, queries: Sequence[Query]) -> dict[Query, tuple[Passage, ...]]:
     """Return the passages of each query."""
     return dict(zip(queries, finder.find(queries), strict=True))

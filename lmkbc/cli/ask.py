@@ -56,5 +56,9 @@ def _show(answer: Answer) -> None:
         f"{answer.system}, {answer.title}; {answer.selection}; confidences are {meaning}{nothing}; "
         f"{answer.seconds:.1f} s"
     )
+    for one in answer.kept:
+        if one.quote:
+            place = one.quote.address or f"{one.quote.file}, characters {one.quote.start} to {one.quote.end}"
+            note(f"{one.object}: {one.quote.text!r} ({place})")
     for text in answer.replies[:3]:
         note(f"the model wrote: {text.strip()[:500]!r}")

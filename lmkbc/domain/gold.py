@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from lmkbc.domain.sparql import Row
-from lmkbc.kinds.kind import Comparison, LeftOutError, Stated, kind_of
+from lmkbc.kinds.kind import LeftOutError, Match, Stated, kind_of
 from lmkbc.names import QID, WIKIDATA_ITEM
 from lmkbc.relation import Relation
 from lmkbc.types import GoldObject, grouped
@@ -60,7 +60,7 @@ def _subject(rows: list[Row], relation: Relation) -> LabelledSubject:
             text
             for text in known
             for other in known.values()
-            if other and kind.compare(text, other, relation) is Comparison.COMPATIBLE
+            if other and kind.compare(text, other, relation) is Match.COMPATIBLE
         ]
         values = {text: value for text, value in values.items() if text not in less}
     links = rows[0].get("links", "0")

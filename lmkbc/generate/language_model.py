@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from lmkbc.answer.clean import Clean
 from lmkbc.ask.builder import PromptBuilder, PromptSettings
-from lmkbc.ask.context import ContextSettings, Provider, located, provider
+from lmkbc.ask.context import ContextSettings, Provider, both, located, provider
 from lmkbc.errors import refuse
 from lmkbc.generate.access import is_given, open_model
 from lmkbc.generate.conversation import Conversation
@@ -226,7 +226,8 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
 
     def provider(self, run: Run) -> Provider | None:
         """Return the provider of passages; None if the table wants none."""
-        return provider(located(self.context, run.files), run.relations, run.cache)
+        own = provider(located(self.context, run.files), run.relations, run.cache)
+        return both(own, run.documents)
 
 
 class AnswerGenerator:

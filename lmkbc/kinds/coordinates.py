@@ -11,7 +11,7 @@ import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from lmkbc.kinds.kind import WITH_COMMAS, Comparison, Described, Exported, Kind, KnownValue, LeftOutError, Stated
+from lmkbc.kinds.kind import WITH_COMMAS, Described, Exported, Kind, KnownValue, LeftOutError, Match, Stated
 from lmkbc.names import WIKIDATA_ITEM
 from lmkbc.relation import EntityType, Relation
 
@@ -116,11 +116,11 @@ class Coordinates(Kind):
         place = _degrees(stated.text)
         return place and KnownValue(", ".join(f"{part:g}" for part in place), place)
 
-    def compare(self, own: str, known: KnownValue, about: Described) -> Comparison:
+    def compare(self, own: str, known: KnownValue, about: Described) -> Match:
         """Return whether a place is near a known one."""
         place = _degrees(own)
         is_near = place is not None and distance(place, known.value) <= (about.absolute_tolerance or NEAR)
-        return Comparison.SAME if is_near else Comparison.CONTRADICTS
+        return Match.SAME if is_near else Match.CONTRADICTS
 
     def gold(self, text: str, row: Mapping[str, str], relation: Relation) -> str:
         """Return a point of well-known text in decimal degrees."""

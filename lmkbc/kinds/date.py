@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmkbc.kinds.dates import PartialDate, Precision, find_dates, read_date
-from lmkbc.kinds.kind import WITH_COMMAS, Comparison, Described, Exported, Kind, KnownValue, LeftOutError, Stated
+from lmkbc.kinds.kind import WITH_COMMAS, Described, Exported, Kind, KnownValue, LeftOutError, Match, Stated
 from lmkbc.names import WIKIDATA_ITEM
 from lmkbc.relation import EntityType, Relation
 
@@ -114,22 +114,20 @@ class Date(Kind):
         known = _Known.of(date.at(Precision.YEAR) if is_rough else date, stated.calendar, is_rough=is_rough)
         return KnownValue(str(known.date), known)
 
-    def compare(self, own: str, known: KnownValue, about: Described) -> Comparison:
+    def compare(self, own: str, known: KnownValue, about: Described) -> Match:
         """Return what a date says beside a known one: days are compared in one calendar, and all else in both."""
         date, true = read_date(own), known.value
         if date is None:
-            return Comparison.UNDECIDED
+            return Match.UNDECIDED
         given = _Known.of(date, "")
         if given.day and true.day:
-            return Comparison.SAME if given.day == true.day else Comparison.CONTRADICTS
+            return Match.SAME if given.day == true.day else Match.CONTRADICTS
         precision = min(date.precision, true.date.precision)
         if given.agrees(true, precision):
             if precision == date.precision == true.date.precision:
-                return Comparison.SAME
-            return Comparison.REFINES if date.precision > precision else Comparison.COMPATIBLE
-        return (
-            Comparison.UNDECIDED if any(given.agrees(true, rough) for rough in true.rough) else Comparison.CONTRADICTS
-        )
+                return Match.SAME
+            return Match.REFINES if date.precision > precision else Match.COMPATIBLE
+        return Match.UNDECIDED if any(given.agrees(true, rough) for rough in true.rough) else Match.CONTRADICTS
 
     def gold(self, text: str, row: Mapping[str, str], relation: Relation) -> str:
         """Return a date of a query service at its precision.

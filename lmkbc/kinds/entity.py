@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmkbc.kinds.kind import Comparison, Described, Kind, KnownValue, Stated
+from lmkbc.kinds.kind import Described, Kind, KnownValue, Match, Stated
 from lmkbc.kinds.numbers import decimal
 from lmkbc.names import as_qid, name_key
 from lmkbc.relation import ANYTHING
@@ -21,9 +21,9 @@ class EntityKind(Kind):
         """Return an item's QID; a text stands for a name."""
         return KnownValue(stated.text, object_key(stated.text))
 
-    def compare(self, own: str, known: KnownValue, about: Described) -> Comparison:
+    def compare(self, own: str, known: KnownValue, about: Described) -> Match:
         """Return whether an item, or a name, is the known one."""
-        return Comparison.SAME if object_key(own) == known.value else Comparison.CONTRADICTS
+        return Match.SAME if object_key(own) == known.value else Match.CONTRADICTS
 
 
 def object_key(text: str) -> str:

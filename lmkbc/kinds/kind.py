@@ -104,7 +104,7 @@ class KnownValue(NamedTuple):
     has_unit: bool = False
 
 
-class Comparison(StrEnum):
+class Match(StrEnum):
     """What an object says beside a known one, the closest first: REFINES says more, and COMPATIBLE less."""
 
     SAME = "same"
@@ -197,9 +197,9 @@ class Kind:
         """Return what a known value means; None if that cannot be said."""
         return KnownValue(stated.text, name_key(stated.text))
 
-    def compare(self, own: str, known: KnownValue, about: Described) -> Comparison:
+    def compare(self, own: str, known: KnownValue, about: Described) -> Match:
         """Return what an object, by its literal or its text, says beside a known value."""
-        return Comparison.SAME if name_key(own) == known.value else Comparison.CONTRADICTS
+        return Match.SAME if name_key(own) == known.value else Match.CONTRADICTS
 
     def gold(self, text: str, row: Mapping[str, str], relation: Relation) -> str:
         """Return a value of a query service as gold. row: its unit, precision and calendar. LeftOutError as reason."""

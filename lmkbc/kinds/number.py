@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from lmkbc.errors import InputError
-from lmkbc.kinds.kind import WITH_COMMAS, Comparison, Described, Exported, Kind, KnownValue, LeftOutError, Stated
+from lmkbc.kinds.kind import WITH_COMMAS, Described, Exported, Kind, KnownValue, LeftOutError, Match, Stated
 from lmkbc.kinds.numbers import decimal, last_place, plain, read_numbers
 from lmkbc.kinds.units import FEWEST_DIGITS, converted, item_of_unit, unit_at, unit_in, unit_of, unit_of_item
 from lmkbc.names import WIKIDATA_ITEM, folded_key
@@ -166,7 +166,7 @@ class Number(Kind):
         least, most = (value if end is None else end for end in ends)
         return KnownValue(plain(value), _Bounded(value, least, most, value != Decimal(digits)), True)
 
-    def compare(self, own: str, known: KnownValue, about: Described) -> Comparison:
+    def compare(self, own: str, known: KnownValue, about: Described) -> Match:
         """Return whether a number is within the relation's tolerance of a known one, or within its bounds.
 
         A converted number is also the same if it is the fact's when it is rounded to as many places: 39 square miles
@@ -180,7 +180,7 @@ class Number(Kind):
             or true.low <= number <= true.high
             or (true.is_converted and true.value.quantize(Decimal(last_place(own)), context=_WIDE) == number)
         )
-        return Comparison.SAME if is_same else Comparison.CONTRADICTS
+        return Match.SAME if is_same else Match.CONTRADICTS
 
     def gold(self, text: str, row: Mapping[str, str], relation: Relation) -> str:
         """Return a number of a query service in the unit of the relation."""

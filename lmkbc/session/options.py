@@ -140,6 +140,14 @@ SearchTable = Annotated[
         extra={**INPUT, "metavar": "FILE"},
     ),
 ]
+DocumentsDir = Annotated[
+    Path | str | None,
+    Meta(
+        description="Directory of texts (.txt, .md, .html): what names a subject is shown to the model, and facts are "
+        "quoted from it.",
+        extra={**INPUT, "metavar": "DIR"},
+    ),
+]
 Index = Annotated[
     Path | str | None, Meta(description="Alias index, made by 'lmkbc link build'.", extra={**INPUT, "metavar": "FILE"})
 ]
@@ -281,6 +289,7 @@ class Inputs(TypedDict, total=False):
     api_url: ApiUrl
     search_table: SearchTable
     index: Index
+    documents: DocumentsDir
     workspace: WorkspaceDir
     trust: Trust
 

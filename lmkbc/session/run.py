@@ -18,6 +18,7 @@ from lmkbc.progress import Report, silent
 from lmkbc.registry import BACK_ENDS
 from lmkbc.relation import Relation
 from lmkbc.session.options import Servers
+from lmkbc.session.quotes import Quoting
 from lmkbc.session.statements import Statements
 from lmkbc.types import Example, Query
 from lmkbc.workspace import Workspace
@@ -97,6 +98,7 @@ class Run(ModelRun):
     empty: str | None = None
     search_table: Path | None = None
     api_url: str | None = None
+    documents: Quoting | None = None
     index: Path | None = None
     cache: Path | None = None
     split: str = ""

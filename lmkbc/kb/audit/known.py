@@ -36,7 +36,7 @@ from lmkbc.kb.audit.known_files import (
 from lmkbc.kb.base.knowledge import About, FactRow, Knowledge
 from lmkbc.kb.export import quickstatements
 from lmkbc.kb.export.quickstatements import Triple
-from lmkbc.kinds.kind import Comparison, KnownValue, Stated, kind_of
+from lmkbc.kinds.kind import KnownValue, Match, Stated, kind_of
 from lmkbc.kinds.units import unit_of
 from lmkbc.link.search import Wikidata
 from lmkbc.link.wikibase import Empty, EntitiesReply, WikibaseEntity, entities
@@ -60,13 +60,13 @@ class Mark(StrEnum):
 
 
 _MARKS = {
-    Comparison.SAME: Mark.KNOWN,
-    Comparison.COMPATIBLE: Mark.KNOWN,
-    Comparison.REFINES: Mark.REFINING,
-    Comparison.UNDECIDED: Mark.UNCOVERED,
+    Match.SAME: Mark.KNOWN,
+    Match.COMPATIBLE: Mark.KNOWN,
+    Match.REFINES: Mark.REFINING,
+    Match.UNDECIDED: Mark.UNCOVERED,
 }
 """Result of a comparison -> mark. Another object is new, or contradicts the known one if there is only one."""
-CLOSEST = [*Comparison]
+CLOSEST = [*Match]
 
 
 class MarkedFact(NamedTuple):
@@ -115,7 +115,7 @@ class Known:
             return MarkedFact(fact, Mark.NEW, False, _NOTHING)
         closest = min((kind.compare(text, value, fact.about) for text in own for value in known), key=CLOSEST.index)
         mark = _MARKS.get(closest, Mark.CONTRADICTING if fact.about.one_object else Mark.NEW)
-        is_checked = closest not in (Comparison.REFINES, Comparison.UNDECIDED)
+        is_checked = closest not in (Match.REFINES, Match.UNDECIDED)
         return MarkedFact(fact, mark, is_checked, frozenset(value.text for value in known))
 
     def _values(self, fact: FactRow) -> list[str]:

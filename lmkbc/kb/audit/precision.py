@@ -60,7 +60,7 @@ class LabelledPrecision:
 
 @dataclass(frozen=True, slots=True)
 class KnownPrecision:
-    """Comparison of facts with known ones, for a relation and a bin of confidence; None stands for all.
+    """Match of facts with known ones, for a relation and a bin of confidence; None stands for all.
 
     origin: the facts that are meant: `MODEL`, `LABELS`, or None for all.
     refining: facts that say more than a known value. uncovered: facts about which what is known cannot tell. checked:

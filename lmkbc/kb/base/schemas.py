@@ -14,6 +14,11 @@ SCHEMA_VERSION = "1"
 """Version of the schema, raised when a column changes its meaning. A new column that may be null does not raise it."""
 SUBJECT: dict[str, Any] = {"subject_row": pl.Int64, "subject": pl.String, "subject_id": pl.String}
 ABOUT: dict[str, Any] = {**SUBJECT, "relation": pl.String, "property": pl.String}
+QUOTE: dict[str, Any] = {
+    **dict.fromkeys(("quote", "quote_file", "quote_address"), pl.String),
+    **dict.fromkeys(("quote_start", "quote_end"), pl.Int64),
+}
+"""Columns of a fact's quote from a document: its text, the file, the document's address, and its characters there."""
 FACTS: dict[str, Any] = {
     **ABOUT,
     "object": pl.String,
@@ -31,6 +36,7 @@ FACTS: dict[str, Any] = {
     "more_sources": pl.List(pl.String),
     "object_label": pl.String,
     "stated_by": pl.List(pl.String),
+    **QUOTE,
 }
 SETTLED = ("subject_entity", "object_entity", "more_sources", "object_label")
 """Columns of facts that stay null until all facts are there."""

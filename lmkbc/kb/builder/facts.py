@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from lmkbc.kb.base.schemas import FACTS, LEAST, MISSING, NOTHING, REPLIES, SETTLED, SPENT
+from lmkbc.kb.base.schemas import FACTS, LEAST, MISSING, NOTHING, QUOTE, REPLIES, SETTLED, SPENT
 from lmkbc.kinds.kind import kind_of
 from lmkbc.models.budget import MAX_COST, MAX_TOKENS
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation
 from lmkbc.select.selector import Confidence, PerRelation, confidences
+from lmkbc.session.quotes import Quoting
 from lmkbc.session.statements import Statements
 from lmkbc.types import Candidate, CandidateSet, Query, Source, State
 
@@ -95,7 +96,7 @@ class Maker:
     """Makes tables from answered queries. relations: relations by their names in queries. run: id of the build.
 
     least: least confidence of a fact, in addition to its rule; None for that of `floor`. statements: what labelled
-    rows state; None if this is not recorded.
+    rows state; None if this is not recorded. documents: texts to quote; None without any.
     """
 
     selector: PerRelation
@@ -103,6 +104,7 @@ class Maker:
     run: str
     least: float | None = None
     statements: Statements | None = None
+    documents: Quoting | None = None
 
     def tables(self, rows: Sequence[int], sets: Sequence[CandidateSet]) -> Tables:
         """Return the tables of a block. rows: row of each set's subject. sets: pooled, one per query."""
@@ -173,7 +175,15 @@ class Maker:
             precision,
             *(None for _ in SETTLED),
             stated_by or None,
+            *self._quote(query, kept),
         )
+
+    def _quote(self, query: Query, kept: Candidate) -> tuple[Any, ...]:
+        """Return the columns of a fact's quote."""
+        quote = self.documents.quote(query, self.relations[query.relation], (kept.text,)) if self.documents else None
+        if quote is None:
+            return (None,) * len(QUOTE)
+        return writable(quote.text), writable(quote.file), quote.address or None, quote.start, quote.end
 
     def _nothing(self, candidates: CandidateSet, reason: str) -> tuple[Any, ...]:
         sources = tuple(source for nil in candidates.nothing for source in nil.sources)

@@ -188,7 +188,9 @@ class Build:
         return [made[number] for number in range(len(sizes))]
 
     def _maker(self, queries: BuildQueries) -> Maker:
-        return Maker(self.selector, queries.relations, self.start["run"], self.least, self.plan.run.statements)
+        run = self.plan.run
+        more = run.statements, run.documents
+        return Maker(self.selector, queries.relations, self.start["run"], self.least, *more)
 
     def _answered(
         self,
