@@ -2,8 +2,9 @@
 
 import json
 import string
-from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tiny_causal
@@ -11,32 +12,16 @@ import tiny_masked
 import torch
 from command import Command
 from rows import jsonl
+from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-from lmkbc import InputError
-from lmkbc.masked.backbone import Backbone, load
-from lmkbc.probe.kamel import kamel_data as kamel
-from lmkbc.probe.kamel.kamel_data import Kamel, KamelAnswer, KamelFact
-from lmkbc.probe.kmir.schema import RelationSchema, Schema
-from lmkbc.probe.lama.lama_data import (
-    RelationFacts,
-    kamel_clozes,
-    lama_table,
-    lowered,
-    of_kamel,
-    read_corpus,
-    read_trex,
-    type_of,
-    unhelpful,
-)
-from lmkbc.probe.masked_answers import MaskedRanks, known_words
-
-BORN = RelationFacts(
-    "P19",
-    "{subject} was born in {mask} .",
-    "N-1",
-    (("Ada Rossi", "Rome"), ("Jean Roux", "Paris"), ("Paris Hill", "Paris")),
-)
-SPEAKS = RelationFacts("P37", "In {subject} , people speak {mask} .", "N-M", (("Rome", "Italian"),))
+Pairs = tuple[tuple[str, str], ...]
+BORN: Pairs = (("Ada Rossi", "Rome"), ("Jean Roux", "Paris"), ("Paris Hill", "Paris"))
+SPEAKS: Pairs = (("Rome", "Italian"),)
+LAMAS = (
+    "P17 P19 P20 P27 P30 P31 P36 P37 P39 P47 P101 P103 P106 P108 P127 P131 P136 P138 P140 P159 P176 P178 P190 P264 "
+    "P276 P279 P361 P364 P407 P413 P449 P463 P495 P527 P740 P937 P1001 P1303 P1376 P1412"
+).split()
+"""LAMA's relations; of its 41, KAMEL lacks P530."""
 
 
 def trex(root: Path) -> Path:
@@ -52,105 +37,123 @@ def trex(root: Path) -> Path:
         rows = [{**more, "sub_label": one, "obj_label": other, "predicate_id": relation} for one, other in pairs]
         jsonl(root / "TREx" / f"{relation}.jsonl", rows)
 
-    facts("P19", *BORN.facts, BORN.facts[0])
-    facts("P37", ("Rome", "Italian"))
+    facts("P19", *BORN, BORN[0])
+    facts("P37", *SPEAKS)
     return root
 
 
-def test_the_original_format(tmp_path: Path) -> None:
-    born, speaks = read_trex(trex(tmp_path))
-    assert born == BORN
-    assert speaks.cloze.format(subject="Rome", mask="[MASK]") == "In Rome {formally}, [MASK] is spoken ."
-    assert [one.name for one in read_trex(tmp_path, ["P37"])] == ["P37"]
-    with pytest.raises(InputError, match="holds no facts"):
-        read_trex(tmp_path, ["P99"])
+class Literal:
+    """A masked model asked by transformers alone, over some words."""
+
+    def __init__(self, folder: Path, words: Sequence[str]) -> None:
+        self.model, self.tokenizer = AutoModelForMaskedLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+        self.words = words
+
+    def logs(self, text: str) -> torch.Tensor:
+        """Return the log-probability of each word at the text's mask, (words,)."""
+        encoded = self.tokenizer(text, return_tensors="pt")
+        with torch.inference_mode():
+            logits = self.model.eval()(**encoded).logits[encoded["input_ids"] == self.tokenizer.mask_token_id][0]
+        return logits[self.tokenizer.convert_tokens_to_ids(self.words)].log_softmax(-1)
+
+    def best(self, text: str, count: int) -> list[str]:
+        return [self.words[place] for place in self.logs(text).topk(count).indices]
+
+    def means(self, cloze: str, facts: Pairs) -> dict[str, Any]:
+        """Return P@1, P@10, MRR and mean log-probability of facts, whose ranks count to 1000."""
+        found = []
+        for subject, gold in facts:
+            logs = self.logs(cloze.replace("[X]", subject))
+            own = logs[self.words.index(gold)]
+            rank = int((logs > own).sum()) + 1
+            found.append((rank == 1, rank <= 10, 1 / rank if rank <= 1000 else 0.0, float(own)))
+        p1, p10, mrr, log = (pytest.approx(sum(part) / len(facts), abs=1e-4) for part in zip(*found, strict=True))
+        return {"p1": p1, "p10": p10, "mrr": mrr, "log_probability": log, "facts": len(facts)}
 
 
-def test_a_template_without_its_slots_is_refused(tmp_path: Path) -> None:
-    trex(tmp_path)
-    (tmp_path / "relations.jsonl").write_text('{"relation": "P19", "template": "[X] was born .", "type": "N-1"}')
-    with pytest.raises(InputError, match=r"P19 needs \[X\], \[Y\]"):
-        read_trex(tmp_path)
-
-
-def test_facts_that_a_name_gives_away_are_left_out() -> None:
-    harder = unhelpful(
-        [BORN, SPEAKS], lambda relation, word: {"Rome"} if (relation, word) == ("P19", "Rossi") else set()
+def test_ranks_are_those_of_a_softmax_over_the_vocabulary(run: Command, tmp_path: Path) -> None:
+    words = sorted([*"Rome Paris Italian Ada Jean born".split(), *(f"w{n}" for n in range(1000))])
+    model = tiny_masked.save(tmp_path / "model", words)
+    (tmp_path / "words.txt").write_text("\n".join(words))
+    literal = Literal(model, words)
+    born, speaks = "[X] was born in [MASK] .", "In [X] {formally}, [MASK] is spoken ."
+    worst, best = (
+        literal.best(born.replace("[X]", "Leo"), len(words))[-1],
+        literal.best(speaks.replace("[X]", "X"), 1)[0],
     )
-    assert [one.facts for one in harder] == [(("Jean Roux", "Paris"),), (("Rome", "Italian"),)]
+    own: dict[str, Pairs] = {"P19": (*BORN, ("Leo", worst)), "P37": (*SPEAKS, ("X", best))}
+    trex(tmp_path)
+    for name, pairs in own.items():
+        jsonl(tmp_path / "TREx" / f"{name}.jsonl", [{"sub_label": one, "obj_label": other} for one, other in pairs])
+    asked = ("--model", model, "--vocabulary", tmp_path / "words.txt", "--json")
+    table = json.loads(run.done(tmp_path, *asked)[0])[str(model)]
+    first, second = (literal.means(cloze, own[name]) for name, cloze in (("P19", born), ("P37", speaks)))
+    assert table["relations"] == {"P19": first, "P37": second}
+    assert table["types"] == {"N-1": first, "N-M": second}
+    for measure in ("p1", "p10", "mrr", "log_probability"):
+        both = [table["relations"][name][measure] for name in own]
+        assert table["overall"][measure] == pytest.approx(sum(both) / 2)
+    found = json.loads(run.done(squad(tmp_path), "--corpus", "squad", *asked)[0])[str(model)]["overall"]
+    assert found == literal.means("[X]", (("Ada {met} [MASK] in Rome.", "Jean"), ("[MASK] was in Rome.", "Ada")))
 
 
-def test_objects_in_lower_case() -> None:
-    twice = RelationFacts("P19", BORN.cloze, "N-1", (("Ada", "Rome"), ("Ada", "rome"), ("Jean", "Paris")))
-    assert lowered([twice])[0].facts == (("Ada", "rome"), ("Jean", "paris"))
+def test_facts_that_a_name_gives_away_are_left_out(run: Command, tmp_path: Path) -> None:
+    words = ["Italian", "Lima", "Oslo", "Paris", "Rome", "born", "spoken"]
+    model = tiny_masked.save(tmp_path / "model", words)
+    (tmp_path / "words.txt").write_text("\n".join(words))
+    literal = Literal(model, words)
+    names = "Ada Rossi Jean Roux Leo Bly Eva Hill".split()
+    pairs = [(f"{first} {last}", town) for first in names[::2] for last in names[1::2] for town in ("Rome", "Paris")]
+    trex(tmp_path)
+    rows = [{"sub_label": one, "obj_label": other} for one, other in [*pairs, ("PARIS Opera", "Paris")]]
+    jsonl(tmp_path / "TREx" / "P19.jsonl", rows)
+    guessed = {name: literal.best(f"{name} is a name that is common in the city of [MASK] .", 3) for name in names}
+    left = sum(not any(town in guessed[word] for word in name.split()) for name, town in pairs)
+    assert 0 < left < len(pairs)
+    asked = ("--model", model, "--vocabulary", tmp_path / "words.txt", "--uhn", "--json")
+    table = json.loads(run.done(tmp_path, *asked)[0])[str(model)]["relations"]
+    assert {name: row["facts"] for name, row in table.items()} == {"P19": left, "P37": 1}
 
 
-def test_averages_are_over_relations() -> None:
-    found = lama_table([BORN, SPEAKS], {"P19": [(1, -1.0), (2, -2.0), (2000, -9.0)], "P37": [(10, -3.0)]})
-    assert found.relations["P19"].p1 == pytest.approx(1 / 3)
-    assert found.relations["P19"].mrr == pytest.approx(0.5)
-    assert (found.overall.p1, found.overall.facts) == (pytest.approx(1 / 6), 4)
-    assert found.overall.p10 == pytest.approx((2 / 3 + 1) / 2)
-    assert found.types["N-M"].p10 == 1.0
-    assert found.overall.log_probability == pytest.approx(-3.5)
+def test_a_model_without_capitals_is_asked_objects_in_lower_case(run: Command, tmp_path: Path) -> None:
+    trex(tmp_path)
+    model = tiny_masked.save(tmp_path / "model", ["rome", "paris"])
+    written = model / "tokenizer.json"
+    known = json.loads(written.read_text())
+    vocabulary = known["model"]["vocab"]
+    capitals = {one for one in vocabulary if one.strip("#").isalpha() and one.isupper()}
+    known["model"]["vocab"] = {2 * one.lower() if one in capitals else one: at for one, at in vocabulary.items()}
+    written.write_text(json.dumps(known))
+    rows = [
+        {"sub_label": one, "obj_label": other} for one, other in (("Ada", "Rome"), ("Ada", "rome"), ("Jo", "Paris"))
+    ]
+    jsonl(tmp_path / "TREx" / "P19.jsonl", rows)
+    told = run.done(tmp_path, "--model", model, "--properties", "P19")[1]
+    assert "reads no capitals" in told
+    assert "2 facts of 1 relation" in told
 
 
-def test_clozes_of_kamels_properties() -> None:
-    clozes = kamel_clozes(Schema({"P36": RelationSchema("capital", ("The capital of {subject} is {object}.",))}))
-    assert clozes["P36"] == "The capital of {subject} is {mask}."
-    assert kamel_clozes(Schema({}))["P36"] == "{subject} has the capital {mask}."
-    assert set(clozes) >= kamel.LAMA
-    with pytest.raises(InputError, match="no template for P36"):
-        of_kamel(Kamel({("P36", "test"): ()}), {})
+def write_kamel(root: Path, **objects: Sequence[Sequence[str]]) -> Path:
+    for name, rows in objects.items():
+        facts = [
+            {"sub_label": f"s{n}", "obj_label": [{"rdf": one, "chosen": one, "alternative": []} for one in names]}
+            for n, names in enumerate(rows)
+        ]
+        jsonl(root / name / "test.jsonl", facts)
+    return root
 
 
-@pytest.mark.parametrize(
-    ("objects", "type_"),
-    [
-        ([["a"], ["b"], ["c"]], "1-1"),
-        ([["a"], ["a"], ["b"]], "N-1"),
-        ([["a", "b"], ["c"], ["d"]], "N-M"),
-    ],
-)
-def test_the_type_of_kamels_relations_is_told_by_their_facts(objects: list[list[str]], type_: str) -> None:
-    facts = tuple(KamelFact("P50", f"s{n}", tuple(map(KamelAnswer, names))) for n, names in enumerate(objects))
-    assert of_kamel(Kamel({("P50", "test"): facts}), {"P50": "{subject} {mask}"})[0].type == type_
-
-
-def test_lamas_relations_have_the_types_that_lama_gives_them() -> None:
-    types = Counter(type_of(name, ()) for name in kamel.LAMA)
-    assert types == {"1-1": 2, "N-1": 23, "N-M": 15}  # of 2, 23 and 16: KAMEL lacks P530
-    assert [type_of(name, ()) for name in ("P36", "P37", "P31")] == ["1-1", "N-1", "N-M"]
-
-
-@pytest.fixture
-def backbone(tmp_path: Path) -> Backbone:
-    words = "Rome Paris Italian was born in . Ada Rossi Jean Roux Hill".split()
-    return load(tiny_masked.save(tmp_path / "tiny", words), offline=True)
-
-
-def test_ranks_are_those_of_a_softmax_over_the_vocabulary(backbone: Backbone, tmp_path: Path) -> None:
-    (sentences,) = read_corpus(squad(tmp_path), "squad")
-    assert [gold for _, gold in sentences.facts] == ["Jean", "Ada"]
-    names = ["Ada", "Italian", "Jean", "Paris", "Rome", "born"]
-    assert set(names) <= set(known_words(backbone))
-    columns = backbone.tokenizer.convert_tokens_to_ids(names)
-    for asked, cloze in ((BORN, "{} was born in [MASK] ."), (sentences, "{}")):
-        for (said, gold), (rank, log) in zip(asked.facts, MaskedRanks(backbone, names).ranks(asked), strict=True):
-            text = backbone.tokenizer(cloze.format(said), return_tensors="pt")
-            with torch.inference_mode():
-                logits = backbone.model(**text).logits[0]
-            logs = logits[text["input_ids"][0] == backbone.mask_id][0, columns].log_softmax(-1)
-            own = logs[names.index(gold)]
-            assert rank == int((logs > own).sum()) + 1
-            assert log == pytest.approx(float(own), abs=1e-4)
-
-
-def test_guesses_from_names_are_asked_for_persons_only(backbone: Backbone) -> None:
-    probe = MaskedRanks(backbone, ["Italian", "Paris", "Rome", "born"])
-    guessed = probe.guesses([BORN, SPEAKS])
-    assert len(guessed("P19", "Rossi")) == 3
-    assert not guessed("P37", "Rome")
+def test_lamas_relations_have_its_types_and_others_are_told_by_their_facts(run: Command, tmp_path: Path) -> None:
+    model = tiny_masked.save(tmp_path / "model", ["Rome"])
+    facts = {"P112": [*"abc"], "P1066": [*"aab"], "P105": [["a", "b"], ["c"], ["d"]], "P99999": ["a"]}
+    kamel = write_kamel(tmp_path / "KAMEL", **facts, **{name: ["a"] for name in LAMAS})
+    words = (kamel, "--model", model, "--json")
+    table = json.loads(run.done(*words)[0])[str(model)]
+    assert {*table["relations"]} == {*LAMAS}
+    assert {name: row["facts"] for name, row in table["types"].items()} == {"1-1": 2, "N-1": 23, "N-M": 15}
+    for names, kind in {"P36": "1-1", "P37": "N-1", "P31": "N-M", "P112": "1-1", "P1066": "N-1", "P105": "N-M"}.items():
+        assert [*json.loads(run.done(*words, "--properties", names)[0])[str(model)]["types"]] == [kind]
+    assert "no template for P99999" in run.fails(*words, "--properties", "P99999")
 
 
 @pytest.fixture
@@ -206,7 +209,11 @@ def test_bad_input_is_one_sentence(run: Command, tmp_path: Path) -> None:
     tiny_causal.save(tmp_path / "gpt2", "gpt2")
     model = tiny_masked.save(tmp_path / "bert", ["Oslo"])
     trex(tmp_path)
+    torn = jsonl(tmp_path / "torn" / "relations.jsonl", [{"relation": "P19", "template": "[X] was born ."}]).parent
+    jsonl(torn / "P19.jsonl", [{"sub_label": "Ada", "obj_label": "Oslo"}])
     for arguments, message in (
+        ((torn, "--model", model), "P19 needs [X], [Y]"),
+        ((tmp_path, "--model", model, "--properties", "P99"), "holds no facts of P99"),
         ((tmp_path, "--model", tmp_path / "gpt2"), "gpt2 model, which fills no masks"),
         ((tmp_path, "--model", model), "no fact has an object among the shared words"),
         ((tmp_path, "--model", model, "--properties", "P37,P36"), "no facts of P36"),
@@ -228,16 +235,19 @@ def squad(root: Path) -> Path:
     return root
 
 
-def test_google_re_leaves_out_what_annotators_deny(tmp_path: Path) -> None:
+def test_google_re_leaves_out_what_annotators_deny(run: Command, tmp_path: Path) -> None:
     yes, no = {"rater": "1", "judgment": "yes"}, {"rater": "2", "judgment": "no"}
     rows = [
         {"sub_label": "Ada Rossi", "obj_label": "Rome", "judgments": [yes, no], "masked_sentences": ["x"]},
-        {"sub_label": "Jean Roux", "obj_label": "Paris", "judgments": [no, no, yes], "masked_sentences": ["x"]},
+        {"sub_label": "Jean Roux", "obj_label": "Rome", "judgments": [no, no, yes], "masked_sentences": ["x"]},
         {"sub_label": "Ada Rossi", "obj_label": "Rome", "judgments": [yes], "masked_sentences": ["y"]},
     ]
     jsonl(tmp_path / "Google_RE" / "place_of_birth_test.jsonl", rows)
-    (born,) = read_corpus(tmp_path, "google-re", ["place_of_birth"])
-    assert (born.cloze, born.facts) == ("{subject} was born in {mask} .", (("Ada Rossi", "Rome"),))
+    words = sorted(["Rome", *string.ascii_letters, *string.digits])
+    model = tiny_masked.save(tmp_path / "model", ["Rome"])
+    asked = ("--corpus", "google-re", "--properties", "place_of_birth", "--model", model, "--json")
+    table = json.loads(run.done(tmp_path, *asked)[0])[str(model)]["relations"]["place_of_birth"]
+    assert table == Literal(model, words).means("[X] was born in [MASK] .", (("Ada Rossi", "Rome"),))
 
 
 def test_the_command_asks_a_corpus(command: Command, tmp_path: Path) -> None:
