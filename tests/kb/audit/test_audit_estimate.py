@@ -16,7 +16,6 @@ from lmkbc.kb.audit.precision import shares
 from lmkbc.kb.audit.sample import SampleCell
 
 OTHERS = 8
-LEAST_DRAWN = 2
 Rows = list[dict[str, Any]]
 
 
@@ -99,9 +98,8 @@ def test_a_sample_is_divided_among_all_bins(tmp_path: Path, size: int) -> None:
         assert [row[name] for name in ("relation", "subject", "object")] == [
             known[name] for name in ("relation", "subject", "object")
         ]
-    bins = Counter((one["relation"], int(one["confidence"] * 10)) for one in facts)
-    drawn = Counter((row["relation"], int(row["confidence"] * 10)) for row in rows)
-    assert size < 200 or all(drawn[key] >= LEAST_DRAWN for key in bins)
+    drawn = {(row["relation"], int(row["confidence"] * 10)) for row in rows}
+    assert size < 200 or drawn == {(one["relation"], int(one["confidence"] * 10)) for one in facts}
     *parts, whole = labelled(tmp_path, rows, lambda _: "y").precision
     assert {one.relation: one.facts for one in parts} == {"country-borders": 300, "children": 103}
     assert (whole.facts, whole.labelled) == (403, size)
@@ -111,6 +109,12 @@ def test_unsure_strata_are_drawn_from_more_often(tmp_path: Path) -> None:
     unsure = [fact(row, "children", "1", 0.5) for row in range(1000)]
     rows, _ = sampled(tmp_path, [*unsure, *(fact(row, "children", "2", 0.99) for row in range(1000))], 70)
     assert Counter(row["object"] for row in rows) == {"1": 50, "2": 20}
+
+
+def test_few_facts_that_labelled_rows_state_are_drawn_twice_at_least(tmp_path: Path) -> None:
+    stated = [fact(row, "children", "2", 0.5, stated_by=["train"]) for row in range(3)]
+    rows, _ = sampled(tmp_path, [*(fact(row, "children", "1", 0.5) for row in range(1000)), *stated], 10)
+    assert Counter(row["object"] for row in rows) == {"1": 8, "2": 2}
 
 
 def test_a_fact_is_drawn_as_often_as_its_like(tmp_path: Path) -> None:

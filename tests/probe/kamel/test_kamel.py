@@ -1,217 +1,222 @@
-"""Reading KAMEL, its prompts, and a run that goes on where a killed one stopped."""
+"""Reading KAMEL, its prompts, and data in its layout that are built from triples."""
 
-import hashlib
 import io
+import json
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+from asked_kamel import asked, written
+from command import Command
 from rows import jsonl
 
-from lmkbc import InputError
-from lmkbc.models.base import Form
-from lmkbc.probe.benchmark import BenchmarkRun
 from lmkbc.probe.kamel import kamel_data as kamel
-from lmkbc.probe.kamel.kamel import KamelBuild, is_part, selected
-from lmkbc.probe.kamel.kamel_data import KamelAnswer, KamelFact, prompts, questions
-from lmkbc.probe.kmir.questions import TypedTriple
 
-TRAIN = [KamelFact("P36", f"land {i}", (KamelAnswer(f"town {i}"), KamelAnswer(f"city {i}"))) for i in range(30)]
+LANDS: Mapping[str, list[str]] = {f"land {i}": [f"town {i}", f"city {i}"] for i in range(30)}
 
 
-def tree(root: Path, rows: int = 30) -> Path:
-    lines = [{"index": [i], "sub_label": f"land {i}", "obj_label": [f"town {i}"]} for i in range(rows)]
+def test_a_broken_line_is_logged_and_skipped_in_a_tree_and_an_archive(command: Command, tmp_path: Path) -> None:
+    root = written(tmp_path / "KAMEL", P36={"train": LANDS})
+    file = root / "P36" / "train.jsonl"
+    lines = file.read_text().splitlines()
+    jsonl(file, [*lines[:2], '{"index": [1], "sub_label": "x"', *lines[2:]])
     named = {"rdf": "Nuuk", "chosen": "Nuuk", "alternative": ["Godthab"]}
-    year = {"rdf": None, "chosen": "1976", "alternative": ["June 1976", "1976"]}
-    test = [{"sub_label": name, "obj_uri": ["Q1"], "obj_label": [named, year]} for name in ("G", "land 3")]
-    folder = jsonl(root / "KAMEL/P36/train.jsonl", [*lines[:2], '{"index": [1], "sub_label": "x"', *lines[2:]]).parent
-    jsonl(folder / "dev.jsonl", lines[:1])
-    jsonl(folder / "test.jsonl", test)
-    return root / "KAMEL"
-
-
-def test_a_broken_line_is_logged_and_skipped_in_a_tree_and_an_archive(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO", logger="lmkbc")
-    root = tree(tmp_path)
+    literal = {"rdf": None, "chosen": "1976", "alternative": ["June 1976", "1976"]}
+    jsonl(root / "P36" / "test.jsonl", [{"sub_label": "G", "obj_uri": ["Q1"], "obj_label": [named, literal]}])
     archive = tmp_path / "KAMEL.tar.xz"
-    with tarfile.open(archive, "w:xz") as file:
-        file.add(root, "KAMEL")
+    with tarfile.open(archive, "w:xz") as packed:
+        packed.add(root, "KAMEL")
         evil = tarfile.TarInfo("../escaped/P1/train.jsonl")
         evil.type = tarfile.SYMTYPE
         evil.linkname = "/etc/passwd"
-        file.addfile(evil, io.BytesIO())
+        packed.addfile(evil, io.BytesIO())
     for path in (root, archive):
-        found = kamel.read_kamel(path)
-        assert len(found.of("P36", "train")) == 30
-        assert "skipped P36/train.jsonl, line 3:" in caplog.messages[-1]
-        answer, year = found.of("P36", "test")[0].objects
-        assert (answer.label, answer.alternatives, answer.literal) == ("Nuuk", ("Godthab",), False)
-        assert (year.literal, year.shown) == (True, "1976")
-        assert found.properties == ["P36"]
+        words = ("--shots", 30, "--json")
+        found, told, bodies = asked(command, path, lambda _: "godthab;june 1976", *words, names=["P36"])
+        assert "skipped P36/train.jsonl, line 3:" in told
+        assert found["published"]["properties"] == {"P36": {"p": 1.0, "r": 1.0, "f1": 1.0, "count": 1}}
+        assert found["published, labels only"]["overall"]["r"] == 0.5
+        assert all(len(body["messages"]) == 1 + 2 * 30 + 1 for body in bodies)
 
 
-def test_what_is_no_kamel_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="does not hold"):
-        kamel.read_kamel(tmp_path)
+def test_what_is_no_kamel_is_refused(command: Command, tmp_path: Path) -> None:
+    run = command.under("probe", "kamel", "--model", "m")
     (tmp_path / "x.tar.xz").write_bytes(b"no archive")
-    with pytest.raises(InputError, match="cannot be read as KAMEL"):
-        kamel.read_kamel(tmp_path / "x.tar.xz")
-    with pytest.raises(InputError, match="no test split of 'P37'"):
-        kamel.read_kamel(tree(tmp_path)).of("P37", "test")
+    assert "does not hold" in run.fails(tmp_path)
+    assert "cannot be read as KAMEL" in run.fails(tmp_path / "x.tar.xz")
 
 
 def test_the_official_archive(data_dir: Path) -> None:
     found = kamel.read_kamel(data_dir / "kamel" / "KAMEL.tar.xz", splits=("test",))
     assert (len(found.properties), sum(map(len, found.facts.values()))) == (234, 46_800)
-    assert set(found.properties) == set(questions())
+    questions = kamel.questions()
+    assert set(found.properties) == set(questions)
+    assert all(question.count("{subject}") == 1 and question.endswith("?") for question in questions.values())
     assert len(kamel.LAMA & set(found.properties)) == len(kamel.LAMA) == 40
     literal = {name for name in found.properties if all(o.literal for f in found.of(name, "test") for o in f.objects)}
     assert {"P569", "P570", "P1082"} <= literal
     assert not {"P36", "P47"} & literal
 
 
-def test_our_questions_and_those_of_a_file(tmp_path: Path) -> None:
-    assert all(question.count("{subject}") == 1 and question.endswith("?") for question in questions().values())
-    path = tmp_path / "templates.csv"
+def test_questions_of_a_file(command: Command, tmp_path: Path) -> None:
+    data = written(tmp_path / "KAMEL", P36={"test": {"<G>": ["x"]}}, P50={"test": {"<H>": ["y"]}})
+    path = tmp_path / "own.csv"
     path.write_text('property,question\nP36, What town, if any, is the capital of [S]?\nP50,"Who wrote {subject}?"\n')
-    assert questions(path) == {
-        "P36": "What town, if any, is the capital of {subject}?",
-        "P50": "Who wrote {subject}?",
+    _, _, bodies = asked(command, data, str, "--shots", 0, "--templates", path)
+    assert {body["messages"][-1]["content"] for body in bodies} == {
+        "What town, if any, is the capital of <G>?",
+        "Who wrote <H>?",
     }
     path.write_text("P36,What is the capital?\n")
-    with pytest.raises(InputError, match=r"line 1: .* exactly once"):
-        questions(path)
+    said = command.fails("probe", "kamel", data, "--model", "m", "--templates", path)
+    assert "line 1: 'What is the capital?' needs {subject} (or [S], [X]) exactly once" in said
 
 
-def test_prompts_have_the_papers_form_and_never_the_own_subject() -> None:
-    wording = {"P36": "Capital of {subject}?"}
-    for fixed in (False, True):
-        made = texts(wording, fixed)
-        assert made == texts(wording, fixed)
-        for fact, text in made:
-            *solved, question = text.split("\n")
-            assert question == f"Capital of {fact.subject}?"
-            assert len(solved) == 3
-            assert not any(line.startswith(question) for line in solved)
-            assert all(line.split("? ")[1].endswith("%") and "; city" in line for line in solved)
-    # one head for all, but for the subjects that are themselves examples
-    assert len({text.rsplit("\n", 1)[0] for _, text in made}) == 1 + 3
-    assert len({text.rsplit("\n", 1)[0] for _, text in texts(wording, fixed=False)}) > 20
-    assert next(prompts(TRAIN[:1], TRAIN, {"P36": "{subject}"}, 0))[1].text == "land 0"
+def solved(body: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the examples that a request shows: question and answer."""
+    turns = [turn["content"] for turn in body["messages"]]
+    return list(zip(turns[1:-1:2], turns[2:-1:2], strict=True))
 
 
-def test_a_subject_spelt_otherwise_is_still_the_own_subject() -> None:
-    train = [KamelFact("P36", name, (KamelAnswer("x"),)) for name in ("LAND 0", "land-0", "Land 1", "Land 2")]
-    asked = KamelFact("P36", "land 0", (KamelAnswer("x"),))
-    for fixed in (False, True):
-        (_, prompt), *_ = prompts([asked], train, {"P36": "{subject}?"}, 2, fixed=fixed)
-        assert sorted(prompt.text.splitlines()) == ["Land 1? x%", "Land 2? x%", "land 0?"]
-        with pytest.raises(InputError, match="too few for 3 shots"):
-            list(prompts([asked], train, {"P36": "{subject}?"}, 3, fixed=fixed))
+def test_prompts_have_the_papers_form_and_never_the_own_subject(command: Command, tmp_path: Path) -> None:
+    data = written(tmp_path / "KAMEL", P36={"train": LANDS, "test": LANDS})
+    heads = {}
+    for how in ("--fixed", "--random"):
+        sent = [asked(command, data, str, "--shots", 3, how)[2] for _ in range(2)]
+        assert len(sent[0]) == 30
+        first, again = ({json.dumps(body["messages"]) for body in bodies} for bodies in sent)
+        assert first == again
+        for body in sent[0]:
+            own = body["messages"][-1]["content"]
+            shown = solved(body)
+            assert len({question for question, _ in shown} - {own}) == 3
+            for question, answer in shown:
+                number = question.removeprefix("P36 of <land ").removesuffix(">?")
+                assert answer == f"town {number}; city {number}"
+        heads[how] = {json.dumps(solved(body)) for body in sent[0]}
+    assert len(heads["--fixed"]) == 1 + 3  # one for all, but for the subjects that are themselves examples
+    assert len(heads["--random"]) > 20
 
 
-def texts(wording: dict[str, str], fixed: bool) -> list[tuple[KamelFact, str]]:
-    return [(fact, prompt.text) for fact, prompt in prompts(TRAIN, TRAIN, wording, 3, fixed=fixed)]
+def test_what_a_model_reads_is_known_to_the_character(command: Command, tmp_path: Path) -> None:
+    facts = {"train": {"Peru": ["Lima", "Cusco"]}, "test": {"<Utopia>": ["x"]}}
+    data = written(tmp_path / "KAMEL", P36=facts)
+    plain = tmp_path / "plain.csv"
+    plain.write_text("P36,Capital of {subject}?\n")
+    words = ("--shots", 1, "--templates", plain)
+    (body,) = asked(command, data, str, *words, "--form", "completion")[2]
+    assert body["prompt"] == "Capital of Peru? Lima; Cusco%\nCapital of <Utopia>?"
+    (body,) = asked(command, data, str, *words)[2]
+    assert [(turn["role"], turn["content"]) for turn in body["messages"]] == [
+        ("system", "Answer each question with names, years or numbers alone, parted by semicolons."),
+        ("user", "Capital of Peru?"),
+        ("assistant", "Lima; Cusco"),
+        ("user", "Capital of <Utopia>?"),
+    ]
 
 
-@pytest.mark.parametrize(
-    ("form", "digest"),
-    [
-        ("chat", "44cf107bb1c5778c9aa1ec6320e56230878da5e20cc7c5c830e88caced5b292c"),
-        ("completion", "b70dbb862b712e297bc55aa0cdbed0f64ab5cc2c8a85aa9727f584efab5056a9"),
-    ],
-)
-def test_what_a_model_reads_is_known_to_the_character(form: Form, digest: str) -> None:
-    texts = []
-    for name in ("P36", "P47", "P569"):
-        train = [KamelFact(name, f"land {row}", (KamelAnswer(f"a {row}"), KamelAnswer("b"))) for row in range(3)]
-        asked = KamelFact(name, "Utopia", (KamelAnswer("x"),))
-        texts += [prompt.text for _, prompt in prompts([asked], train, questions(), 2, form=form)]
-    assert hashlib.sha256("\0".join(texts).encode()).hexdigest() == digest
+def test_a_subject_spelt_otherwise_is_still_the_own_subject(command: Command, tmp_path: Path) -> None:
+    train = {name: ["x"] for name in ("LAND 0", "land-0", "Land 1", "Land 2")}
+    data = written(tmp_path / "KAMEL", P36={"train": train, "test": {"land 0": ["x"]}})
+    for how in ("--fixed", "--random"):
+        (body,) = asked(command, data, str, "--shots", 2, how)[2]
+        assert {question for question, _ in solved(body)} == {"P36 of <Land 1>?", "P36 of <Land 2>?"}
+        words = ("--model", "m", "--shots", 3, how, "--templates", tmp_path / "templates.csv")
+        assert "too few for 3 shots" in command.fails("probe", "kamel", data, *words)
 
 
 QUOTA = {"train": 3, "dev": 1, "test": 2}
-CAPITALS = [TypedTriple(f"land {n}", "P36", f"town {n}", object_aliases=(f"city {n}", f"town {n}")) for n in range(8)]
-BIRTHS = [TypedTriple(f"person {n}", "P569", str(1900 + n), object_aliases=(f"1 May {1900 + n}",)) for n in range(6)]
-NEIGHBOURS = [TypedTriple("land 0", "P47", f"land {n}") for n in range(1, 12)]
-ROWS = [*CAPITALS, CAPITALS[0], TypedTriple("Luxembourg City, capital", "P36", "luxembourg city"), *BIRTHS, *NEIGHBOURS]
+Triple = tuple[str, str, str, list[str]]
+CAPITALS: list[Triple] = [(f"land {n}", "P36", f"town {n}", [f"city {n}", f"town {n}"]) for n in range(8)]
+BIRTHS: list[Triple] = [(f"person {n}", "P569", str(1900 + n), [f"1 May {1900 + n}"]) for n in range(6)]
+NEIGHBOURS: list[Triple] = [("land 0", "P47", f"land {n}", []) for n in range(1, 12)]
+PARTS: list[Triple] = [
+    ("Luxembourg City, capital", "P36", "luxembourg city", []),
+    ("Springfield, Illinois", "P36", "Springfield", []),
+    ("University of New York City", "P36", "new york", []),
+]
+WHOLE: list[Triple] = [("Yorkshire", "P36", "York", []), ("New City", "P36", "City New", [])]
 
 
-def written(path: Path, rows: Sequence[TypedTriple]) -> Path:
-    fields = ("subject", "relation", "object", "object_aliases")
-    return jsonl(path, ({name: getattr(row, name) for name in fields} for row in rows))
+@pytest.fixture
+def build(command: Command, tmp_path: Path) -> Any:
+    def built(rows: list[Triple], out: str, *options: object) -> dict[str, dict[str, int]]:
+        fields = ("subject", "relation", "object", "object_aliases")
+        triples = jsonl(tmp_path / "t.jsonl", (dict(zip(fields, row, strict=True)) for row in rows))
+        sizes = [word for name, size in QUOTA.items() for word in (f"--{name}", size)]
+        words = ("probe", "kamel-build", triples, "--out", tmp_path / out, *sizes, *options, "--json")
+        values: dict[str, dict[str, int]] = json.loads(command.done(*words)[0])
+        return values
+
+    return built
 
 
-def built(triples: Path, out: Path, seed: int = 0) -> dict[str, dict[str, int]]:
-    values: dict[str, dict[str, int]] = (
-        KamelBuild(triples=triples, out=out, seed=seed, **QUOTA).run(BenchmarkRun()).values
-    )
-    return values
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_each_filter_is_counted_and_kamels_reader_reads_the_rest(tmp_path: Path) -> None:
-    counts = built(written(tmp_path / "t.jsonl", ROWS), tmp_path / "out")
-    assert [one["removed"] for one in counts.values()] == [1, 1, 11, 0, 2]
+def test_each_filter_is_counted_and_the_rest_is_in_kamels_layout(build: Any, tmp_path: Path) -> None:
+    counts = build([*CAPITALS, CAPITALS[0], *PARTS, *BIRTHS, *NEIGHBOURS], "out")
+    assert [one["removed"] for one in counts.values()] == [1, 3, 11, 0, 2]
     assert list(counts.values())[-1] == {"removed": 2, "facts": 12, "queries": 12, "properties": 2}
-    data = kamel.read_kamel(tmp_path / "out")
-    assert data.properties == ["P36", "P569"]
-    assert {split: len(data.of("P36", split)) for split in kamel.SPLITS} == QUOTA
-    subjects = [fact.subject for split in kamel.SPLITS for fact in data.of("P36", split)]
-    assert len(set(subjects)) == len(subjects) == 6
-    fact = data.of("P36", "test")[0]
-    number = fact.subject.split()[1]
-    assert fact.objects == (kamel.KamelAnswer(f"town {number}", (f"city {number}",), f"town {number}"),)
-    (born,) = data.of("P569", "test")[0].objects
-    assert (born.literal, born.label, born.alternatives) == (True, None, (f"1 May {born.shown}", born.shown))
-    assert all(answer.literal for one in data.of("P569", "train") for answer in one.objects)
+    for name in ("P36", "P569"):
+        assert {split: len(lines(tmp_path / "out" / name / f"{split}.jsonl")) for split in QUOTA} == QUOTA
+    rows = [row for split in QUOTA for row in lines(tmp_path / "out" / "P36" / f"{split}.jsonl")]
+    assert len({row["sub_label"] for row in rows}) == 6
+    number = rows[-1]["sub_label"].split()[1]
+    assert rows[-1]["obj_label"] == [
+        {"rdf": f"town {number}", "chosen": f"town {number}", "alternative": [f"city {number}"]}
+    ]
+    born = lines(tmp_path / "out" / "P569" / "test.jsonl")[0]
+    year = str(1900 + int(born["sub_label"].split()[1]))
+    assert born["obj_label"] == [{"rdf": None, "chosen": year, "alternative": [f"1 May {year}", year]}]
+    assert lines(tmp_path / "out" / "P569" / "train.jsonl")[0]["obj_label"][0].startswith("190")
 
 
-def test_the_same_seed_writes_the_same_bytes_and_another_draws_others(tmp_path: Path) -> None:
-    first, turned = written(tmp_path / "a.jsonl", CAPITALS), written(tmp_path / "b.jsonl", CAPITALS[::-1])
-    for name, source, seed in (("one", first, 0), ("same", first, 0), ("turned", turned, 0), ("other", first, 1)):
-        built(source, tmp_path / name, seed)
+def test_an_object_is_part_of_a_subjects_name_as_whole_words(build: Any) -> None:
+    counts = build([*CAPITALS, *PARTS, *WHOLE], "out")
+    assert counts["object within its subject's name"]["removed"] == len(PARTS)
+
+
+def test_the_same_seed_writes_the_same_bytes_and_another_draws_others(build: Any, tmp_path: Path) -> None:
+    for name, rows, seed in (
+        ("one", CAPITALS, 0),
+        ("same", CAPITALS, 0),
+        ("turned", CAPITALS[::-1], 0),
+        ("other", CAPITALS, 1),
+    ):
+        build(rows, name, "--seed", seed)
     files = {name: (tmp_path / name / "P36" / "test.jsonl").read_bytes() for name in ("one", "same", "other")}
     assert files["one"] == files["same"] != files["other"]
-    one, again = (kamel.read_kamel(tmp_path / name).facts for name in ("one", "turned"))
+    one, again = (
+        [row["sub_label"] for row in lines(tmp_path / name / "P36" / "test.jsonl")] for name in ("one", "turned")
+    )
     assert one == again
 
 
-@pytest.mark.parametrize(
-    ("label", "subject", "part"),
-    [
-        ("Springfield", "Springfield, Illinois", True),
-        ("new york", "University of New York City", True),
-        ("York", "Yorkshire", False),
-        ("City New", "New City", False),
-    ],
-)
-def test_an_object_is_part_of_a_subjects_name_as_whole_words(label: str, subject: str, part: bool) -> None:
-    assert is_part(label, subject) is part
-
-
-def test_what_cannot_be_built_is_refused(tmp_path: Path) -> None:
+def test_what_cannot_be_built_is_refused(build: Any, command: Command, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    with pytest.raises(InputError, match="no property has 9 queries"):
-        selected(ROWS, 9, 0)
-    with pytest.raises(InputError, match="'capital' is no property"):
-        built(written(tmp_path / "t.jsonl", [TypedTriple("a", "capital", "b")]), out)
-    assert not out.exists()
-    built(written(tmp_path / "t.jsonl", CAPITALS), out)
+    build(CAPITALS, "out")
+    build_of = ("probe", "kamel-build", tmp_path / "t.jsonl", "--out")
+    assert "no property has 1400 queries" in command.fails(*build_of, tmp_path / "new")
     stranger = out / "P569" / "train.jsonl"
     stranger.parent.mkdir()
     stranger.write_text("mine")
-    with pytest.raises(InputError, match="in its way"):
-        built(written(tmp_path / "t.jsonl", ROWS), out)
+    fields = ("subject", "relation", "object", "object_aliases")
+    jsonl(tmp_path / "t.jsonl", (dict(zip(fields, row, strict=True)) for row in [*CAPITALS, *BIRTHS]))
+    sizes = [word for name, size in QUOTA.items() for word in (f"--{name}", size)]
+    assert "in its way" in command.fails(*build_of, out, *sizes)
     assert stranger.read_text() == "mine"
+    (tmp_path / "t.tsv").write_text("a\tcapital\tb\n")
+    assert "'capital' is no property" in command.fails(*build_of[:2], tmp_path / "t.tsv", "--out", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
 
 
-def test_the_filter_finds_nothing_in_what_the_authors_filtered(data_dir: Path) -> None:
+def test_the_filter_finds_nothing_in_what_the_authors_filtered(data_dir: Path, build: Any) -> None:
     data = kamel.read_kamel(data_dir / "kamel" / "KAMEL.tar.xz", properties=["P36", "P131"], splits=("test",))
     facts = [fact for own in data.facts.values() for fact in own]
-    rows = [TypedTriple(fact.subject, fact.property, answer.shown) for fact in facts for answer in fact.objects]
-    left, counts = selected(rows, 150, 0)
+    counts = build([(fact.subject, fact.property, one.shown, []) for fact in facts for one in fact.objects], "out")
     assert counts["object within its subject's name"]["removed"] == 0
-    assert list(map(len, left.values())) == [150, 150]
+    assert [*counts.values()][-2]["properties"] == 2

@@ -6,23 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asked_kamel import asked, written, year
+from command import Command
 from rows import jsonl
 
-from lmkbc import InputError
-from lmkbc.probe.kamel.kamel import by_facts, hard, lama_questions, lama_tables, learned
-from lmkbc.probe.kamel.kamel_data import Kamel, KamelAnswer, KamelFact
-from lmkbc.probe.kamel.kamel_scores import (
-    by_year,
-    query_score,
-    score,
-    year_table,
-)
+from lmkbc.probe.kamel.kamel_data import KamelAnswer, KamelFact
+from lmkbc.probe.kamel.kamel_scores import score
 
 KAMELS = "KAMEL's facts"
 
 
-def vector(path: Path) -> tuple[dict[str, Any], list[tuple[KamelFact, str]]]:
-    case = json.loads(gzip.decompress(path.read_bytes()))
+@pytest.mark.parametrize("name", ["kamel-1", "kamel-2"])
+def test_published_procedure(data_dir: Path, name: str) -> None:
+    case = json.loads(gzip.decompress((data_dir / "vectors" / f"{name}.json.gz").read_bytes()))
     answers = [
         (
             KamelFact(
@@ -35,12 +31,6 @@ def vector(path: Path) -> tuple[dict[str, Any], list[tuple[KamelFact, str]]]:
         for name, rows in case["predictions"].items()
         for row in rows
     ]
-    return case, answers
-
-
-@pytest.mark.parametrize("name", ["kamel-1", "kamel-2"])
-def test_published_procedure(data_dir: Path, name: str) -> None:
-    case, answers = vector(data_dir / "vectors" / f"{name}.json.gz")
     plain, wide = score(answers, alternatives=False), score(answers)
     for relation, expected in case["relations"].items():
         found = plain.properties[relation]
@@ -53,117 +43,89 @@ def test_published_procedure(data_dir: Path, name: str) -> None:
         assert case["aggregate"][key] == f"{both[0]:.2f}% ({both[1]:.2f}%)"
 
 
-def test_published_split_keeps_spaces_and_the_stripped_one_does_not() -> None:
-    fact = KamelFact("P47", "France", (KamelAnswer("Spain"), KamelAnswer("Italy", ("Italia",))))
-    assert query_score(fact, "Spain; Italia%") == (0.5, 0.5)
-    assert query_score(fact, "Spain; Italia%\nAnd?", strip=True) == (1.0, 1.0)
-    assert query_score(fact, "Spain; Italia%", strip=True, alternatives=False) == (0.5, 0.5)
-    assert query_score(fact, "", strip=True) == query_score(fact, "") == (0.0, 0.0)
-    two = KamelFact("P47", "x", (KamelAnswer("a"), KamelAnswer("b")))
-    assert query_score(two, " A ;; b%c", strip=True) == (1.0, 1.0)
+def scores(table: Any, name: str) -> tuple[float, float]:
+    """Return precision and recall of a property."""
+    return table["properties"][name]["p"], table["properties"][name]["r"]
 
 
-def test_groups_average_properties_and_cardinalities_average_queries() -> None:
-    year = KamelFact("P569", "Bach", (KamelAnswer(None, ("31 March 1685", "1685"), "1685"),))
-    city = KamelFact("P36", "France", (KamelAnswer("Paris"),))
-    two = KamelFact("P36", "Bolivia", (KamelAnswer("La Paz"), KamelAnswer("Sucre")))
-    table = score([(year, "1685"), (city, "Rome"), (two, "sucre;la paz")])
-    assert (table.literals.f1, table.entities.f1, table.overall.f1) == (1.0, 0.5, 0.75)
-    assert table.lama == table.properties["P36"].__class__(0.5, 0.5, 0.5, 1)
-    assert {count: scored.count for count, scored in table.by_answers.items()} == {1: 2, 2: 1}
-    assert score([]).overall.f1 == 0.0
+def test_published_split_keeps_spaces_and_the_stripped_one_does_not(command: Command, tmp_path: Path) -> None:
+    neighbours = {"test": {"France": ["Spain", ("Italy", ["Italia"])]}}
+    pairs = {"test": {"x": ["a", "b"]}}
+    replies = {"France": "Spain; Italia%", "x": "A ;; b%c"}
+    data = written(tmp_path / "KAMEL", P47=neighbours, P463=pairs)
+    found, _, _ = asked(command, data, replies.__getitem__, "--shots", 0, "--json")
+    assert scores(found["published"], "P47") == (0.5, 0.5)
+    assert scores(found["stripped"], "P47") == (1.0, 1.0)
+    assert scores(found["stripped, labels only"], "P47") == (0.5, 0.5)
+    assert scores(found["stripped"], "P463") == (1.0, 1.0)
+    assert scores(found["published"], "P463") == (0.0, 0.0)
+    replies |= {"France": "Spain; Italia%\nAnd?", "x": "%"}
+    (tmp_path / "s.sqlite").unlink()
+    found, _, _ = asked(command, data, replies.__getitem__, "--shots", 0, "--json")
+    assert scores(found["stripped"], "P47") == (1.0, 1.0)
+    assert scores(found["stripped"], "P463") == scores(found["published"], "P463") == (0.0, 0.0)
 
 
-def test_controls_learn_from_train_alone_and_never_from_the_subject_asked() -> None:
-    def born(*rows: tuple[str, str]) -> tuple[KamelFact, ...]:
-        return tuple(KamelFact("P19", name, (KamelAnswer(town),)) for name, town in rows)
-
-    train = born(
-        ("Ada Rossi", "Rome"),
-        ("Leo Rossi", "Rome"),
-        ("Jean Roux", "Paris"),
-        ("Ann Roux", "Paris"),
-        ("Eve Bly", "York"),
-        ("Bea Bly", "York"),
-        ("Cid Bly", "York"),
-    )
-    asked = born(("Max Rossi", "Rome"), ("Eve Bly", "Hull"), ("Tom Roux", "Lima"), ("Zed Oz", "York"))
-    found = learned(Kamel({("P19", "train"): train, ("P19", "test"): asked}), asked)
-    assert [text for _, text in found["majority of train"]] == ["Paris"] * 4  # York lost the fact on Eve Bly
-    assert [text for _, text in found["naive Bayes of train"]][:3] == ["Rome", "York", "Paris"]
-    said = [(fact, "York") for fact in asked]
-    assert [fact.subject for fact, _ in hard(said, found)] == ["Eve Bly", "Tom Roux"]
-    assert hard(said, {"all": said}) == said[:3]
+def test_groups_average_properties_and_cardinalities_average_queries(command: Command, tmp_path: Path) -> None:
+    capitals = {"test": {"France": ["Paris"], "Bolivia": ["La Paz", "Sucre"]}}
+    data = written(tmp_path / "KAMEL", P569={"test": {"Bach": year("1685")}}, P36=capitals)
+    replies = {"Bach": "1685", "France": "Rome", "Bolivia": "sucre;la paz"}
+    found = asked(command, data, replies.__getitem__, "--shots", 0, "--json")[0]["published"]
+    assert [found[name]["f1"] for name in ("literals", "entities", "overall")] == [1.0, 0.5, 0.75]
+    assert found["lama"] == {"p": 0.5, "r": 0.5, "f1": 0.5, "count": 1}
+    assert {count: scored["count"] for count, scored in found["by_answers"].items()} == {"1": 2, "2": 1}
 
 
-def facts(name: str, *objects: str) -> tuple[KamelFact, ...]:
-    return tuple(KamelFact(name, f"train {n}", (KamelAnswer(one, chosen=one),)) for n, one in enumerate(objects))
+def test_controls_learn_from_train_alone_and_never_from_the_subject_asked(command: Command, tmp_path: Path) -> None:
+    names = {"Ada Rossi": "Rome", "Leo Rossi": "Rome", "Jean Roux": "Paris", "Ann Roux": "Paris"}
+    names |= {"Eve Bly": "York", "Bea Bly": "York", "Cid Bly": "York"}
+    train = {name: [town] for name, town in names.items()}
+    test = {"Max Rossi": ["Rome"], "Eve Bly": ["York"], "Tom Roux": ["Paris"], "Zed Oz": ["Lima"]}
+    data = written(tmp_path / "KAMEL", P19={"train": train, "test": test})
+    found, _, _ = asked(command, data, {"Zed Oz": "Lima"}.get, "--shots", 0, "--json")  # type: ignore[arg-type]
+    assert scores(found["majority of train"], "P19") == (0.25, 0.25)  # Paris: York lost the fact on Eve Bly
+    assert scores(found["naive Bayes of train"], "P19") == (0.75, 0.75)
+    left = found["published, what no control answers"]
+    assert (left["overall"]["f1"], left["by_answers"]["1"]["count"]) == (1.0, 1)
 
 
-def asked(name: str, subject: str, *years: str) -> KamelFact:
-    return KamelFact(name, subject, tuple(KamelAnswer(None, (f"1 May {year}", year), year) for year in years))
+TRAIN = {"x1": ["1900"], "x2": ["1910"], "x3": ["950"], "x4": ["1990"], "x5": ["25"], "Bach": ["1685"]}
+NUMBERS = {"train": {"t1": ["120"], "t2": ["15"], "t3": ["30000"]}, "test": {"hill": year("120")}}
+TOWNS = {"train": {"t1": ["Paris"], "t2": ["1984"]}, "test": {"y": year("1685")}}
 
 
-DATA = Kamel(
-    {
-        ("P569", "train"): (
-            *facts("P569", "1900", "1910", "950", "1990", "25"),
-            KamelFact("P569", "Bach", (KamelAnswer("1685"),)),
-        ),
-        ("P2044", "train"): facts("P2044", "120", "15", "30000"),
-        ("P36", "train"): facts("P36", "Paris", "1984"),
-        ("P31", "train"): (),
+def test_a_year_is_read_from_an_answer(command: Command, tmp_path: Path) -> None:
+    cases = {
+        "P569": ("1949%", 1949),
+        "P570": ("16 December 949; 1950", 949),
+        "P571": ("in the 1950s", 1950),
+        "P577": ("12,500 or 3.141 or 12345", None),
+        "P580": ("no idea%\n1949", None),
+        "P582": ("never", None),
     }
-)
+    facts = {name: {"train": TRAIN, "test": {name: year(str(known or 1949))}} for name, (_, known) in cases.items()}
+    data = written(tmp_path / "KAMEL", P2044=NUMBERS, P36=TOWNS, P31={"test": {"z": year("1685")}}, **facts)
+    replies = {name: text for name, (text, _) in cases.items()}
+    table = asked(command, data, lambda name: replies.get(name, "1685"), "--shots", 0, "--json")[0]["years"]["answers"]
+    assert [*table] == [*cases, "*** All ***"]
+    for name, (_, known) in cases.items():
+        off = [table[name][field] for field in ("mean", "median", "no_year")]
+        assert off == ([None, None, 1.0] if known is None else [0, 0, 0.0])
 
 
-def test_properties_of_years_are_read_from_train() -> None:
-    replies = [(asked(name, "x", "1685"), "1685") for name in ("P569", "P2044", "P36", "P31")]
-    assert [*year_table(DATA, replies)["answers"]] == ["P569", "*** All ***"]
-
-
-@pytest.mark.parametrize(
-    ("text", "year"),
-    [
-        ("1949%", 1949),
-        ("16 December 949; 1950", 949),
-        ("in the 1950s", 1950),
-        ("12,500 or 3.141 or 12345", None),
-        ("no idea%\n1949", None),
-    ],
-)
-def test_a_year_is_read_from_an_answer(text: str, year: int | None) -> None:
-    found = year_table(DATA, [(asked("P569", "Bach", str(year or 1949)), text)])["answers"]["P569"]
-    assert (found["mean"], found["no_year"]) == ((None, 1.0) if year is None else (0, 0.0))
-
-
-def test_deviations_of_answers_and_of_the_median_year() -> None:
-    replies = [
-        (asked("P569", "Bach", "1685"), "1685%"),
-        (asked("P569", "Haydn", "1732", "1742"), "about 1739"),
-        (asked("P569", "Mozart", "1756"), "Salzburg"),
-        (asked("P569", "Nero", "37"), "1900"),  # no year of three digits: not asked about
-        (asked("P2044", "hill", "120"), "1900"),
-    ]
-    table = year_table(DATA, replies)
-    own = table["answers"]["P569"]
+def test_deviations_of_answers_and_of_the_median_year(command: Command, tmp_path: Path) -> None:
+    test = {"Bach": year("1685"), "Haydn": year("1732", "1742"), "Mozart": year("1756"), "Nero": year("37")}
+    data = written(tmp_path / "KAMEL", P569={"train": TRAIN, "test": test}, P2044=NUMBERS)
+    replies = {"Bach": "1685%", "Haydn": "about 1739", "Mozart": "Salzburg", "Nero": "1900", "hill": "1900"}
+    table = asked(command, data, replies.__getitem__, "--shots", 0, "--json")[0]["years"]
+    own = table["answers"]["P569"]  # Nero has no year of three digits: not asked about
     assert [own[name] for name in ("questions", "mean", "median", "no_year")] == [3, 1.5, 1.5, pytest.approx(1 / 3)]
-    assert own["within"] == pytest.approx({0: 1 / 3, 1: 1 / 3, 5: 2 / 3, 10: 2 / 3, 50: 2 / 3})
+    assert own["within"] == pytest.approx({"0": 1 / 3, "1": 1 / 3, "5": 2 / 3, "10": 2 / 3, "50": 2 / 3})
     control = table["control"]["P569"]  # 1900, the lower median without Bach himself
     assert (control["mean"], control["median"]) == (pytest.approx((215 + 158 + 144) / 3), 158)
     assert table["answers"]["*** All ***"] == own
-    (row, _) = by_year(table).rows
-    assert row[:4] == ["P569", 3, 1.5, 1.5]
-
-
-def test_without_years_there_is_nothing_to_show() -> None:
-    assert not year_table(DATA, [(asked("P2044", "hill", "120"), "120")])["answers"]
-    silent = year_table(DATA, [(asked("P569", "Bach", "1685"), "")])["answers"]["P569"]
-    assert (silent["mean"], silent["median"], silent["no_year"]) == (None, None, 1.0)
-
-
-CAPITALS = (KamelFact("P36", "Peru", (KamelAnswer("Lima"), KamelAnswer("Cusco"))),)
-SHARED = Kamel({("P36", "train"): CAPITALS, ("P36", "test"): CAPITALS, ("P50", "train"): (), ("P50", "test"): ()})
+    printed = asked(command, data, replies.__getitem__, "--shots", 0, "--table", "years")[0]
+    assert printed.splitlines()[2].split()[:4] == ["P569", "3", "1.500", "1.500"]
 
 
 def lama(root: Path) -> Path:
@@ -176,25 +138,28 @@ def lama(root: Path) -> Path:
     return root
 
 
-def test_facts_of_the_shared_relations_with_examples_of_kamel_or_of_autoprompt(tmp_path: Path) -> None:
-    found = lama_questions(lama(tmp_path), SHARED)
-    assert found.properties == ["P36"]
-    assert found.of("P36", "test")[0] == KamelFact("P36", "France", (KamelAnswer("Paris"),))
-    assert found.of("P36", "train") == CAPITALS
-    jsonl(tmp_path / "P36" / "train.jsonl", [{"sub_label": "Chile", "obj_label": "Santiago"}])
-    (example,) = lama_questions(tmp_path, SHARED, tmp_path).of("P36", "train")
-    assert (example.subject, example.objects) == ("Chile", (KamelAnswer("Santiago"),))
-    with pytest.raises(InputError):
-        lama_questions(tmp_path / "TREx", SHARED)
-
-
-def test_both_halves_are_scored_alike() -> None:
-    kamels = [(CAPITALS[0], "Lima%")]
-    lamas = [(KamelFact("P36", "France", (KamelAnswer("Paris"),)), text) for text in (" Paris%", "Rome")]
-    sheet = by_facts(lama_tables(kamels, lamas))
-    own, other, *paper = [list(row) for row in sheet.rows]
-    assert own[:4] == [KAMELS, 100.0, 50.0, pytest.approx(100 * 2 / 3)]
-    known = (other[0], other[3], other[5], other[6:])
-    assert known == ("LAMA's facts", 0.0, 50.0, [2, 1])  # the published split keeps spaces
-    assert [row[3] for row in paper] == [23.99, 52.9]
-    assert list(lama_tables(kamels, [])) == [KAMELS]
+def test_facts_of_the_shared_relations_with_examples_of_kamel_or_of_autoprompt(
+    command: Command, tmp_path: Path
+) -> None:
+    capitals = {"Peru": ["Lima", "Cusco"], "Mali": ["Bamako"]}
+    books = {"Emma": ["Austen"], "Ulysses": ["Joyce"]}
+    data = written(tmp_path / "KAMEL", P36={"train": capitals, "test": capitals}, P50={"train": books, "test": books})
+    replies = {"Peru": "Lima%", "France": " Paris%", "X": "Rome"}
+    words = ("--shots", 1, "--lama", lama(tmp_path / "lama"), "--table", "lama-facts")
+    printed, told, sent = asked(command, data, lambda name: replies.get(name, "no"), *words)
+    assert "2 queries of 1 property, test, and 2 of LAMA" in told
+    assert {body["messages"][-1]["content"] for body in sent} == {f"P36 of <{name}>?" for name in capitals} | {
+        "P36 of <France>?",
+        "P36 of <X>?",
+    }
+    assert {body["messages"][1]["content"] for body in sent} == {f"P36 of <{name}>?" for name in capitals}
+    own, other, *paper = [line.split("  ") for line in printed.splitlines()[2:]]
+    assert [one for one in map(str.strip, own) if one][:4] == [KAMELS, "50.000", "25.000", "33.333"]
+    cells = [one.strip() for one in other if one.strip()]
+    assert (cells[:4], cells[-3:]) == (["LAMA's facts", "50.000", "50.000", "50.000"], ["50.000", "2", "1"])
+    assert [[one.strip() for one in line if one.strip()][3] for line in paper] == ["23.990", "52.900"]
+    jsonl(tmp_path / "auto" / "P36" / "train.jsonl", [{"sub_label": "Chile", "obj_label": "Santiago"}])
+    _, _, sent = asked(command, data, lambda _: "no", *words, "--lama-train", tmp_path / "auto")
+    assert {body["messages"][1]["content"] for body in sent} == {"P36 of <Chile>?"}
+    wrong = ("probe", "kamel", data, "--model", "m", "--lama", tmp_path / "lama" / "TREx")
+    assert "relations.jsonl" in command.fails(*wrong, "--templates", tmp_path / "templates.csv")

@@ -105,7 +105,8 @@ def test_facts_that_a_name_gives_away_are_left_out(run: Command, tmp_path: Path)
     names = "Ada Rossi Jean Roux Leo Bly Eva Hill".split()
     pairs = [(f"{first} {last}", town) for first in names[::2] for last in names[1::2] for town in ("Rome", "Paris")]
     trex(tmp_path)
-    rows = [{"sub_label": one, "obj_label": other} for one, other in [*pairs, ("PARIS Opera", "Paris")]]
+    own = [(f"{town.upper()} {name}", town) for town in words for name in names]  # the subject holds its object
+    rows = [{"sub_label": one, "obj_label": other} for one, other in (*pairs, *own)]
     jsonl(tmp_path / "TREx" / "P19.jsonl", rows)
     guessed = {name: literal.best(f"{name} is a name that is common in the city of [MASK] .", 3) for name in names}
     left = sum(not any(town in guessed[word] for word in name.split()) for name, town in pairs)
