@@ -160,6 +160,8 @@ def test_facts_of_the_shared_relations_with_examples_of_kamel_or_of_autoprompt(
     assert [[one.strip() for one in line if one.strip()][3] for line in paper] == ["23.990", "52.900"]
     jsonl(tmp_path / "auto" / "P36" / "train.jsonl", [{"sub_label": "Chile", "obj_label": "Santiago"}])
     _, _, sent = asked(command, data, lambda _: "no", *words, "--lama-train", tmp_path / "auto")
-    assert {body["messages"][1]["content"] for body in sent} == {"P36 of <Chile>?"}
+    shown = {body["messages"][-1]["content"]: body["messages"][1]["content"] for body in sent}
+    assert {shown[f"P36 of <{name}>?"] for name in ("France", "X")} == {"P36 of <Chile>?"}
+    assert {shown[f"P36 of <{name}>?"] for name in capitals} == {f"P36 of <{name}>?" for name in capitals}
     wrong = ("probe", "kamel", data, "--model", "m", "--lama", tmp_path / "lama" / "TREx")
     assert "relations.jsonl" in command.fails(*wrong, "--templates", tmp_path / "templates.csv")
