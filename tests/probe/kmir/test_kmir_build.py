@@ -1,244 +1,254 @@
 """Questions from triples: truth, derivations, uniqueness, and the errors of triples and schemas."""
 
-from contextlib import suppress
+import json
+import random
+import re
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from lmkbc import InputError
-from lmkbc.probe.kmir.kmir_scores import KNOWLEDGE
-from lmkbc.probe.kmir.questions import Question, QuestionBuilder, TypedTriple, read_triples, split
-from lmkbc.probe.kmir.schema import AxiomChain, Closure, RelationSchema, Schema, Triple, read_schema
+from command import Command
+from rows import jsonl
 
 ANSWERS = 50
+SPLITS = ("train", "dev", "test")
+Triple = tuple[str, ...]
+Rows = list[dict[str, Any]]
 
 
-question_lines = msgspec.json.Encoder().encode_lines
-SAY = ("<{subject}> %s <{object}>.", "It is said of <{subject}> that it %s <{object}>.")
+def relation(name: str, *more: str) -> str:
+    templates = [f"<{{subject}}> {name} <{{object}}>.", f"It is said of <{{subject}}> that it {name} <{{object}}>."]
+    return "\n".join([f"[relations.{name}]", f'name = "{name}"', f"templates = {json.dumps(templates)}", *more, ""])
 
 
-def relation(name: str, **axioms: object) -> RelationSchema:
-    return RelationSchema(name, tuple(template % name for template in SAY), **axioms)  # type: ignore[arg-type]
-
-
-SCHEMA = Schema(
-    {
-        "in": relation("in", transitive=True, aspect="place"),
-        "near": relation("near", symmetric=True),
-        "holds": relation("holds", inverse=("in",)),
-        "within": relation("within", equivalent=("in",)),
-        "capital": relation("capital", implies=("holds",)),
-        "speaks": relation("speaks", aspect="language"),
-    },
-    (AxiomChain("in", "speaks", "speaks"),),
+SCHEMA = "\n".join(
+    [
+        relation("in", "transitive = true", 'aspect = "place"'),
+        relation("near", "symmetric = true"),
+        relation("holds", 'inverse = ["in"]'),
+        relation("within", 'equivalent = ["in"]'),
+        relation("capital", 'implies = ["holds"]'),
+        relation("speaks", 'aspect = "language"'),
+        '[[chains]]\nfirst = "in"\nsecond = "speaks"\nimplies = "speaks"\n',
+    ]
 )
-NAMES = st.sampled_from([*"abcdefgh", "{x}", "false"])
-TRIPLES = st.lists(
-    st.builds(TypedTriple, NAMES, st.sampled_from(sorted(SCHEMA.relations)), NAMES), min_size=1, max_size=40
-).map(lambda rows: list({row.triple: row for row in rows if row.subject != row.object}.values()))
+RELATIONS = ("in", "near", "holds", "within", "capital", "speaks")
+NAMES = [*"abcdefghijklmn", "{x}", "false"]
 
 
-def built(rows: list[TypedTriple], seed: int = 0) -> tuple[QuestionBuilder, list[Question]]:
-    """All questions, or those up to the complaint about a relation that has no false statement."""
-    builder, found = QuestionBuilder(rows, SCHEMA, seed), list[Question]()
-    with suppress(InputError):
-        found.extend(builder.questions())
-    return builder, found
+@pytest.fixture
+def build(command: Command, tmp_path: Path) -> Any:
+    """Build questions of triples, and return them by split."""
+
+    def built(rows: Sequence[Triple], out: str = "out", seed: int = 0) -> dict[str, Rows]:
+        (tmp_path / "t.tsv").write_text("".join("\t".join(row) + "\n" for row in rows))
+        (tmp_path / "s.toml").write_text(SCHEMA)
+        words = ("probe", "kmir", "build", tmp_path / "t.tsv", "--schema", tmp_path / "s.toml")
+        command.done(*words, "--out", tmp_path / out, "--seed", seed)
+        files = {name: (tmp_path / out / f"{name}.jsonl").read_text().splitlines() for name in SPLITS}
+        return {name: [json.loads(line) for line in lines] for name, lines in files.items()}
+
+    return built
 
 
-def naive_closure(rows: list[TypedTriple]) -> set[Triple]:
+def naive_closure(rows: Sequence[Triple]) -> set[Triple]:
     """Every axiom written out, until nothing is new."""
-    known = {row.triple for row in rows}
+    known = {row[:3] for row in rows}
     while True:
         fresh: set[Triple] = set()
         for s, r, o in known:
-            fresh |= {Triple(o, "near", s)} if r == "near" else set()
-            fresh |= {Triple(o, "in", s)} if r == "holds" else set()
-            fresh |= {Triple(s, "in", o)} if r == "within" else set()
-            fresh |= {Triple(s, "within", o)} if r == "in" else set()
-            fresh |= {Triple(s, "holds", o)} if r == "capital" else set()
+            fresh |= {(o, "near", s)} if r == "near" else set()
+            fresh |= {(o, "in", s)} if r == "holds" else set()
+            fresh |= {(s, "in", o)} if r == "within" else set()
+            fresh |= {(s, "within", o)} if r == "in" else set()
+            fresh |= {(s, "holds", o)} if r == "capital" else set()
             if r == "in":
-                fresh |= {Triple(s, q, e) for m, q, e in known if m == o and q in ("in", "speaks")}
-        fresh = {triple for triple in fresh if triple.subject != triple.object} - known
+                fresh |= {(s, q, e) for m, q, e in known if m == o and q in ("in", "speaks")}
+        fresh = {triple for triple in fresh if triple[0] != triple[2]} - known
         if not fresh:
             return known
         known |= fresh
 
 
-@given(TRIPLES)
-def test_the_closure_is_all_that_follows_and_each_step_follows_from_its_axiom(rows: list[TypedTriple]) -> None:
-    closure = Closure((row.triple for row in rows), SCHEMA)
-    assert set(closure.given) | set(closure.steps) == naive_closure(rows)
-    for triple, step in closure.steps.items():
-        assert all(premise in closure for premise in step.premises)
-        assert follows(triple, step)
+def stated(text: str) -> list[Triple]:
+    """Return the triples that a text states, in the order of the text."""
+    return re.findall(r"<([^<>]+)> (?:that it )?(\w+) <([^<>]+)>", text)
 
 
-def follows(made: Triple, step: Any) -> bool:
-    (s, r, o), *rest = step.premises
-    one = SCHEMA.relations[r]
-    match step.axiom:
-        case "symmetric":
-            return one.symmetric and made == (o, r, s)
-        case "inverse":
-            return made.relation in one.inverse and (made.subject, made.object) == (o, s)
-        case "equivalent":
-            same = made.relation in one.equivalent or r in SCHEMA.relations[made.relation].equivalent
-            return same and (made.subject, made.object) == (s, o)
-        case "sub-relation":
-            return made.relation in one.implies and (made.subject, made.object) == (s, o)
-        case "transitive":
-            return one.transitive and rest == [Triple(o, r, made.object)] and made == (s, r, made.object)
-        case _:
-            linked = AxiomChain(r, rest[0].relation, made.relation) in SCHEMA.chains
-            return linked and rest[0].subject == o and made == (s, made.relation, rest[0].object)
+def random_rows(seed: int) -> list[Triple]:
+    """Return triples in which places lie within later ones, so that no statement holds both ways."""
+    draw = random.Random(seed)
+    rows = list[Triple]()
+    for _ in range(45):
+        name, places = draw.choice(RELATIONS), sorted(draw.sample(range(len(NAMES)), 2))
+        one, other = (NAMES[place] for place in (places[::-1] if name in ("holds", "capital") else places))
+        rows.append((one, name, other))
+    return list(dict.fromkeys(rows))
 
 
-@given(TRIPLES, st.integers(0, 3))
-def test_no_corrupted_statement_is_true(rows: list[TypedTriple], seed: int) -> None:
+@pytest.mark.parametrize("seed", range(6))
+def test_questions_agree_with_all_that_follows_from_the_triples(build: Any, seed: int) -> None:
+    rows = random_rows(seed)
     true = naive_closure(rows)
-    _, questions = built(rows, seed)
-    said = {text.format(subject=t.subject, object=t.object): t for t in all_triples() for text in says(t.relation)}
-    for question in questions:
-        if question.type == "checking":
-            (triple,) = [triple for text, triple in said.items() if text in question.question]
-            assert (triple in true) == (question.answer == ["true"])
-
-
-def says(name: str) -> tuple[str, ...]:
-    return SCHEMA.relations[name].templates
-
-
-def all_triples() -> list[Triple]:
-    names = [*"abcdefgh", "{x}", "false"]
-    return [Triple(s, r, o) for r in SCHEMA.relations for s in names for o in names if s != o]
-
-
-@given(TRIPLES, st.integers(0, 3))
-def test_the_odd_one_is_unique_and_choices_hold_one_right_answer(rows: list[TypedTriple], seed: int) -> None:
-    true = naive_closure(rows)
-    builder, questions = built(rows, seed)
+    parts = build(rows, seed=seed)
     objects = {(s, r): {o for t, q, o in true if (t, q) == (s, r)} for s, r, _ in true}
-    for question in questions:
-        if question.type == "distinction":
-            kinds = [objects.get((name, question.relation), set()) for name in question.options]
+    kinds = Counter[str]()
+    for question in (one for part in parts.values() for one in part):
+        kinds[question["type"]] += 1
+        if question["type"] == "checking":
+            (triple,) = stated(question["question"])
+            assert (triple in true) == (question["answer"] == ["true"])
+        if question["type"] == "distinction":
+            shared = [objects.get((name, question["relation"]), set()) for name in question["options"]]
             odd = [
                 name
-                for place, name in enumerate(question.options)
-                if set.intersection(*kinds[:place], *kinds[place + 1 :]) - kinds[place]
+                for place, name in enumerate(question["options"])
+                if set.intersection(*shared[:place], *shared[place + 1 :]) - shared[place]
             ]
-            assert odd == question.answer
-            assert len(set(question.options)) == 4
-        if question.type == "reasoning":
-            triple = list(builder.closure.steps)[int(question.id.split("-")[1])]
-            right = objects[triple.subject, triple.relation]
-            assert [name for name in question.options or question.answer if name in right] == question.answer
-            assert question.options or len(right) == 1
-        if question.type == "completion":
-            assert question.answer
-
-
-def test_the_same_seed_writes_the_same_bytes() -> None:
-    rows = [TypedTriple(s, "in", o) for s in "abcdef" for o in "xyz" if (ord(s) + ord(o)) % 3]
-    first, again, other = (question_lines(built(rows, seed)[1]) for seed in (1, 1, 2))
-    assert first == again != other
-    questions = built(rows, 1)[1]
-    assert split(questions, rows, 1) == split(questions, rows, 1) != split(questions, rows, 2)
-
-
-@given(TRIPLES, st.integers(0, 3))
-def test_no_split_tells_a_fact_of_another_in_any_direction(rows: list[TypedTriple], seed: int) -> None:
+            assert odd == question["answer"]
+            assert len(set(question["options"])) == 4
+        if question["type"] == "reasoning":
+            *premises, (subject, name, _) = stated(question["question"])
+            given = [question["fact"], *question.get("premises", ())]
+            assert premises == [rows[number] for number in given]
+            right = objects[subject, name]
+            options = question.get("options", [])
+            assert [one for one in options or question["answer"] if one in right] == question["answer"]
+            assert options or len(right) == 1
+            assert (subject, name, *question["answer"]) in naive_closure(premises) - set(rows)
+        if question["type"] == "completion":
+            (triple,) = stated(question["question"])
+            wanted = {one[0] if triple[0] == "[MASK]" else one[2] for one in true if fits(triple, one)}
+            assert set(question["answer"]) == wanted
+    assert kinds["checking"] > 40
+    assert kinds["reasoning"] > 10
     told: dict[str, set[tuple[str, ...]]] = {}
-    questions = built(rows)[1]
-    parts = split(questions, rows, seed)
     for name, part in parts.items():
-        numbers = {number for question in part for number in (question.fact, *question.premises)}
-        told[name] = {tuple(sorted((rows[number].subject, rows[number].object))) for number in numbers}
+        numbers = {number for one in part for number in (one["fact"], *one.get("premises", ()))}
+        told[name] = {tuple(sorted((rows[number][0], rows[number][2]))) for number in numbers}
     assert not (told["train"] & told["dev"] | told["train"] & told["test"] | told["dev"] & told["test"])
-    texts = {name: {question.question for question in part} for name, part in parts.items()}
+    texts = {name: {one["question"] for one in part} for name, part in parts.items()}
     assert not (texts["train"] & texts["dev"] | texts["train"] & texts["test"] | texts["dev"] & texts["test"])
-    kept = {question.question for part in parts.values() for question in part}
-    assert all(question.question in kept for question in questions if not question.premises)
 
 
-def test_what_has_very_many_answers_is_asked_for_its_other_end() -> None:
-    rows = [TypedTriple(f"s{number}", "speaks", f"o{number % 2}") for number in range(2 * ANSWERS + 2)]
-    rows += [TypedTriple("x", "near", f"y{number}") for number in range(ANSWERS + 1)]
-    questions = [question for question in built(rows)[1] if question.type == "completion"]
-    assert {question.relation for question in questions} == {"speaks", "near"}
-    assert max(len(question.answer) for question in questions) <= ANSWERS
+def fits(asked: Triple, triple: Triple) -> bool:
+    return all(one in ("[MASK]", other) for one, other in zip(asked, triple, strict=True))
 
 
-def test_distractors_keep_to_the_type() -> None:
-    rows = [TypedTriple(f"p{i}", "speaks", f"o{i}", "person", "") for i in range(4)]
-    rows += [TypedTriple(f"c{i}", "speaks", f"o{i}", "city", "") for i in range(4)]
-    builder = QuestionBuilder(rows, SCHEMA)
-    swapped = [builder._swapped(row, "subject", builder._random("x", i)) for i, row in enumerate(rows)]
-    for row, found in zip(rows, swapped, strict=True):
-        assert found is not None
-        assert found.subject[0] == row.subject[0]
+def test_every_axiom_is_told(build: Any) -> None:
+    rows = [("a", "near", "b"), ("c", "holds", "a"), ("b", "within", "d"), ("e", "capital", "f"), ("d", "in", "g")]
+    rows += [("d", "speaks", "x"), ("h", "speaks", "y"), ("h", "near", "g"), ("g", "in", "i"), ("h", "in", "j")]
+    rows += [("k", "holds", "l"), ("m", "within", "n"), ("o", "capital", "p"), ("q", "in", "d")]
+    questions = [one for seed in range(4) for part in build(rows, f"out{seed}", seed).values() for one in part]
+    axioms = {one["axiom"] for one in questions if one["type"] == "reasoning"}
+    assert axioms == {"symmetric", "inverse", "equivalent", "sub-relation", "transitive", "chain"}
+
+
+def test_the_same_seed_writes_the_same_bytes(build: Any, tmp_path: Path) -> None:
+    rows = [(s, "in", o) for s in "abcdef" for o in "xyz" if (ord(s) + ord(o)) % 3]
+    for out, seed in (("one", 1), ("same", 1), ("other", 2)):
+        build(rows, out, seed)
+    one, same, other = (
+        {name: (tmp_path / out / f"{name}.jsonl").read_bytes() for name in SPLITS} for out in ("one", "same", "other")
+    )
+    assert one == same != other
+
+
+def test_what_has_very_many_answers_is_asked_for_its_other_end(build: Any) -> None:
+    rows = [(f"s{number}", "speaks", f"o{number % 2}") for number in range(2 * ANSWERS + 2)]
+    rows += [("x", "near", f"y{number}") for number in range(ANSWERS + 1)] + [("p", "near", "q")]
+    asked = [one for part in build(rows).values() for one in part if one["type"] == "completion"]
+    assert {one["relation"] for one in asked} == {"speaks", "near"}
+    assert max(len(one["answer"]) for one in asked) <= ANSWERS
+
+
+def test_distractors_keep_to_the_type(build: Any) -> None:
+    rows = [(f"p{i}", "speaks", f"o{i}", "person", "") for i in range(4)]
+    rows += [(f"c{i}", "speaks", f"o{i}", "city", "") for i in range(4)]
+    questions = [one for seed in range(3) for part in build(rows, f"out{seed}", seed).values() for one in part]
+    false = [one for one in questions if one["answer"] == ["false"]]
+    swapped = [(stated(one["question"])[0][0], rows[one["fact"]][0]) for one in false]
+    assert any(name != own for name, own in swapped)
+    assert all(name[0] == own[0] for name, own in swapped)
 
 
 @pytest.mark.parametrize(
-    ("relations", "message"),
+    ("schema", "message"),
     [
-        ({"rob": relation("r", implies=("rib",))}, "did you mean 'rob'"),
-        ({"r": RelationSchema("r")}, "no templates"),
-        ({"r": RelationSchema("r", ("{subject} is.",))}, "each once"),
-        ({"r": RelationSchema("r", ("{subject} {object} {",))}, "each once"),
+        (relation("rob", 'implies = ["rib"]'), "did you mean 'rob'"),
+        ('[relations.r]\nname = "r"', "no templates"),
+        ('[relations.r]\nname = "r"\ntemplates = ["{subject} is."]', "each once"),
+        ('[relations.r]\nname = "r"\ntemplates = ["{subject} {object} {"]', "each once"),
     ],
 )
-def test_schemas_without_names_or_slots_are_refused(relations: dict[str, RelationSchema], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        Schema(relations)
-
-
-def test_files(tmp_path: Path) -> None:
-    path = tmp_path / "triples.tsv"
-    path.write_text("a\tin\tb\na\tin\tb\na\tin\ta\nb\tnear\tc\tcity\tcity\n")
-    assert [row.triple for row in read_triples(path, SCHEMA)] == [("a", "in", "b"), ("b", "near", "c")]
+def test_schemas_without_names_or_slots_are_refused(
+    command: Command, tmp_path: Path, schema: str, message: str
+) -> None:
+    (tmp_path / "s.toml").write_text(schema)
+    (tmp_path / "t.tsv").write_text("a\tr\tb\n")
+    words = ("probe", "kmir", "build", tmp_path / "t.tsv", "--schema", tmp_path / "s.toml", "--out", tmp_path / "out")
+    assert message in command.fails(*words)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a\tinn\tb\n", "triple 1: the schema lacks relation 'inn'; did you mean 'in'"),
-        ("a\tin\tb\nthe [MASK]\tin\tb\n", r"triple 2: 'the \[MASK\]' is no name"),
+        ("a\tin\tb\nthe [MASK]\tin\tb\n", "triple 2: 'the [MASK]' is no name"),
         ("a\tin\t \n", "triple 1: ' ' is no name"),
         ("a\tin\n", "line 1: 2 columns"),
     ],
 )
-def test_a_line_that_is_no_triple_is_named(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "triples.tsv").write_text(text)
-    with pytest.raises(InputError, match=message):
-        read_triples(tmp_path / "triples.tsv", SCHEMA)
+def test_a_line_that_is_no_triple_is_named(command: Command, tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "s.toml").write_text(SCHEMA)
+    (tmp_path / "t.tsv").write_text(text)
+    words = ("probe", "kmir", "build", tmp_path / "t.tsv", "--schema", tmp_path / "s.toml", "--out", tmp_path / "out")
+    assert message in command.fails(*words)
 
 
-@pytest.mark.parametrize("name", ["kamel", "domains", "conceptnet"])
-def test_bundled_schemas_are_read_by_name(name: str) -> None:
-    schema = read_schema(Path(name))
-    topics = {one.topic for one in schema.relations.values()}
-    assert {"kamel": "biology", "domains": "law", "conceptnet": "commonsense"}[name] in topics
-    assert name == "kamel" or topics <= set(KNOWLEDGE)
-    with pytest.raises(InputError, match=f"no bundled schema: did you mean '{name}'"):
-        read_schema(Path(f"{name}s"))
+def test_repeated_facts_and_facts_about_themselves_are_left_out(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(SCHEMA)
+    (tmp_path / "t.tsv").write_text(
+        "a\tin\tb\na\tin\tb\na\tin\ta\nb\tnear\tc\tcity\tcity\nd\tnear\te\tcity\tcity\nd\tin\tf\n"
+    )
+    words = ("probe", "kmir", "build", tmp_path / "t.tsv", "--schema", tmp_path / "s.toml", "--out", tmp_path / "out")
+    assert "on 4 facts" in command.done(*words)[1]
 
 
-def test_assertions_of_conceptnet_in_english(tmp_path: Path) -> None:
-    path = tmp_path / "assertions.csv"
+@pytest.mark.parametrize(
+    ("name", "row", "topic"),
+    [("kamel", "P36", "places"), ("domains", "P1001", "law"), ("conceptnet", "IsA", "commonsense")],
+)
+def test_bundled_schemas_are_read_by_name(command: Command, tmp_path: Path, name: str, row: str, topic: str) -> None:
+    (tmp_path / "t.tsv").write_text("".join(f"a{n}\t{row}\tb{n}\n" for n in range(4)))
+    words = ("probe", "kmir", "build", tmp_path / "t.tsv", "--out", tmp_path / "out", "--schema")
+    command.done(*words, name)
+    lines = [line for one in SPLITS for line in (tmp_path / "out" / f"{one}.jsonl").read_text().splitlines()]
+    assert {json.loads(line)["topic"] for line in lines} == {topic}
+    assert f"no bundled schema: did you mean '{name}'" in command.fails(*words, f"{name}s")
+
+
+def test_assertions_of_conceptnet_in_english(command: Command, tmp_path: Path) -> None:
     rows = [("IsA", "en/dog/n", "en/animal"), ("IsA", "fr/chien", "en/animal"), ("RelatedTo", "en/dog", "en/cat")]
-    rows.append(("PartOf", "en/crust/n/wn", "en/ice_cream_pie"))
-    path.write_text("".join(f"/a/[x]\t/r/{name}\t/c/{start}\t/c/{end}\t{{}}\n" for name, start, end in rows))
-    found = [row.triple for row in read_triples(path, read_schema(Path("conceptnet")))]
-    assert found == [("dog", "IsA", "animal"), ("crust", "PartOf", "ice cream pie")]
+    rows += [
+        ("PartOf", "en/crust/n/wn", "en/ice_cream_pie"),
+        ("PartOf", "en/leg", "en/cat"),
+        ("IsA", "en/oak", "en/tree"),
+    ]
+    (tmp_path / "assertions.csv").write_text(
+        "".join(f"/a/[x]\t/r/{name}\t/c/{start}\t/c/{end}\t{{}}\n" for name, start, end in rows)
+    )
+    words = ("probe", "kmir", "build", tmp_path / "assertions.csv", "--schema", "conceptnet", "--out", tmp_path / "out")
+    assert "on 4 facts" in command.done(*words)[1]
+    text = "".join((tmp_path / "out" / f"{one}.jsonl").read_text() for one in SPLITS)
+    assert [name in text for name in ("ice cream pie", "crust", "animal", "chien", "en/", "ice_cream")] == [
+        True
+    ] * 3 + [False] * 3
 
 
-def test_truth_on_facts_of_kamel(data_dir: Path) -> None:
-    schema = read_schema(Path("lmkbc/probe/kamel/schema.toml").resolve())
-    rows = read_triples(data_dir / "kamel" / "KAMEL.tar.xz", schema)[::6]
-    questions = list(QuestionBuilder(rows, schema).questions())
-    assert {question.type for question in questions} == {"completion", "checking", "distinction", "reasoning"}
+def test_facts_of_kamel_are_triples(command: Command, tmp_path: Path) -> None:
+    for name, count in (("P36", 4), ("P3", 9)):  # the schema has no P3
+        facts = [{"sub_label": f"land {n}", "obj_label": [f"town {n}"]} for n in range(count)]
+        jsonl(tmp_path / "KAMEL" / name / "train.jsonl", facts)
+    assert "on 4 facts" in command.done("probe", "kmir", "build", tmp_path / "KAMEL", "--out", tmp_path / "out")[1]
