@@ -80,11 +80,17 @@ def test_controls_learn_from_train_alone_and_never_from_the_subject_asked(comman
     names = {"Ada Rossi": "Rome", "Leo Rossi": "Rome", "Jean Roux": "Paris", "Ann Roux": "Paris"}
     names |= {"Eve Bly": "York", "Bea Bly": "York", "Cid Bly": "York"}
     train = {name: [town] for name, town in names.items()}
-    test = {"Max Rossi": ["Rome"], "Eve Bly": ["York"], "Tom Roux": ["Paris"], "Zed Oz": ["Lima"]}
+    test = {
+        "Max Rossi": ["Rome"],
+        "Eve Bly": ["York"],
+        "Tom Roux": ["Paris"],
+        "Tim Roux": ["Paris"],
+        "Zed Oz": ["Lima"],
+    }
     data = written(tmp_path / "KAMEL", P19={"train": train, "test": test})
     found, _, _ = asked(command, data, {"Zed Oz": "Lima"}.get, "--shots", 0, "--json")  # type: ignore[arg-type]
-    assert scores(found["majority of train"], "P19") == (0.25, 0.25)  # Paris: York lost the fact on Eve Bly
-    assert scores(found["naive Bayes of train"], "P19") == (0.75, 0.75)
+    assert scores(found["majority of train"], "P19") == (0.4, 0.4)  # Paris: York lost the fact on Eve Bly
+    assert scores(found["naive Bayes of train"], "P19") == (0.8, 0.8)
     left = found["published, what no control answers"]
     assert (left["overall"]["f1"], left["by_answers"]["1"]["count"]) == (1.0, 1)
 

@@ -1,114 +1,87 @@
 """KMIR asked of tiny models: eight masks, training that resumes, clozes as texts, and models of the wrong kind."""
 
 import json
-from dataclasses import replace
-from itertools import pairwise
+import sqlite3
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
-import msgspec
 import pytest
 import tiny_causal
 import tiny_masked
+import torch
 from command import Command
-from hypothesis import given
-from hypothesis import strategies as st
-from prompt_parts import prefix
+from rows import jsonl
 
-from lmkbc import InputError
-from lmkbc.local.local_model import LocalModel
-from lmkbc.local.model import CausalModel
-from lmkbc.masked.backbone import Backbone, load
-from lmkbc.probe import masked_answers
-from lmkbc.probe.benchmark import BenchmarkRun, texts
 from lmkbc.probe.kmir import kmir as kmir_causal
-from lmkbc.probe.kmir.questions import Question, sample
-from lmkbc.probe.masked_answers import _widened
-from lmkbc.train.training import TrainingPlan
-
-MASKS = 8
-
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 WORDS = "true false Paris Rome Lima New York France Italy Peru is the capital of".split()
 CAPITALS = {"France": "Paris", "Italy": "Rome", "Peru": "Lima", "York": "New York"}
+Row = dict[str, Any]
+
+
+def question(name: str, text: str, answer: str, fact: int, **more: Any) -> Row:
+    about = {"id": name, "type": name.partition("-")[0], "question": text, "answer": [answer], "relation": "P36"}
+    return {**about, "fact": fact, **more}
+
+
 LESSONS = [
-    Question(f"completion-{n}-{place}", "completion", text.format(land), [town], "P36", n)
+    question(f"completion-{n}-{place}", text.format(land), town, n)
     for n, (land, town) in enumerate(CAPITALS.items())
     for place, text in enumerate(("The capital of {} is [MASK].", "[MASK] is the capital of {}."))
 ]
-question_lines = msgspec.json.Encoder().encode_lines
-PLAN = TrainingPlan(rate=3e-3, epochs=100, batch=4)
+TAUGHT = ("--rate", "3e-3", "--epochs", "101", "--batch", "4")
 
 
-@pytest.fixture
-def backbone(tmp_path: Path) -> Backbone:
-    return load(tiny_masked.save(tmp_path / "bert", WORDS), offline=True)
+def written(folder: Path, **files: Iterable[Row]) -> None:
+    for name, rows in files.items():
+        jsonl(folder / f"{name}.jsonl", rows)
 
 
-def test_a_mask_becomes_eight_and_the_answer_is_padded_to_eight(backbone: Backbone) -> None:
-    (ids, *_) = masked_answers.inputs(backbone, LESSONS[:1])
-    assert ids.count(backbone.mask_id) == MASKS
-    assert ids[ids.index(backbone.mask_id) :][:MASKS] == [backbone.mask_id] * MASKS
-    pad = backbone.tokenizer.pad_token_id
-    new_york = masked_answers.labels(backbone, LESSONS[-1:], 0)[0]
-    assert backbone.tokenizer.convert_ids_to_tokens(new_york[:2]) == ["New", "York"]
-    assert new_york[2:] == [pad] * (MASKS - 2)
-    long = changed(LESSONS[0], answer=["abcdefghijklmnop"])
-    assert len(masked_answers.labels(backbone, [long], 0)[0]) == MASKS
+def answers(file: Path) -> dict[str, str]:
+    """Return question id -> answer."""
+    return {row["id"]: row["ret"] for row in map(json.loads, file.read_text().splitlines())}
 
 
-def changed(one: Question, **fields: object) -> Question:
-    return msgspec.structs.replace(one, **fields)
+@pytest.mark.parametrize("kind", ["masked", "causal"])
+def test_a_question_without_its_mask_is_refused(run: Command, tmp_path: Path, kind: str) -> None:
+    model = tmp_path / "model"
+    tiny_masked.save(model, WORDS) if kind == "masked" else tiny_causal.save(model, "gpt2")
+    written(tmp_path, test=[LESSONS[0] | {"question": "The capital of France is Paris."}])
+    said = run.fails("run", tmp_path / "test.jsonl", "--model", model, "--out", tmp_path / "out")
+    assert "question 'completion-0-0' needs [MASK] exactly once" in said
 
 
-@given(st.integers(1, 60), st.integers(0, 59), st.integers(MASKS + 2, 40))
-def test_long_questions_are_cut_around_their_masks(words: int, at: int, longest: int) -> None:
-    ids = [0, *([5] * words), 1]
-    ids.insert(1 + at % (words + 1), 9)
-    cut = _widened(ids, 9, longest)
-    assert (cut.count(9), cut[0], cut[-1]) == (MASKS, 0, 1)
-    assert len(cut) == min(len(ids) + MASKS - 1, longest)
+def kept(path: Path) -> list[str]:
+    """Return the texts of the prompts in a store of answers."""
+    with sqlite3.connect(path) as opened:
+        rows = [json.loads(prompt) for (prompt,) in opened.execute("SELECT prompt FROM prompts")]
+    opened.close()
+    return rows
 
 
-def test_a_stopped_training_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
-    plan = replace(PLAN, epochs=4, every=1)
-    whole, halved = (load(tiny_masked.save(tmp_path / "bert", WORDS), offline=True) for _ in range(2))
-    masked_answers.finetuned(whole, LESSONS, LESSONS[:2], plan, tmp_path / "whole", "tiny")
-
-    def stop(_: str, done: int, __: int | None) -> None:
-        if done == 5:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        masked_answers.finetuned(halved, LESSONS, LESSONS[:2], plan, tmp_path / "out", "tiny", stop)
-    assert not (tmp_path / "out").exists()
-    fresh = load(tmp_path / "bert", offline=True)
-    masked_answers.finetuned(fresh, LESSONS, LESSONS[:2], plan, tmp_path / "out", "tiny")
-    ends = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "out")]
-    assert ends[0] == ends[1]
-
-
-def test_a_question_without_its_mask_is_refused(backbone: Backbone) -> None:
-    broken = changed(LESSONS[0], question="The capital of France is Paris.")
-    for refused in (lambda: masked_answers.inputs(backbone, [broken]), lambda: kmir_causal.lead(broken)):
-        with pytest.raises(InputError, match="'completion-0-0' needs"):
-            refused()
-
-
-def test_a_cloze_becomes_a_text_to_go_on_with() -> None:
-    ends, begins = LESSONS[:2]
-    assert kmir_causal.lead(ends) == "The capital of France is"
-    assert kmir_causal.lead(begins) == "___ is the capital of France. Here ___ stands for"
-    asked = list(kmir_causal.prompts(LESSONS, LESSONS, 2))
-    for question, prompt in zip(LESSONS, asked, strict=True):
-        first, second, own = prompt.text.split("\n")
-        assert own == kmir_causal.lead(question)
-        own_fact = {f"{kmir_causal.lead(x)} {x.answer[0]}." for x in LESSONS if x.fact == question.fact}
-        assert not {first, second} & own_fact
-    assert len({prefix(prompt) for prompt in asked}) <= 3
-    with pytest.raises(InputError, match="say --shots 6"):
-        list(kmir_causal.prompts(LESSONS, LESSONS, 7))
-    assert [prompt.static for prompt in kmir_causal.prompts(LESSONS[:1], (), 0)] == [()]
+def test_a_cloze_becomes_a_text_to_go_on_with(run: Command, tmp_path: Path) -> None:
+    tiny_causal.save(tmp_path / "gpt2", "gpt2")
+    written(tmp_path, test=LESSONS)
+    words = ("run", tmp_path / "test.jsonl", "--model", tmp_path / "gpt2", "--train", tmp_path / "train.jsonl")
+    run.done(*words, "--out", tmp_path / "out", "--shots", 2, "--store", tmp_path / "two.sqlite")
+    leads = [
+        lead
+        for land in CAPITALS
+        for lead in (f"The capital of {land} is", f"___ is the capital of {land}. Here ___ stands for")
+    ]
+    solved = {f"{lead} {row['answer'][0]}.": row["fact"] for lead, row in zip(leads, LESSONS, strict=True)}
+    prompts = kept(tmp_path / "two.sqlite")
+    assert sorted(prompt.split("\n")[-1] for prompt in prompts) == sorted(leads)
+    for prompt in prompts:
+        *shown, own = prompt.split("\n")
+        assert len(shown) == 2
+        assert LESSONS[leads.index(own)]["fact"] not in {solved[line] for line in shown}
+    assert len({prompt.rpartition("\n")[0] for prompt in prompts}) <= 3
+    assert "say --shots 6" in run.fails(*words, "--out", tmp_path / "x", "--shots", 7)
+    run.done(*words[:4], "--out", tmp_path / "bare", "--store", tmp_path / "none.sqlite")
+    assert sorted(kept(tmp_path / "none.sqlite")) == sorted(leads)
 
 
 def test_a_model_that_asks_itself_on_has_answered() -> None:
@@ -120,16 +93,30 @@ def test_a_model_that_asks_itself_on_has_answered() -> None:
 
 @pytest.fixture
 def run(tmp_path: Path, command: Command) -> Command:
-    (tmp_path / "train.jsonl").write_bytes(question_lines(LESSONS))
-    (tmp_path / "test.jsonl").write_bytes(question_lines(LESSONS[:3]))
+    written(tmp_path, train=LESSONS, test=LESSONS[:3])
     return command.under("probe", "kmir")
 
 
-def test_a_masked_model_from_training_to_scores(run: Command, tmp_path: Path) -> None:
+def test_a_masked_model_from_training_that_was_stopped_to_scores(
+    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tiny_masked.save(tmp_path / "bert", WORDS)
     files = [tmp_path / "test.jsonl", tmp_path / "train.jsonl"]
-    more = ["--train", tmp_path / "train.jsonl", "--rate", PLAN.rate, "--epochs", PLAN.epochs, "--batch", PLAN.batch]
+    more = ["--train", tmp_path / "train.jsonl", *TAUGHT]
+    step, steps = torch.optim.AdamW.step, 0
+
+    def counted(self: Any, *given: Any, **named: Any) -> Any:
+        nonlocal steps
+        steps += 1
+        if steps == 202:
+            raise KeyboardInterrupt
+        return step(self, *given, **named)
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", counted)
+    assert run("run", *files, "--model", tmp_path / "bert", "--out", tmp_path / "out", *more)[0] == 1
+    assert not (tmp_path / "out-model").exists()
     _, told = run.done("run", *files, "--model", tmp_path / "bert", "--out", tmp_path / "out", *more)
+    assert 202 < steps < 210  # it went on
     assert told.count("wrote") == 2
     for file in files:
         assert json.loads(run.done("score", file, tmp_path / "out" / file.name, "--json")[0])["f1"] == 1.0
@@ -163,50 +150,70 @@ def test_a_causal_model_is_shown_examples_and_asked_once(run: Command, tmp_path:
     )
 
 
-def test_a_choice_is_made_by_likelihood(tmp_path: Path) -> None:
-    model = LocalModel(CausalModel(tiny_causal.model("llama"), tiny_causal.tokenizer()), "tiny")
+def test_long_questions_are_cut_around_their_masks_and_long_answers_after_eight_tokens(
+    run: Command, tmp_path: Path
+) -> None:
+    tiny_masked.save(tmp_path / "bert", WORDS)
+    rest = "is the capital of " * 50
+    texts = (f"{rest}[MASK] {rest}", f"{rest}[MASK]", f"[MASK] {rest}")
+    long = [question(f"completion-{9 + n}-0", text, "abcdefghijklmnop", 9 + n) for n, text in enumerate(texts)]
+    written(tmp_path, train=long, test=long)
+    words = ("run", tmp_path / "test.jsonl", "--model", tmp_path / "bert", "--train", tmp_path / "train.jsonl")
+    run.done(*words, "--rate", "1e-2", "--epochs", 40, "--batch", 4, "--out", tmp_path / "out")
+    assert {text.replace(" ", "") for text in answers(tmp_path / "out" / "test.jsonl").values()} == {"abcdefgh"}
+
+
+def test_a_choice_is_made_by_likelihood(run: Command, tmp_path: Path) -> None:
+    tiny_causal.save(tmp_path / "llama", "llama")
     names = list(CAPITALS.values())
     asked = [
         LESSONS[0],
-        changed(LESSONS[2], type="checking", question="Is it [MASK]."),
-        changed(LESSONS[4], type="distinction", options=names),
-        changed(LESSONS[6], type="reasoning", options=names, question="x" * 600 + " [MASK]"),
+        question("checking-1", "Is it [MASK].", "true", 1),
+        *(question(f"distinction-{land}", f"{land} has [MASK].", "x", 2, options=names) for land in CAPITALS),
+        question("reasoning-3", "x" * 600 + " [MASK]", "x", 3, options=names),
+        question("completion-4", "x" * 600 + " [MASK]", "x", 3),
     ]
-    requests = list(kmir_causal.prompts(asked, (), 0))
-    choices = [question.choices for question in asked]
-    assert choices == [[], ["true", "false"], names, names]
-    noted: list[str] = []
-    answers = texts(model, requests, kmir_causal.sampling(2), BenchmarkRun(note=noted.append), "questions")
-    assert (answers[3], noted[:1]) == ("", ["1 prompt is longer than the model's window: counted as wrong"])
-    found = kmir_causal.chosen(model, asked, requests)
-    rows = model.model.log_probabilities(
-        [requests[place].text for place in (1, 2)], [[f" {name}" for name in choices[place]] for place in (1, 2)]
-    )
-    best = [max(zip(row, choices[place], strict=True))[1] for place, row in zip((1, 2), rows, strict=True)]
-    assert found == {1: best[0], 2: best[1], 3: ""}
+    written(tmp_path, test=asked)
+    words = ("run", tmp_path / "test.jsonl", "--model", tmp_path / "llama", "--out", tmp_path / "out", "--choose")
+    told = run.done(*words, "--store", tmp_path / "s.sqlite")[1]
+    assert "1 prompt is longer than the model's window: counted as wrong" in told
+    found = answers(tmp_path / "out" / "test.jsonl")
+    model, tokenizer = tiny_causal.model("llama"), tiny_causal.tokenizer()
+
+    def log(text: str, name: str) -> float:
+        first, ids = len(tokenizer(text)["input_ids"]), tokenizer(f"{text} {name}")["input_ids"]
+        with torch.inference_mode():
+            logs = model(torch.tensor([ids])).logits[0].log_softmax(-1)
+        return sum(float(logs[at - 1, ids[at]]) for at in range(first, len(ids)))
+
+    for row in asked[1:-2]:
+        text = row["question"].removesuffix(" [MASK].")
+        options = row.get("options", ["true", "false"])
+        assert found[row["id"]] == max(options, key=lambda name: log(text, name))
+    assert (found["reasoning-3"], found["completion-4"]) == ("", "")
 
 
 def test_a_sample_is_drawn_of_each_type_and_scored_alone(run: Command, tmp_path: Path) -> None:
     tiny_causal.save(tmp_path / "gpt2", "gpt2")
-    checks = [changed(one, id=f"checking-{place}", type="checking") for place, one in enumerate(LESSONS)]
-    (tmp_path / "test.jsonl").write_bytes(question_lines([*LESSONS, *checks]))
-    drawn = [sample([*LESSONS, *checks], most, 0) for most in (2, 5, 99)]
-    assert [len(part) for part in drawn] == [4, 10, 16]
-    assert all({one.id for one in less} < {one.id for one in more} for less, more in pairwise(drawn))
-    assert drawn[0] != sample([*LESSONS, *checks], 2, 1)
-    more = ["--model", tmp_path / "gpt2", "--store", tmp_path / "store.sqlite", "--limit", 2]
-    assert (
-        f"{tmp_path / 'out' / 'test.jsonl'} --answered'"
-        in run.done("run", tmp_path / "test.jsonl", "--out", tmp_path / "out", *more)[1]
-    )
-    answered = (tmp_path / "out" / "test.jsonl").read_text().splitlines()
-    assert [json.loads(line)["id"] for line in answered] == [one.id for one in drawn[0]]
-    shown, told = run.done("score", tmp_path / "test.jsonl", tmp_path / "out" / "test.jsonl", "--answered")
+    checks = [one | {"id": f"checking-{place}", "type": "checking"} for place, one in enumerate(LESSONS)]
+    written(tmp_path, test=[*LESSONS, *checks])
+    drawn = {}
+    for limit, seed in ((2, 0), (5, 0), (99, 0), (2, 1)):
+        more = ("--model", tmp_path / "gpt2", "--store", tmp_path / "store.sqlite", "--limit", limit, "--seed", seed)
+        out = tmp_path / f"out{limit}-{seed}"
+        assert f"{out / 'test.jsonl'} --answered'" in run.done("run", tmp_path / "test.jsonl", "--out", out, *more)[1]
+        drawn[limit, seed] = [*answers(out / "test.jsonl")]
+    assert [len(drawn[limit, 0]) for limit in (2, 5, 99)] == [4, 10, 16]
+    assert {*drawn[2, 0]} < {*drawn[5, 0]} < {*drawn[99, 0]}
+    assert drawn[2, 0] != drawn[2, 1]
+    assert drawn[99, 0] == [one["id"] for one in (*LESSONS, *checks)]
+    given = tmp_path / "out2-0" / "test.jsonl"
+    shown, told = run.done("score", tmp_path / "test.jsonl", given, "--answered")
     assert "no answer" not in told
     lines = {line.split("  ")[0]: line.split() for line in shown.splitlines() if line}
     assert lines["questions"][1:] == ["2", "2", "0", "0", "4"]
     assert "+- (95 % interval)" in lines
-    score = ["score", tmp_path / "test.jsonl", tmp_path / "out" / "test.jsonl", "--answered"]
+    score = ["score", tmp_path / "test.jsonl", given, "--answered"]
     shown = run.done(*score, "--table", "chance,type-by-topic")[0]
     assert [shown.find(told) >= 0 for told in ("is one of 4", "\ncommonsense ", "+-")] == [True, True, False]
     assert json.loads(run.done(*score, "--table", "chance", "--json")[0])["chance"]["name"]["completion"] == 1 / 4
