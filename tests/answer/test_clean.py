@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc import EntityType, Relation, Shape, Workspace
-from lmkbc.answer.clean import sifted, trim
+from lmkbc.answer.clean import sifted
 
 SUBJECT = "Acme Motors"
 
@@ -104,11 +104,6 @@ def test_cleaning_twice_changes_nothing(asked: Relation, text: str) -> None:
     once, _ = sifted([text], asked, SUBJECT)
     assert sifted(once, asked, SUBJECT)[0] == once
     assert all(name == name.strip() and name for name in once)
-
-
-@given(st.text(max_size=60))
-def test_trimming_twice_changes_nothing(text: str) -> None:
-    assert trim(trim(text)) == trim(text)
 
 
 def test_gold_survives(data_dir: Path) -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from lmkbc import InputError
 from lmkbc.files import reader
-from lmkbc.files.checksum import read_digests
 from lmkbc.files.columns import Column
 from lmkbc.files.jsonl import read_jsonl
 from lmkbc.files.splits import QueryRow
@@ -202,10 +201,3 @@ def test_utf_16_needs_no_mark(tmp_path: Path) -> None:
     path = tmp_path / "p.jsonl"
     path.write_bytes('{"name": "Köln"}\n'.encode("utf-16-le"))
     assert reader.whole(path).decode() == '{"name": "Köln"}\n'
-
-
-def test_digests_are_read_by_name_and_a_cut_line_is_left_out(tmp_path: Path) -> None:
-    record = tmp_path / "sha256.txt"
-    record.write_text("aa  frames.toml\nbb  https://example.org/a  b.txt\ncc", encoding="utf-8")
-    assert read_digests(record) == {"frames.toml": "aa", "https://example.org/a  b.txt": "bb"}
-    assert read_digests(tmp_path / "absent.txt") == {}

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from lmkbc import InputError, LmkbcError
-from lmkbc.link.search import SearchTable, open_search
+from lmkbc import InputError
+from lmkbc.link.search import SearchTable
 
 
 def test_exact_strings_only_case_aside() -> None:
@@ -34,13 +34,3 @@ def test_a_table_of_another_shape_is_named(tmp_path: Path, content: bytes, messa
     with pytest.raises(InputError) as error:
         SearchTable.read(tmp_path / "table.json")
     assert message in str(error.value)
-
-
-def test_a_table_needs_no_contact_offline_needs_none_and_the_network_does(tmp_path: Path) -> None:
-    (tmp_path / "t.json").write_text('{"Inn": "Q1"}')
-    assert isinstance(open_search(tmp_path / "t.json"), SearchTable)
-    offline = open_search(offline=True, cache=tmp_path / "c")
-    with pytest.raises(LmkbcError, match="offline"):
-        offline.search(["Inn"])
-    with pytest.raises(InputError, match="LMKBC_CONTACT"):
-        open_search(cache=tmp_path / "c")

@@ -33,7 +33,7 @@ from lmkbc.local.model import CausalModel
 from lmkbc.models import hardware
 from lmkbc.models.base import Sampling
 from lmkbc.models.endings import Repeats
-from lmkbc.models.prefixes import Option, beginnings, common, groups, told_apart
+from lmkbc.models.prefixes import beginnings, common, groups
 from lmkbc.settings import checked
 
 TOKENIZER = tiny_causal.tokenizer()
@@ -336,14 +336,6 @@ def test_a_statement_too_long_to_score_has_no_probability() -> None:
 
 
 TOKENS = st.lists(st.integers(0, 2), min_size=1, max_size=6).map(tuple)
-
-
-@given(st.lists(TOKENS, max_size=8))
-def test_an_option_is_read_to_where_no_other_begins_so(tails: list[tuple[int, ...]]) -> None:
-    parts = told_apart([Option((7, 7, *tail), 2) for tail in tails])
-    for tail, part in zip(tails, parts, strict=True):
-        alone = [end for end in range(1, len(tail)) if all(one == tail or one[:end] != tail[:end] for one in tails)]
-        assert part == (7, 7, *tail[: min(alone, default=len(tail))])
 
 
 @pytest.mark.parametrize("space", [" ", ""])

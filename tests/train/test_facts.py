@@ -9,8 +9,7 @@ import pytest
 from space import MINI, SPACE
 
 from lmkbc import InputError, LmkbcError, Workspace
-from lmkbc.probe.kamel import kamel_data as kamel
-from lmkbc.train.corpus import HeldOut, gather, near, of_kamel, of_silver, phrases, split
+from lmkbc.train.corpus import HeldOut, gather, split
 from lmkbc.types import Fact
 
 KAMEL = Path("kamel/KAMEL.tar.xz")
@@ -42,29 +41,6 @@ def write_silver(data: Path, relation: str, rows: list[tuple[str, list[str]]]) -
     (data / SILVER / f"{relation}.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
 
 
-def test_kamel_reads_past_its_broken_line_and_words_known_relations_as_their_module(tmp_path: Path) -> None:
-    rows = {
-        "P1412/train.jsonl": [{"sub_label": "Ada", "obj_label": ["French"]}, '{"sub_label": broken'],
-        "P17/train.jsonl": [{"sub_label": "Rome", "obj_label": ["Italy"]}],
-        "P17/dev.jsonl": [{"sub_label": "Paris", "obj_label": ["France"]}],
-    }
-    found = list(of_kamel(kamel.read_kamel(write_kamel(tmp_path, rows)), SPACE.relations))
-    assert [(one.subject, one.objects) for one in found] == [("Ada", ("French",)), ("Rome", ("Italy",))]
-    assert found[0].clozes == SPACE.relations["PersonLanguage"].clozes
-    assert found[1].clozes == ("{subject} is in the country of {mask}.",)
-
-
-def test_silver_drops_names_that_are_only_ids(tmp_path: Path) -> None:
-    write_silver(tmp_path, "PersonSpeaksLanguage", [("Ada", ["Q42", "French", "French"]), ("Bob", ["Q1"])])
-    found = list(of_silver(tmp_path / SILVER, SPACE.relations))
-    assert [(one.subject, one.objects) for one in found] == [("Ada", ("French",))]
-
-
-def test_every_phrase_makes_a_cloze() -> None:
-    assert len(phrases()) > 200
-    assert all(name[0] == "P" and name[1:].isdigit() and text.strip() == text for name, text in phrases().items())
-
-
 def test_held_out_subjects_go_under_all_their_names() -> None:
     held = HeldOut.of(Workspace(), [(SECRET.upper(), "Its Other Name"), ("Unrelated", "Also Unrelated")])
     facts = [fact(SECRET), fact(f"  {SECRET.lower()} "), fact("its other  name"), fact("Unrelated"), fact("Nobody 7")]
@@ -92,15 +68,25 @@ def test_gathering_proves_that_nothing_held_out_is_left(tmp_path: Path) -> None:
     alias = {"rdf": subject, "chosen": None, "alternative": ["Secret Alias"]}
     rows = {
         "P17/train.jsonl": [{"sub_label": name, "obj_label": ["Italy"]} for name in (subject, "Secret Alias", "Free")],
+        "P17/dev.jsonl": [{"sub_label": "Paris", "obj_label": ["France"]}],
+        "P1412/train.jsonl": [{"sub_label": "Ada", "obj_label": ["French"]}, '{"sub_label": broken'],
         "P17/test.jsonl": [{"sub_label": "x", "obj_uri": ["Q1"], "obj_label": [alias]}],
     }
     write_kamel(tmp_path, rows)
-    write_silver(tmp_path, "PersonSpeaksLanguage", [(subject, ["French"]), ("Free too", ["French"])])
+    silver = [(subject, ["French"]), ("Free too", ["Q42", "French", "French"]), ("Bob", ["Q1"])]
+    write_silver(tmp_path, "PersonSpeaksLanguage", silver)
     corpus = gather(workspace, [tmp_path])
-    assert corpus.removed["KAMEL/train"] == (1, 2)
+    assert corpus.removed["KAMEL/train"] == (2, 2)
     assert corpus.removed["silver"] == (1, 1)
     assert "overlap of subjects to train on with held-out names: 0" in list(corpus.proof)
-    assert {one.subject for one in corpus.others} == {"Free", "Free too"}
+    others = {one.subject: one for one in corpus.others}
+    assert {name: one.objects for name, one in others.items()} == {
+        "Free": ("Italy",),
+        "Free too": ("French",),
+        "Ada": ("French",),
+    }
+    assert others["Free"].clozes == ("{subject} is in the country of {mask}.",)
+    assert others["Ada"].clozes == others["Free too"].clozes == SPACE.relations["PersonLanguage"].clozes
     assert all(not corpus.held_out.names(one.subject) for one in corpus.challenge)
 
 
@@ -110,7 +96,6 @@ def test_official_splits_share_no_subject_with_what_is_trained_on(data_dir: Path
     assert any(line.endswith(": 0") for line in corpus.proof)
     assert corpus.removed["silver"][1] > 100
     assert len(corpus.others) > 300_000
-    assert 0 < len(near(corpus, 5)) < 2000
 
 
 def test_a_split_parts_subjects_not_facts() -> None:
