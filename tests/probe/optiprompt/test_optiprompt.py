@@ -1,136 +1,182 @@
+"""OptiPrompt by its command: facts to learn and to test on, ways of asking, controls, and tables from the facts."""
+
 import json
 import re
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import fmean
+from typing import Any
 
 import pytest
 import tiny_masked
 import torch
 from command import Command
 from rows import jsonl
-
-from lmkbc import InputError
-from lmkbc.masked.backbone import Backbone, load, subject_pieces
-from lmkbc.masked.forward import masked
-from lmkbc.masked.soft_prompts import SoftPrompt
-from lmkbc.probe.lama.lama_data import RelationFacts
-from lmkbc.probe.optiprompt.experiment import Experiment, ExperimentRunner, learnable, read_facts, read_prompts
-from lmkbc.probe.optiprompt.optiprompt import by_relation, differing_facts, fact_rows, majority_share, method_scores
-from lmkbc.train.cloze_training import cloze_logits, precision, search_prompt
-from lmkbc.train.training import TrainingPlan
+from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 PLACES = ("Rome", "Paris", "Lima", "Oslo")
 NAMES = tuple(f"{first}{last}" for first in "abcdefgh" for last in "stuv")
+Pairs = Sequence[tuple[str, str]]
 PAIRS = tuple((name, PLACES["stuv".index(name[1])]) for name in NAMES)
-BORN = RelationFacts("P19", "{subject} was born in {mask} .", "N-1", PAIRS[28:], PAIRS[:24], PAIRS[24:28])
-DIED = RelationFacts(
-    "P20", "{subject} died in {mask} .", "N-M", (("ax", "Rome"), ("bs", "Oslo")), PAIRS[:24], PAIRS[24:28]
-)
-HOW = Experiment(
-    soft=TrainingPlan(rate=3e-2, epochs=2, batch=8),
-    finetune=TrainingPlan(rate=1e-2, epochs=20, batch=8),
-    methods=("manual", "soft-3", "finetune"),
-)
+TESTED = PAIRS[28:]
 
 
 @pytest.fixture(scope="module")
-def backbone(tmp_path_factory: pytest.TempPathFactory) -> Backbone:
-    words = (*PLACES, *"was born died in".split())
-    return load(tiny_masked.save(tmp_path_factory.mktemp("tiny"), words), offline=True)
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    words = (*PLACES, *"was born died in capital the of speak people".split())
+    return tiny_masked.save(tmp_path_factory.mktemp("tiny"), words)
 
 
-def test_a_table_is_averaged_over_relations_and_split_by_what_controls_answer() -> None:
-    gold = [place for _, place in BORN.facts]
-    rows = {
-        "majority": ["Rome"] * 4,
-        "naive-bayes": [gold[0], "", "", ""],
-        "random finetune": ["", gold[1], "", ""],
-        "pretrained manual": [gold[0], "x", gold[2], "x"],
-    }
-    other = {row: ["Rome", "Oslo"] for row in rows} | {"naive-bayes": ["Rome", ""], "random finetune": ["", ""]}
-    found = method_scores([BORN, DIED], fact_rows([BORN, DIED], {"P19": rows, "P20": other}))
-    line = found["pretrained manual"]
-    assert line.overall == pytest.approx((2 / 4 + 1) / 2)
-    assert line.types == {"N-1": 0.5, "N-M": 1.0}
-    assert line.easy == pytest.approx((1 / 2 + 1) / 2)
-    assert line.hard == pytest.approx((1 / 2 + 1) / 2)
-    assert found["naive-bayes"].hard == 0
-    unhelped = {("P19", BORN.facts[1][0])}
-    assert line.uhn is None
-    assert method_scores([BORN], fact_rows([BORN], {"P19": rows}), unhelped)["pretrained manual"].uhn == 0.0
+def write_facts(folder: Path, pairs: Pairs, *names: str) -> None:
+    for name in names:
+        jsonl(folder / f"{name}.jsonl", [{"sub_label": one, "obj_label": other} for one, other in pairs])
 
 
-def test_objects_that_no_train_fact_names_are_left_out() -> None:
-    facts = RelationFacts(
-        "P1", BORN.cloze, "", (("y", "Paris"), ("z", "Kyiv"), ("w", "Lima")), PAIRS[:8], (("x", "Rome"),)
-    )
-    (kept,) = learnable([facts], lambda name: name != "Lima", least=3, most=3)
-    assert kept.facts == (("y", "Paris"),)
-    assert kept.train == tuple(pair for pair in PAIRS[:8] if pair[1] != "Lima")[:3]
-    with pytest.raises(InputError, match="no relation keeps 99 facts"):
-        learnable([facts], lambda _: True, least=99, most=100)
-
-
-def test_no_subject_that_is_tested_on_is_learned_or_stopped_by(caplog: pytest.LogCaptureFixture) -> None:
-    train, dev = (*PAIRS[:8], ("AS", "Rome")), (("z", "Rome"), ("a.s.", "Rome"))
-    facts = RelationFacts("P1", BORN.cloze, "", (("as", "Rome"), ("x", "Paris")), train, dev)
-    (kept,) = learnable([facts], lambda _: True, least=3, most=99)
-    assert {subject for subject, _ in kept.train} == {subject for subject, _ in PAIRS[1:8]}
-    assert kept.dev == (("z", "Rome"), ("a.s.", "Rome"))
-    caplog.set_level("INFO", logger="lmkbc")
-    assert learnable([facts, DIED], lambda _: True, least=8, most=99)[0].name == "P20"
-    assert "left out, with fewer than 8 facts to learn or too few to test: P1" in caplog.text
-
-
-@pytest.mark.whole
-def test_prompts_and_weights_learn_and_a_killed_run_goes_on(backbone: Backbone, tmp_path: Path) -> None:
-    kept = tmp_path / "kept.jsonl"
-    before = {name: value.clone() for name, value in backbone.model.state_dict().items()}
-    first = ExperimentRunner(backbone, [BORN, DIED], HOW).run(kept)
-    assert all(torch.equal(value, before[name]) for name, value in backbone.model.state_dict().items())
-    assert set(first["P19"]) == {"majority", "naive-bayes"} | {
-        f"{model} {method}" for model in HOW.models for method in HOW.methods
-    }
-    gold = [place for _, place in BORN.facts]
-    assert first["P19"]["pretrained finetune"] == gold != first["P19"]["pretrained manual"]
-    lines = kept.read_bytes().splitlines(keepends=True)
-    kept.write_bytes(lines[0])
-    asked: list[str] = []
-    again = ExperimentRunner(backbone, [BORN, DIED], HOW).run(kept, lambda step, done, total: asked.append(step))
-    assert again == first
-    assert kept.read_bytes() == b"".join(lines)
-    assert not any(step.startswith("P19") for step in asked)
-
-
-def test_facts_that_names_tell_are_known_by_the_models_own_tokens(
-    backbone: Backbone, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A model that reads no capitals has no word "Rome", but a token for it."""
-    monkeypatch.setattr("lmkbc.probe.masked_answers.known_words", lambda _: {})
-    told = RelationFacts("P36", BORN.cloze, "1-1", (("City of Rome", "Rome"), ("ax", "Paris")), PAIRS[:1], PAIRS[1:2])
-    runner = ExperimentRunner(backbone, [BORN, told], HOW)
-    kept = runner.unhelped()
-    assert {pair for pair in kept if pair[0] == "P36"} == {("P36", "ax")}
-    assert kept <= {(one.name, subject) for one in (BORN, told) for subject, _ in one.facts}
-
-
-def test_another_model_is_not_answered_from_what_was_kept(backbone: Backbone, tmp_path: Path) -> None:
-    how = Experiment(soft=HOW.soft, finetune=HOW.finetune, models=("pretrained",), methods=("manual",))
-    ExperimentRunner(backbone, [BORN], how).run(tmp_path / "kept")
-    other = load(tiny_masked.save(tmp_path / "other", (*PLACES, *"was born died in".split()), seed=1))
-    ExperimentRunner(other, [BORN], how).run(tmp_path / "kept")
-    assert len((tmp_path / "kept").read_bytes().splitlines()) == 2
-
-
-def kamel(folder: Path) -> Path:
-    for split, pairs in (("train", BORN.train), ("dev", BORN.dev), ("test", BORN.facts)):
+def kamel(
+    folder: Path, name: str = "P19", *, train: Pairs = PAIRS[:24], dev: Pairs = PAIRS[24:28], test: Pairs = TESTED
+) -> Path:
+    for split, pairs in (("train", train), ("dev", dev), ("test", test)):
         facts = [{"sub_label": subject, "obj_label": [{"rdf": one, "chosen": one}]} for subject, one in pairs]
-        jsonl(folder / "P19" / f"{split}.jsonl", facts)
+        jsonl(folder / name / f"{split}.jsonl", facts)
     return folder
 
 
-def test_the_command_shows_the_table(command: Command, backbone: Backbone, tmp_path: Path) -> None:
-    arguments = ["probe", "optiprompt", kamel(tmp_path / "K"), "--model", backbone.name, "--offline"]
+@pytest.fixture
+def asked(command: Command, tmp_path: Path) -> Any:
+    """Return the table in JSON, the test facts with each row's answers, and what is told."""
+
+    def run(*words: object, methods: str = "manual", models: str = "pretrained") -> tuple[Any, Any, str]:
+        facts = tmp_path / "facts.jsonl"
+        given = ("probe", "optiprompt", *words, "--offline", "--methods", methods, "--models", models)
+        printed, told = command.done(*given, "--facts", facts, "--json")
+        return json.loads(printed), [json.loads(line) for line in facts.read_text().splitlines()], told
+
+    return run
+
+
+def share(facts: Any, row: str, want: Callable[[Any], Any] = lambda fact: fact["object"]) -> float | None:
+    """Return the share of facts that a row answers with what is wanted, mean over relations."""
+    names = {fact["relation"] for fact in facts}
+    parts = [[fact["answers"][row] == want(fact) for fact in facts if fact["relation"] == name] for name in names]
+    return fmean(sum(part) / len(part) for part in parts) if parts else None
+
+
+def test_tables_are_means_over_relations_of_what_each_row_answers(
+    asked: Any, command: Command, model: Path, tmp_path: Path
+) -> None:
+    source, train = tmp_path / "lama", tmp_path / "train"
+    rows = [("P36", "The capital of [X] is [Y] .", "1-1"), ("P37", "people speak [Y] in [X] .", "N-M")]
+    jsonl(source / "relations.jsonl", [{"relation": n, "template": text, "type": kind} for n, text, kind in rows])
+    write_facts(source / "TREx", [*TESTED, ("City of Rome", "Rome")], "P36")
+    write_facts(source / "TREx", [("ax", "Rome"), ("bs", "Oslo"), ("c Lima", "Lima")], "P37")
+    for name in ("P36", "P37"):
+        write_facts(train / name, PAIRS[:9], "train")
+        write_facts(train / name, PAIRS[24:28], "dev")
+    words = (source, "--train", train, "--model", model, "--least", 4, "--epochs", 1, "--finetune-rate", "1e-3")
+    words += ("--finetune-batch", 8, "--kept", tmp_path / "kept.jsonl")
+    table, facts, _ = asked(*words, methods="manual,finetune", models="pretrained,random")
+    assert Counter(fact["relation"] for fact in facts) == {"P36": 5, "P37": 3}
+    assert {*table} == {"majority", "naive-bayes"} | {
+        f"{one} {how}" for one in ("pretrained", "random") for how in ("manual", "finetune")
+    }
+    for fact in facts:
+        assert fact["easy"] == (fact["object"] in (fact["answers"]["naive-bayes"], fact["answers"]["random finetune"]))
+    for row, found in table.items():
+        assert found["overall"] == pytest.approx(share(facts, row))
+        for name, _, kind in rows:
+            assert found["types"][kind] == pytest.approx(share([one for one in facts if one["relation"] == name], row))
+        assert found["uhn"] == pytest.approx(share([one for one in facts if one["object"] not in one["subject"]], row))
+        for part, easy in (("easy", True), ("hard", False)):
+            assert found[part] == pytest.approx(share([one for one in facts if one["easy"] is easy], row))
+    more = ("--methods", "manual,finetune", "--models", "pretrained,random", "--offline")
+    words += ("--table", "by-relation,majority-share,facts", "--pictures", tmp_path / "svg")
+    lines = command.done("probe", "optiprompt", *words, *more)[0].splitlines()
+    cells = {one[0]: one[1:] for one in (re.split(r"  +", line.strip()) for line in reversed(lines)) if len(one) > 1}
+    majority = {row: share(facts, row, lambda fact: fact["answers"]["majority"]) for row in table}
+    gold = fmean(
+        fmean(one["object"] == one["answers"]["majority"] for one in facts if one["relation"] == name)
+        for name, _, _ in rows
+    )
+    assert float(cells["gold objects"][0]) == pytest.approx(100 * gold, abs=1e-3)
+    assert float(cells["pretrained manual"][0]) == pytest.approx(100 * (majority["pretrained manual"] or 0), abs=1e-3)
+    assert cells["P36"][:2] == ["1-1", "5"]
+    assert cells["P36"][-2:] == ["62.100", "61.300"]
+    ours = [row for row in table if row.startswith("pretrained ")]
+    differing = [one for one in facts if len({one["answers"][row] == one["object"] for row in ours}) > 1]
+    text = f"some ways of asking answer, {len(differing)} of {len(differing)}"
+    assert any(text in line for line in lines)
+    assert "random finetune" in (tmp_path / "svg" / "majority-share.svg").read_text()
+
+
+def test_objects_that_no_train_fact_names_and_words_that_are_no_token_are_left_out(
+    asked: Any, command: Command, tmp_path: Path
+) -> None:
+    model = tiny_masked.save(tmp_path / "m", ["Rome", "Paris", "Oslo", "Kyiv"])
+    train = [
+        (f"{place}{n}".lower(), place)
+        for place, count in (("Rome", 3), ("Paris", 5), ("Oslo", 1))
+        for n in range(count)
+    ]
+    source = kamel(
+        tmp_path / "K", train=train, test=(("y", "Paris"), ("z", "Kyiv"), ("w", "Lima"), ("x", "Oslo"), ("v", "Rome"))
+    )
+    words = (source, "--model", model, "--least", 3)
+    _, facts, _ = asked(*words)
+    assert [(one["subject"], one["object"]) for one in facts] == [("y", "Paris"), ("x", "Oslo"), ("v", "Rome")]
+    assert [one["answers"]["majority"] for one in facts] == ["Paris"] * 3
+    _, facts, _ = asked(*words, "--most", 3)
+    assert [one["answers"]["majority"] for one in facts] == ["Rome"] * 3
+    said = command.fails("probe", "optiprompt", source, "--model", model, "--least", 99)
+    assert "no relation keeps 99 facts" in said
+
+
+def test_no_subject_that_is_tested_on_is_learned_in_any_spelling(asked: Any, model: Path, tmp_path: Path) -> None:
+    leaked = [("AS", "Rome"), ("As", "Rome"), ("aS", "Rome"), ("As ", "Rome")]
+    test = [("as", "Rome"), ("x", "Paris")]
+    train = [*leaked, ("b", "Paris"), ("c", "Paris"), ("d", "Rome")]
+    source = kamel(tmp_path / "K", train=train, dev=[("e", "Paris"), *leaked], test=test)
+    kamel(source, "P20", train=PAIRS[:2])
+    _, facts, told = asked(source, "--model", model, "--least", 3)
+    assert [one["answers"]["majority"] for one in facts] == ["Paris"] * 2
+    assert "left out, with fewer than 3 facts to learn or too few to test: P20" in told
+
+
+@pytest.mark.whole
+def test_prompts_and_weights_learn_and_a_killed_run_goes_on(asked: Any, model: Path, tmp_path: Path) -> None:
+    source, kept = kamel(kamel(tmp_path / "K"), "P20", test=(("ax", "Rome"), ("bs", "Oslo"))), tmp_path / "kept.jsonl"
+    words = (source, "--model", model, "--least", 4, "--epochs", 20, "--batch", 8, "--finetune-batch", 8)
+    words += ("--rate", "3e-2", "--finetune-rate", "1e-2", "--kept", kept)
+    first, facts, _ = asked(*words, methods="manual,soft-3,finetune")
+    born = [one for one in facts if one["relation"] == "P19"]
+    assert (share(born, "pretrained finetune") or 0) >= 0.75 > (share(born, "pretrained manual") or 0)
+    lines = kept.read_bytes().splitlines(keepends=True)
+    kept.write_bytes(lines[0])
+    assert asked(*words, methods="manual,soft-3,finetune")[:2] == (first, facts)
+    assert kept.read_bytes() == b"".join(lines)
+
+
+def test_facts_that_names_tell_are_known_by_the_models_own_tokens(
+    asked: Any, save_model: Callable[..., Path], tmp_path: Path
+) -> None:
+    """A model that reads no capitals has no word "Rome", but a token for it."""
+    test = (("City of Rome", "Rome"), ("ax", "Paris"), ("bx", "Rome"))
+    source = kamel(tmp_path / "K", "P36", test=test, train=[pair for pair in PAIRS[:24] if pair[1] != "Lima"])
+    table, facts, _ = asked(source, "--model", save_model(), "--least", 4)
+    assert [one["subject"] for one in facts] == [name for name, _ in test]
+    assert table["pretrained manual"]["uhn"] == share(facts[1:], "pretrained manual")
+
+
+def test_another_model_is_not_answered_from_what_was_kept(asked: Any, model: Path, tmp_path: Path) -> None:
+    other = tiny_masked.save(tmp_path / "other", (*PLACES, *"was born in".split()), seed=1)
+    for one in (model, other, model):
+        asked(kamel(tmp_path / "K"), "--model", one, "--least", 4, "--kept", tmp_path / "kept")
+    assert len((tmp_path / "kept").read_bytes().splitlines()) == 2
+
+
+def test_the_command_shows_the_table(command: Command, model: Path, tmp_path: Path) -> None:
+    arguments = ["probe", "optiprompt", kamel(tmp_path / "K"), "--model", model, "--offline"]
     arguments += ["--methods", "manual,soft-manual", "--models", "pretrained", "--least", "4", "--epochs", "1"]
     assert set(json.loads(command.done(*arguments, "--json")[0])) == {
         "majority",
@@ -153,35 +199,23 @@ def test_a_property_that_is_not_there_is_no_silent_skip(
     assert said in command.fails("probe", "optiprompt", kamel(tmp_path / "K"), "--model", "none", "--properties", given)
 
 
-def test_lama_brings_its_own_facts_to_learn(tmp_path: Path) -> None:
-    jsonl(tmp_path / "relations.jsonl", [{"relation": "P19", "template": "[X] was born in [Y] .", "type": "N-1"}])
-    jsonl(tmp_path / "TREx" / "P19.jsonl", [{"sub_label": "ht", "obj_label": "Paris"}])
-    with pytest.raises(InputError, match="name those to learn with --train"):
-        read_facts(tmp_path, None, None)
-    for part, (name, place) in (("train", PAIRS[0]), ("dev", PAIRS[1])):
-        jsonl(tmp_path / "train" / "P19" / f"{part}.jsonl", [{"sub_label": name, "obj_label": place}])
-    (facts,) = read_facts(tmp_path, tmp_path / "train", None)
-    assert facts == RelationFacts(
-        "P19", "{subject} was born in {mask} .", "N-1", (("ht", "Paris"),), PAIRS[:1], PAIRS[1:2]
-    )
-
-
 @pytest.mark.parametrize(
-    "named", [{"models": ("pretrained", "randm")}, {"methods": ("soft",)}, {"methods": ("soft-0",)}]
+    ("words", "message"),
+    [
+        (("--models", "pretrained,randm"), "there is no model 'randm'"),
+        (("--methods", "soft"), "there is no way 'soft'"),
+        (("--methods", "soft-0"), "there is no way 'soft-0'"),
+    ],
 )
-def test_what_cannot_be_run_is_named_before_anything_is(named: dict[str, tuple[str, ...]]) -> None:
-    with pytest.raises(InputError, match=r"there is no (model 'randm'|way 'soft)"):
-        Experiment(soft=HOW.soft, finetune=HOW.finetune, **named)  # type: ignore[arg-type]
+def test_what_cannot_be_run_is_named_before_anything_is(
+    command: Command, tmp_path: Path, words: tuple[str, ...], message: str
+) -> None:
+    assert message in command.fails("probe", "optiprompt", kamel(tmp_path / "K"), "--model", "none", *words)
 
 
-def test_prompts_are_read_from_a_file_or_from_one_for_each_relation(tmp_path: Path) -> None:
-    one = jsonl(tmp_path / "auto.jsonl", [{"relation": "P19", "template": "[X]vik is {in} [Y]."}])
-    mined = [{"template": "[Y] native [X]", "weight": 0.2}, {"template": "[X] in [Y]", "weight": 0.8}]
-    jsonl(tmp_path / "mined" / "P19.jsonl", mined)
-    assert read_prompts([f"A={one}", f"L={tmp_path / 'mined'}"]) == {
-        "A": {"P19": (("{subject}vik is {{in}} {mask}.", 1.0),)},
-        "L": {"P19": (("{mask} native {subject}", 0.2), ("{subject} in {mask}", 0.8))},
-    }
+def test_lama_needs_facts_to_learn(command: Command, tmp_path: Path) -> None:
+    words = lama(tmp_path)[:3]
+    assert "name those to learn with --train" in command.fails(*words, "--model", "none")
 
 
 @pytest.mark.parametrize(
@@ -189,103 +223,76 @@ def test_prompts_are_read_from_a_file_or_from_one_for_each_relation(tmp_path: Pa
     [
         ("manual", {"relation": "P19", "template": "[X] [Y]"}, "another way of asking"),
         ("A", {"template": "[X] [Y]"}, "needs a relation"),
-        ("A", {"relation": "P19", "template": "[X] only"}, r"needs \[X\], \[Y\]"),
+        ("A", {"relation": "P19", "template": "[X] only"}, "needs [X], [Y]"),
+        ("A", {"relation": "P20", "template": "[X] [Y]"}, "the prompts of A ask nothing about P19"),
         ("", {}, "give NAME=FILE"),
     ],
 )
-def test_a_prompt_that_makes_no_sense_is_refused(tmp_path: Path, name: str, row: dict[str, object], said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        read_prompts([f"{name}={jsonl(tmp_path / 'p.jsonl', [row])}"])
+def test_a_prompt_that_makes_no_sense_is_refused(
+    command: Command, model: Path, tmp_path: Path, name: str, row: dict[str, object], said: str
+) -> None:
+    prompts = f"{name}={jsonl(tmp_path / 'p.jsonl', [row])}"
+    words = ("probe", "optiprompt", kamel(tmp_path / "K"), "--model", model, "--least", 4, "--methods", "manual")
+    assert said in command.fails(*words, "--prompts", prompts, "--models", "pretrained", "--offline")
 
 
-def test_clozes_of_a_relation_answer_together_by_weight(backbone: Backbone) -> None:
-    clozes = (("{subject} was in {mask} .", 0.7), ("{mask} , {subject}", 0.3))
-    plan = TrainingPlan(rate=1e-2, epochs=1)
-    how = Experiment(
-        soft=plan, finetune=plan, models=("pretrained",), methods=("manual",), prompts={"mine": {"P19": clozes}}
-    )
-    found = ExperimentRunner(backbone, [BORN], how).run()["P19"]["pretrained mine"]
-    names = sorted(PLACES)
-    columns = torch.tensor([backbone.tokenizer.convert_tokens_to_ids(name) for name in names])
-    for (subject, _), answer in zip(BORN.facts, found, strict=True):
-        logs = [
-            weight * cloze_logits(backbone, masked(backbone, [cloze], [subject]), columns).log_softmax(-1)
-            for cloze, weight in clozes
-        ]
-        assert answer == names[int(sum(logs, torch.zeros(1)).argmax())]
-    with pytest.raises(InputError, match="prompts of mine ask nothing about P20"):
-        ExperimentRunner(backbone, [RelationFacts("P20", BORN.cloze, "", PAIRS[:1], PAIRS[1:2], PAIRS[2:3])], how)
+class Literal:
+    """A masked model asked by transformers alone."""
+
+    def __init__(self, folder: Path) -> None:
+        self.model, self.tokenizer = AutoModelForMaskedLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+        self.names = sorted(PLACES)
+
+    def logs(self, ids: Sequence[int]) -> torch.Tensor:
+        """Return the log-probabilities of the names at the mask of some tokens."""
+        with torch.inference_mode():
+            logits = self.model.eval()(input_ids=torch.tensor([ids])).logits[0, ids.index(self.tokenizer.mask_token_id)]
+        return logits[self.tokenizer.convert_tokens_to_ids(self.names)].log_softmax(-1)
 
 
-def test_a_searched_prompt_is_of_lower_case_tokens_and_more_steps_find_no_worse(backbone: Backbone) -> None:
-    columns = torch.tensor([backbone.tokenizer.convert_tokens_to_ids(name) for name in PLACES])
-    facts = [(name, [PLACES.index(place)]) for name, place in PAIRS]
-    names, gold = [name for name, _ in facts[24:]], torch.tensor([right for _, (right,) in facts[24:]])
+def test_clozes_of_a_relation_answer_together_by_weight(asked: Any, model: Path, tmp_path: Path) -> None:
+    one = jsonl(tmp_path / "auto.jsonl", [{"relation": "P19", "template": "[X] was {in} [Y]."}])
+    mined = [{"template": "[Y] , [X]", "weight": 0.3}, {"template": "[X] was in [Y] .", "weight": 0.7}]
+    jsonl(tmp_path / "mined" / "P19.jsonl", mined)
+    collections = ("--prompts", f"A={one}", "--prompts", f"L={tmp_path / 'mined'}")
+    source = kamel(tmp_path / "K", test=[(f"{first}{last}", "Rome") for first in "mnopq" for last in "stuv"])
+    _, facts, _ = asked(source, "--model", model, "--least", 4, *collections)
+    literal = Literal(model)
+    wanted = {"A": (("[X] was {in} [Y].", 1.0),), "L": [(row["template"], row["weight"]) for row in mined]}
+    for fact in facts:
+        for name, clozes in wanted.items():
+            texts = [cloze.replace("[X]", fact["subject"]).replace("[Y]", "[MASK]") for cloze, _ in clozes]
+            logs = sum(
+                (
+                    weight * literal.logs(literal.tokenizer(text)["input_ids"])
+                    for text, (_, weight) in zip(texts, clozes, strict=True)
+                ),
+                torch.zeros(1),
+            )
+            assert fact["answers"][f"pretrained {name}"] == literal.names[int(logs.argmax())]
 
-    def found(steps: int) -> tuple[SoftPrompt, list[int], float]:
 
-        prompt, tokens = search_prompt(backbone, 3, facts[:24], columns, iterations=steps, seed=0, held_out=facts[24:])
-        return prompt, tokens, precision(backbone, prompt, facts[24:], columns)
-
-    prompt, tokens, share = found(9)
-    pieces = backbone.tokenizer.convert_ids_to_tokens(tokens)
+def test_a_searched_prompt_is_of_lower_case_tokens_and_more_steps_find_no_worse(
+    asked: Any, model: Path, tmp_path: Path
+) -> None:
+    source = kamel(tmp_path / "K", dev=TESTED, test=[(f"{first}{last}", "Rome") for first in "mnop" for last in "stuv"])
+    words = (source, "--model", model, "--least", 4, "--iterations", 9)
+    _, facts, told = asked(*words, methods="autoprompt-3")
+    (shown,) = re.findall(r"autoprompt-3: \[X\] (.*) \[Y\] \.", told)
+    pieces = shown.split(" ")
+    assert len(pieces) == 3
     assert not {*pieces} & {"[MASK]", "[SEP]"}
     assert not any(piece[0].isupper() for piece in pieces)
-    assert share >= found(3)[2]
-    assert found(9)[1] == tokens
-    places = iter(tokens)
-    layout = [next(places) if place == -3 else place for place in prompt.layout]
-    spelt = subject_pieces(prompt.layout, names, backbone.tokenizer)
-    held = {-2: [backbone.mask_id]}
-    ids = [[one for at in layout for one in (name if at == -1 else held.get(at, [at]))] for name in spelt]
-    right = (cloze_logits(backbone, ids, columns).argmax(-1) == gold).float().mean().item()
-    assert right == pytest.approx(share)
-
-
-PLACED = RelationFacts("P19", "{subject} was born in {mask} .", "N-1", (("a", "Rome"), ("b", "Oslo")))
-CAPITAL = RelationFacts("P36", "{subject} has {mask} .", "1-1", tuple((name, "Lima") for name in "cdef"))
-ANSWERS = {
-    "P19": {
-        "majority": ["Rome", "Rome"],
-        "naive-bayes": ["Rome", "Lima"],
-        "pretrained manual": ["Lima", "Oslo"],
-        "pretrained finetune": ["Rome", "Oslo"],
-        "random finetune": ["Rome", "Rome"],
-    },
-    "P36": {
-        "majority": ["Oslo"] * 4,
-        "naive-bayes": ["Oslo"] * 4,
-        "pretrained manual": ["Lima", "Oslo", "Oslo", "Oslo"],
-        "pretrained finetune": ["Lima", "Oslo", "Oslo", "Oslo"],
-        "random finetune": ["Oslo", "Oslo", "Oslo", "Lima"],
-    },
-}
-
-
-def test_shares_of_the_majority_object_are_means_over_relations() -> None:
-    sheet = majority_share(fact_rows([PLACED, CAPITAL], ANSWERS))
-    shares = dict(sheet.rows)
-    assert "majority" not in shares
-    assert shares["gold objects"] == pytest.approx(50 * (1 / 2 + 0))
-    assert shares["pretrained manual"] == pytest.approx(50 * (0 + 3 / 4))
-    assert shares["random finetune"] == pytest.approx(50 * (1 + 3 / 4))
-    assert sheet.picture is not None
-    assert "random finetune" in sheet.picture().svg
-
-
-def test_relations_stand_beside_what_the_paper_reports() -> None:
-    sheet = by_relation([PLACED, CAPITAL], fact_rows([PLACED, CAPITAL], ANSWERS))
-    rows = [dict(zip(sheet.heads, row, strict=True)) for row in sheet.rows]
-    assert [(row["P@1 %"], row["facts"], row["pretrained manual"]) for row in rows] == [("P19", 2, 50), ("P36", 4, 25)]
-    assert [(row["paper: manual"], row["paper: soft-manual"]) for row in rows] == [(21.1, 20.6), (62.1, 61.3)]
-
-
-def test_facts_are_shown_where_ways_of_asking_differ() -> None:
-    rows = fact_rows([PLACED, CAPITAL], ANSWERS)
-    assert [row.easy for row in rows] == [True, False, False, False, False, True]
-    sheet = differing_facts(rows)
-    assert sheet.heads[4:] == ["pretrained manual", "pretrained finetune"]
-    assert [list(row) for row in sheet.rows] == [["P19", "a", "Rome", "easy", "Lima", "Rome"]]
+    assert asked(*words, methods="autoprompt-3")[1] == facts
+    literal = Literal(model)
+    tokens = literal.tokenizer
+    for fact in facts:
+        first, last = (
+            tokens(fact["subject"], add_special_tokens=False)["input_ids"],
+            tokens.convert_tokens_to_ids(["[MASK]", ".", "[SEP]"]),
+        )
+        ids = [tokens.cls_token_id, *first, *tokens.convert_tokens_to_ids(pieces), *last]
+        assert fact["answers"]["pretrained autoprompt-3"] == literal.names[int(literal.logs(ids).argmax())]
 
 
 def lama(tmp_path: Path) -> list[object]:
