@@ -272,6 +272,22 @@ def test_clozes_of_a_relation_answer_together_by_weight(asked: Any, model: Path,
             assert fact["answers"][f"pretrained {name}"] == literal.names[int(logs.argmax())]
 
 
+def test_facts_that_a_persons_name_gives_away_are_those_of_its_likeliest_places(
+    asked: Any, model: Path, tmp_path: Path
+) -> None:
+    names = [f"{first}{last}" for first in "mnop" for last in "stuv"]
+    test = [(name, PLACES[number % 3]) for number, name in enumerate(names)]
+    table, facts, _ = asked(kamel(tmp_path / "K", test=test), "--model", model, "--least", 4)
+    literal, kept = Literal(model), []
+    for fact in facts:
+        text = f"{fact['subject']} is a name that is common in the city of [MASK] ."
+        best = literal.logs(literal.tokenizer(text)["input_ids"]).topk(3).indices.tolist()
+        kept += [] if fact["object"] in [literal.names[place] for place in best] else [fact]
+    assert 0 < len(kept) < len(facts)
+    for row, found in table.items():
+        assert found["uhn"] == pytest.approx(share(kept, row))
+
+
 def test_a_searched_prompt_is_of_lower_case_tokens_and_more_steps_find_no_worse(
     asked: Any, model: Path, tmp_path: Path
 ) -> None:
