@@ -192,7 +192,7 @@ class Plan:
 def alone(selector: PerRelation) -> PerRelation:
     """Return a selector whose rules need no agreement of sources."""
     general = selector.general
-    return replace(selector, general=general.alone) if isinstance(general, Agreement) else selector
+    return replace(selector, general=general.then) if isinstance(general, Agreement) else selector
 
 
 def _hash(tables: Any) -> str:

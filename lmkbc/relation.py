@@ -7,7 +7,7 @@ import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from lmkbc.errors import InputError, refuse
 from lmkbc.registry import KINDS, RELATIONS
@@ -94,22 +94,16 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Precondition:
+class FirstCloze:
     """A cloze that is asked before the relation's clozes. Its answer rewrites them, or shows that there is no object.
 
     cloze: template with {subject} and {mask} once each.
     answers: words that are compared at the mask. If clozes are rewritten, a word of the subject's name wins.
     type: a Wikidata class, instead of answers; the answers are then the names in train of its entities.
     top_k, min_prob: an answer counts only among the model's top_k words (0: all) and above this probability.
-    neutral: a neutral subject; the probability of an answer is divided by its probability for this subject.
-    times: answer -> factor of its probability; 1 if not given.
-    decisive: whether only the likeliest answer counts, with probability 1.
     clozes: replace the relation's clozes if an answer counts; {subject} and {mask} once each, {answer} any number of
     times.
-    forms: answer -> form of the subject in these clozes, such as "the city of {subject}".
-    drawn: whether one is drawn if no answer counts, at random, but always the same for a subject.
-    vetoes: the answers that mean "no object".
-    required: whether there is no object if no answer counts.
+    vetoes: the answers that mean "no object"; "" stands for none that counts.
     """
 
     cloze: str
@@ -117,23 +111,17 @@ class Precondition:
     type: str = ""
     top_k: int = 0
     min_prob: float = 0.0
-    neutral: str = ""
-    times: Mapping[str, float] = field(default_factory=dict)
-    decisive: bool = False
     clozes: tuple[str, ...] = ()
-    forms: Mapping[str, str] = field(default_factory=dict)
-    drawn: bool = False
     vetoes: frozenset[str] = frozenset()
-    required: bool = False
+
+    REMOVED: ClassVar[Mapping[str, str]] = {"required": 'write vetoes = [""], where "" stands for no answer'}
 
     def __post_init__(self) -> None:
         """Raise ValueError, with the name of the field, if a field is inconsistent."""
         require("cloze", self.cloze, {"subject", "mask"})
         for cloze in self.clozes:
             require("clozes", cloze.replace("{answer}", ""), {"subject", "mask"})
-        for form in self.forms.values():
-            require("forms", form, {"subject"})
-        bounded, answers = bool(self.top_k or self.min_prob), set(self.answers)
+        answers = set(self.answers)
         refuse(
             (
                 bool(self.answers) == bool(self.type),
@@ -144,30 +132,65 @@ class Precondition:
                 "top_k must be at least 0, and min_prob at least 0 and below 1",
             ),
             (
-                answers and len(answers) < 2 - bounded,
+                answers and len(answers) < 2 - self.is_bounded,
                 "answers holds fewer than two words: there is nothing to compare",
             ),
             (
-                not self.vetoes <= answers or (self.vetoes == answers and self.vetoes and not bounded),
+                not self.vetoes <= answers | {""} or (self.vetoes == answers and self.vetoes and not self.is_bounded),
                 "vetoes must be some of the answers, not all",
             ),
             (
-                not set(self.times) <= answers or not all(number > 0 for number in self.times.values()),
-                "times must give answers a number above 0",
+                "" in self.vetoes and not self.is_bounded,
+                'vetoes has "", for no answer that counts: give top_k or min_prob, else every one does',
             ),
             (
-                self.drawn and not (bounded and self.clozes and self.answers),
-                "drawn asks that none may count: give answers, clozes, and top_k or min_prob",
-            ),
-            (
-                self.required and not bounded,
-                "required asks that an answer counts: give top_k or min_prob, else every one does",
-            ),
-            (
-                not (self.clozes or self.vetoes or self.required),
-                "a precondition needs clozes, vetoes or required, else its answer changes nothing",
+                not (self.clozes or self.vetoes),
+                "a precondition needs clozes or vetoes, else its answer changes nothing",
             ),
         )
+
+    @property
+    def is_bounded(self) -> bool:
+        """Return whether an answer may not count."""
+        return bool(self.top_k or self.min_prob)
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Return subjects that are asked too, for comparison."""
+        return ()
+
+    def weighed(self, answers: Mapping[str, float], beside: Sequence[Mapping[str, float]]) -> Mapping[str, float]:  # noqa: ARG002
+        """Return the log-weights of the answers that count. answers, beside: answer -> log-probability, by subject."""
+        return answers
+
+    def said(self, subject: str, answers: Mapping[str, float]) -> str | None:
+        """Return the answer that rewrites clozes: a word of the subject's name, else the best; None if none counts."""
+        words = set(subject.casefold().split())
+        in_name = next((answer for answer in self.answers if answer in words), None)
+        return in_name or max(answers, key=lambda answer: answers[answer], default=None)
+
+    def form(self, answer: str) -> str:  # noqa: ARG002
+        """Return the form of the subject in rewritten clozes."""
+        return "{subject}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precondition(FirstCloze):
+    """A cloze that a masked model is asked first, as a relation declares it.
+
+    neutral: a neutral subject; the probability of an answer is divided by its probability for this subject.
+    """
+
+    neutral: str = ""
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Return the neutral subject."""
+        return (self.neutral,) if self.neutral else ()
+
+    def weighed(self, answers: Mapping[str, float], beside: Sequence[Mapping[str, float]]) -> Mapping[str, float]:
+        """Return the log-weights of the answers, less those for the neutral subject."""
+        return {answer: p - sum(of[answer] for of in beside) for answer, p in answers.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from lmkbc.train.training import Masking
 
 TOP = {"rule": "top-k", "k": 1}
 CUT = {"rule": "cutoff", "threshold": 0.5}
-FILTERED = {"rule": "source-filter", "inner": CUT, "sources": ["a"]}
+FILTERED = {"rule": "source-filter", "inner": CUT, "source": ["a"]}
 LISTED = {"rule": "corroborated", "corroborating": "b", "inner": CUT}
 
 RULES: list[tuple[dict[str, Any], str]] = [
@@ -43,7 +43,7 @@ RULES: list[tuple[dict[str, Any], str]] = [
         {"rule": "calibrated", "inner": {"rule": "expected-f1"}, "label_priors": {"a": "b"}},
         "'label_priors.a' is 'b': give a number",
     ),
-    ({**FILTERED, "sources": []}, "sources of rule source-filter is empty: name at least one source"),
+    ({**FILTERED, "source": []}, "source of rule source-filter is empty: name at least one source"),
     (
         {"rule": "verified", "inner": TOP, "combine": "sum"},
         "'combine' is 'sum': known are: mean, product, veto",
@@ -51,6 +51,11 @@ RULES: list[tuple[dict[str, Any], str]] = [
     ({"rule": "duke26/weighted", "inner": TOP, "weight": 2.0}, "rule duke26/weighted is 2.0: give a share in [0, 1]"),
     ({"rule": "verified"}, "rule verified needs inner: give it a value"),
     ({**LISTED, "source": 3}, "'source' is 3: give a string"),
+    ({"rule": "relative", "ratio": 0.5, "best": 0.3}, "no setting 'best' any more: write it as threshold"),
+    ({"rule": "relative", "ratio": 0.5, "min_score": 0.3}, "threshold says what the best candidate has to score"),
+    ({"rule": "quorum", "models": 2, "min_score": 0.3}, "no setting 'min_score' any more: write it as threshold"),
+    ({"rule": "source-filter", "sources": ["a"]}, "no setting 'sources' any more: write it as source"),
+    ({"rule": "agreement", "inner": CUT, "alone": CUT}, "no setting 'alone' any more: write it as then"),
 ]
 
 STYLES: list[tuple[dict[str, Any], str]] = [
@@ -110,13 +115,18 @@ PROBES: list[tuple[dict[str, Any], str]] = [
         (ASKED | {"answers": ["a", "b"], "type": "Q5"}, "one of the two"),
         (ASKED | {"answers": ["a"], "vetoes": ["a"]}, "fewer than two words"),
         (ASKED | {"answers": ["a", "b"], "vetoes": ["c"]}, "some of the answers, not all"),
-        (ASKED | {"answers": ["a", "b"]}, "needs clozes, vetoes or required"),
-        (ASKED | {"answers": ["a", "b"], "required": True}, "give top_k or min_prob"),
+        (ASKED | {"answers": ["a", "b"]}, "needs clozes or vetoes"),
+        (ASKED | {"answers": ["a", "b"], "vetoes": [""]}, "give top_k or min_prob"),
         (ASKED | {"answers": ["a", "b"], "min_prob": 1.0, "vetoes": ["a"]}, "below 1"),
         ({"cloze": "{subject}", "type": "Q5", "clozes": ["{subject} {mask}"]}, "each exactly once"),
         ({"answers": ["a", "b"], "vetoes": ["a"]}, "cloze"),
+        (ASKED | {"required": True}, """any more: write vetoes = [""], where "" stands for no answer"""),
+        *(
+            (ASKED | {name: 1}, "'li22/precondition' has it")
+            for name in ("neutral", "times", "decisive", "forms", "drawn")
+        ),
         (
-            ASKED | {"type": "Q5", "top_k": "ten", "required": True},
+            ASKED | {"type": "Q5", "top_k": "ten", "vetoes": [""]},
             "'preconditions.Thing[0].top_k' is 'ten': give a whole number",
         ),
     )

@@ -38,7 +38,7 @@ YEARS = 1000, 2100
 """First number that a step reads as a year, and first one above."""
 
 
-_OF_SAMPLING = ("samples", "temperature", "first_temperature", "max_tokens", "stop")
+_OF_SAMPLING = ("samples", "temperature", "max_tokens", "stop")
 """Settings of a step that replace those of its table."""
 
 
@@ -62,7 +62,7 @@ class Step:
     until: the year at which a span without an end stops.
     samples: 1 (all draws continue from one answer) or the table's number (each draw continues from its own answer); any
     number for an existence step.
-    temperature, first_temperature, max_tokens, stop: of these answers; the table's if not given.
+    temperature, max_tokens, stop: of these answers; the table's if not given.
     """
 
     name: str
@@ -77,7 +77,6 @@ class Step:
     until: Annotated[int | None, SPAN] = None
     samples: int | None = None
     temperature: float | None = None
-    first_temperature: float | None = None
     max_tokens: int | None = None
     stop: tuple[str, ...] | None = None
 

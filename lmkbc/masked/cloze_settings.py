@@ -9,7 +9,7 @@ from typing import Any, Literal
 from lmkbc.errors import did_you_mean, refuse
 from lmkbc.masked.backbone import check_template
 from lmkbc.masked.forward import Match
-from lmkbc.relation import Precondition, Relation
+from lmkbc.relation import FirstCloze, Relation
 
 WHOLE = "all"
 TOP_K = 100
@@ -57,7 +57,7 @@ class ProbeSettings:
     vocabulary: str | Sequence[str] = WHOLE
     softmax: Literal["all", "subset"] = "all"
     match: Match = "product"
-    preconditions: bool | Mapping[str, Sequence[Precondition]] = False
+    preconditions: bool | Mapping[str, Sequence[FirstCloze]] = False
     clean: bool = True
     variants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     stems: Mapping[str, int] = field(default_factory=dict)
@@ -112,9 +112,9 @@ class ProbeSettings:
             return tuple(chosen)
         return (*relation.clozes, *relation.paraphrases)[:chosen] if chosen else relation.clozes
 
-    def preconditions_of(self, relation: Relation) -> Sequence[Precondition]:
+    def preconditions_of(self, relation: Relation) -> Sequence[FirstCloze]:
         """Return the preconditions that a relation is asked first."""
-        chosen: bool | Sequence[Precondition] = for_relation(self.preconditions, relation, False)
+        chosen: bool | Sequence[FirstCloze] = for_relation(self.preconditions, relation, False)
         return chosen if not isinstance(chosen, bool) else relation.preconditions if chosen else ()
 
 

@@ -27,7 +27,7 @@ from lmkbc.masked.vocabulary import Words, expand, mapped, piece_counts
 from lmkbc.models.base import Reply
 from lmkbc.models.identity import model_name
 from lmkbc.notes import Notes
-from lmkbc.relation import OTHERS, Precondition, Relation
+from lmkbc.relation import OTHERS, FirstCloze, Relation
 from lmkbc.session.run import RecordedFile, Run
 from lmkbc.settings import changed, checked
 from lmkbc.types import CandidateSet, Example, Generator, Query, grouped
@@ -269,7 +269,7 @@ class Masked(GeneratorSpec):
         """Return the clozes of a relation: those of the file of frames, else of the table `probe`."""
         return relation.entry(self.framed, self.probe.templates(relation))
 
-    def preconditions(self, relation: Relation) -> Sequence[Precondition]:
+    def preconditions(self, relation: Relation) -> Sequence[FirstCloze]:
         """Return the preconditions of a relation, in the words of the file of frames.
 
         Raise InputError for wrong ones.

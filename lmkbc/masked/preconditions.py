@@ -8,7 +8,6 @@ is inserted into the cloze, and a person is dead if "died" is among the answers.
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +17,7 @@ from lmkbc.errors import InputError
 from lmkbc.masked.backbone import Clozes
 from lmkbc.masked.forward import Forward
 from lmkbc.masked.vocabulary import Words
-from lmkbc.relation import Precondition
+from lmkbc.relation import FirstCloze
 
 Answers = Mapping[str, float]
 
@@ -37,7 +36,7 @@ class Asker:
     def __init__(self, forward: Forward, clozes: Clozes, words: Words, named: Callable[[str], Sequence[str]]) -> None:
         self._forward, self._clozes, self._words, self._named = forward, clozes, words, named
 
-    def prepare(self, preconditions: Sequence[Precondition], subjects: Sequence[str]) -> list[Prepared]:
+    def prepare(self, preconditions: Sequence[FirstCloze], subjects: Sequence[str]) -> list[Prepared]:
         """Return each subject's clozes and veto after all preconditions; the last one that rewrites clozes counts."""
         prepared = [Prepared()] * len(subjects)
         for precondition in preconditions:
@@ -48,39 +47,31 @@ class Asker:
                 prepared[index] = Prepared(clozes, vetoed)
         return prepared
 
-    def answers(self, precondition: Precondition, subjects: Sequence[str]) -> list[dict[str, float]]:
+    def answers(self, precondition: FirstCloze, subjects: Sequence[str]) -> list[dict[str, float]]:
         """Return each subject's answers that count, with probabilities that sum to 1, calibrated if declared.
 
         Raise InputError if a declared answer is not a single token of the model.
         """
         ids = self._ids(precondition)
         columns = torch.tensor(list(ids.values()), dtype=torch.int64)
-        subjects_and_neutral = [*subjects, *([precondition.neutral] if precondition.neutral else [])]
-        logs, counts = (
-            torch.zeros(len(subjects_and_neutral), len(ids)),
-            torch.zeros(len(subjects_and_neutral), len(ids), dtype=torch.bool),
-        )
+        asked = [*subjects, *precondition.beside]
+        logs, counts = torch.zeros(len(asked), len(ids)), torch.zeros(len(asked), len(ids), dtype=torch.bool)
         least = math.log(precondition.min_prob) if precondition.min_prob else -math.inf
-        for indices, logits in self._forward.logits(self._clozes.fill(precondition.cloze, subjects_and_neutral)):
+        for indices, logits in self._forward.logits(self._clozes.fill(precondition.cloze, asked)):
             every = logits[:, 0].log_softmax(dim=-1).cpu()
             logs[indices] = every[:, columns]
             counts[indices] = logs[indices] > least
             if 0 < precondition.top_k < every.shape[-1]:
                 counts[indices] &= logs[indices] >= every.topk(precondition.top_k).values[:, -1:]
-        if precondition.neutral:
-            logs, counts = logs[:-1] - logs[-1], counts[:-1]
-        logs = logs + torch.tensor([math.log(precondition.times.get(answer, 1.0)) for answer in ids])
-        shares = logs.masked_fill(~counts, -math.inf).softmax(dim=-1)
-        counted_shares = [
-            {answer: share for answer, share, counted in zip(ids, row, mine, strict=True) if counted}
-            for row, mine in zip(shares.tolist(), counts.tolist(), strict=True)
+        every_answer = [dict(zip(ids, row, strict=True)) for row in logs.tolist()]
+        counted = [
+            {answer: row[answer] for answer, its in zip(ids, mine, strict=True) if its}
+            for row, mine in zip(every_answer, counts.tolist(), strict=True)
         ]
-        return [
-            {max(scores, key=scores.__getitem__): 1.0} if precondition.decisive and scores else scores
-            for scores in counted_shares
-        ]
+        beside = every_answer[len(subjects) :]
+        return [_shares(precondition.weighed(row, beside)) for row in counted[: len(subjects)]]
 
-    def _ids(self, precondition: Precondition) -> dict[str, int]:
+    def _ids(self, precondition: FirstCloze) -> dict[str, int]:
         """Return the vocabulary id of each answer; for the names of a type, only of single tokens."""
         known = {
             answer: self._words.single(answer) for answer in precondition.answers or self._named(precondition.type)
@@ -94,24 +85,22 @@ class Asker:
         return {answer: index for answer, index in known.items() if index is not None}
 
 
-def rewritten(precondition: Precondition, subject: str, answers: Answers) -> tuple[str, ...]:
-    """Return the clozes for a subject, with an answer that is a word of its name, else with the best answer.
+def _shares(logs: Answers) -> dict[str, float]:
+    """Return shares that sum to 1 of log-weights."""
+    highest = max(logs.values(), default=0.0)
+    weights = {answer: math.exp(log - highest) for answer, log in logs.items()}
+    return {answer: weight / math.fsum(weights.values()) for answer, weight in weights.items()}
 
-    Return () if no answer counts and none is drawn.
-    """
-    words = set(subject.casefold().split())
-    in_name = next((answer for answer in precondition.answers if answer in words), None)
-    best = in_name or max(answers, key=lambda answer: answers[answer], default=None)
-    if best is None and precondition.drawn:
-        best = random.Random(subject).choice(precondition.answers)
-    if best is None:
+
+def rewritten(precondition: FirstCloze, subject: str, answers: Answers) -> tuple[str, ...]:
+    """Return the clozes for a subject with the answer that rewrites them; () if there is none."""
+    answer = precondition.said(subject, answers)
+    if answer is None:
         return ()
-    form = precondition.forms.get(best, "{subject}")
-    return tuple(cloze.replace("{answer}", best).replace("{subject}", form) for cloze in precondition.clozes)
+    form = precondition.form(answer)
+    return tuple(cloze.replace("{answer}", answer).replace("{subject}", form) for cloze in precondition.clozes)
 
 
-def veto(precondition: Precondition, answers: Answers) -> float:
+def veto(precondition: FirstCloze, answers: Answers) -> float:
     """Return the probability that there is no object."""
-    if precondition.required and not answers:
-        return 1.0
-    return sum(share for answer, share in answers.items() if answer in precondition.vetoes)
+    return sum(share for answer, share in (answers or {"": 1.0}).items() if answer in precondition.vetoes)

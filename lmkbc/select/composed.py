@@ -153,26 +153,28 @@ def _scored_by(proposals: Sequence[Proposal], source: str) -> Iterator[Proposal]
 
 @dataclass(frozen=True, kw_only=True)
 class SourceFilter(MaskRule):
-    """Select as `inner` does from the proposals of `sources`, with equal weights (Biester et al. 2023: which wordings).
+    """Select as `inner` does from the proposals of each `source`, weighed alike (Biester et al. 2023: which wordings).
 
-    The score of a candidate is the mean over those of the sources that propose objects or NIL for the query. Candidates
-    that only other sources propose are left out, and so are the other sources' scores of NIL.
+    The score of a candidate is the mean over those of these sources that propose objects or NIL for the query.
+    Candidates that only other sources propose are left out, and so are the other sources' scores of NIL.
     """
 
     name: ClassVar[str] = "source-filter"
     inner: MaskRule
-    sources: tuple[str, ...]
+    source: tuple[str, ...]
+
+    REMOVED: ClassVar[Mapping[str, str]] = {"sources": "write it as source"}
 
     def __post_init__(self) -> None:
         """Raise InputError if there is no source."""
-        if not self.sources:
-            raise InputError("sources of rule source-filter is empty: name at least one source")
+        if not self.source:
+            raise InputError("source of rule source-filter is empty: name at least one source")
 
     def shares(self, ranking: Ranking) -> tuple[Floats, Floats]:
         """Return the scores of candidates, (n, m), -1 for those left out, and of NIL, (n,)."""
         nowhere, absent = np.full(ranking.scores.shape, -1.0), np.full(len(ranking.ranked), -1.0)
-        given = np.array([ranking.by_model.get(source, nowhere) for source in self.sources])
-        nil = np.array([ranking.nil.get(f"{source}:nothing", absent) for source in self.sources])
+        given = np.array([ranking.by_model.get(source, nowhere) for source in self.source])
+        nil = np.array([ranking.nil.get(f"{source}:nothing", absent) for source in self.source])
         present = np.maximum((nil >= 0).sum(axis=0), 1)
         scores = np.maximum(given, 0.0).sum(axis=0) / present[:, None]
         return np.where((given >= 0).any(axis=0), scores, -1.0), np.maximum(nil, 0.0).sum(axis=0) / present
@@ -238,17 +240,19 @@ class Corroborated(Rule):
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement(BatchSelector, Rule):
-    """Select as `inner` does from several sources, weighed by their agreement; no label is read.
+    """Select as `inner` does from several sources, weighed by their agreement; from one, as `then` does.
 
-    The weight of a source is the square of its mean agreement with each other one (see `agreement`), so what others
-    seldom confirm counts little. Of two sources there is no telling which is better: they weigh alike. alone: the rule
-    if there is one source. Selections depend on all queries of the run.
+    No label is read. The weight of a source is the square of its mean agreement with each other one (see `agreement`),
+    so what others seldom confirm counts little. Of two sources there is no telling which is better: they weigh alike.
+    Selections depend on all queries of the run.
     """
 
     name: ClassVar[str] = "agreement"
     reads_others: ClassVar[bool] = True
     inner: Rule
-    alone: Rule
+    then: Rule
+
+    REMOVED: ClassVar[Mapping[str, str]] = {"alone": "write it as then"}
 
     def read(self, sets: Sequence[CandidateSet], every: Sequence[CandidateSet]) -> Sequence[CandidateSet]:
         """Return the sets with the weighted mean of the scores that each query's sources give."""
@@ -258,7 +262,7 @@ class Agreement(BatchSelector, Rule):
     def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
         """Return the selection of one of the two rules for each query."""
         several = len({source for found in sets for source in sources(found)}) > 1
-        return (self.inner if several else self.alone).select_all(sets)
+        return (self.inner if several else self.then).select_all(sets)
 
 
 def agreement(sets: Iterable[CandidateSet]) -> dict[str, float]:

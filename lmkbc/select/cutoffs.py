@@ -36,26 +36,27 @@ class Cutoff(_SweptPrefix):
 
 @dataclass(frozen=True, kw_only=True)
 class Relative(_SweptPrefix):
-    """Keep every candidate that scores at least `ratio` of the query's best, and at least `min_score`.
+    """Keep every candidate that scores at least `ratio` of the query's best, which has to score at least `threshold`.
 
-    If the best score is 0 or below `best`, no candidate passes. Thus `best` decides whether to answer, and `ratio` how
-    many objects to keep (thylinao1, LM-KBC 2026).
+    If the best score is 0 or below `threshold`, no candidate passes. Thus `threshold` decides whether to answer, and
+    `ratio` how many objects to keep (thylinao1, LM-KBC 2026).
     """
 
     name: ClassVar[str] = "relative"
-    search: ClassVar[Mapping[str, Range]] = {
-        "ratio": Real(1e-3, 1.0, log=True),
-        "best": Real(1e-3, 1.0, log=True),
-    }
-    swept: ClassVar[str] = "min_score"
+    search: ClassVar[Mapping[str, Range]] = {"ratio": Real(1e-3, 1.0, log=True)}
+    swept: ClassVar[str] = "threshold"
     ratio: float
-    min_score: float = 0.0
-    best: float = 0.0
+    threshold: float = 0.0
+
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "best": "write it as threshold",
+        "min_score": "threshold says what the best candidate has to score, and ratio how near to it the others come",
+    }
 
     def levels(self, ranking: Ranking) -> Floats:
-        """Return the scores of candidates at or above the ratio, (n, m); -1 for the others, which no bound keeps."""
-        bound = np.where(ranking.best >= self.best, self.ratio * ranking.reference, np.inf)
-        return np.where(ranking.scores >= bound[:, None], ranking.scores, -1.0)
+        """Return the best score for candidates at or above the ratio, (n, m); -1 for the others, which none keeps."""
+        near = ranking.scores >= (self.ratio * ranking.reference)[:, None]
+        return np.where(near, ranking.best[:, None], -1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +101,7 @@ class Sticky(_SweptPrefix):
 
 @dataclass(frozen=True, kw_only=True)
 class Quorum(SweptRule):
-    """Keep candidates that at least `models` distinct models propose and that score at least `min_score`.
+    """Keep candidates that at least `models` distinct models propose and that score at least `threshold`.
 
     All draws of one model count as one model: they do not corroborate each other. Candidates with a verification score
     of at least `min_verification` need no corroboration. If `min_verification` is above 1, every candidate needs it.
@@ -108,10 +109,12 @@ class Quorum(SweptRule):
 
     name: ClassVar[str] = "quorum"
     search: ClassVar[Mapping[str, Range]] = {"models": Whole(1, 5)}
-    swept: ClassVar[str] = "min_score"
+    swept: ClassVar[str] = "threshold"
     models: int
-    min_score: float = 0.0
+    threshold: float = 0.0
     min_verification: float = 2.0
+
+    REMOVED: ClassVar[Mapping[str, str]] = {"min_score": "write it as threshold"}
 
     @property
     def reads_verification(self) -> bool:

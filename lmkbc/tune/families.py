@@ -170,7 +170,7 @@ def fit_source_subsets(task: Task, rows: Mask) -> Rule:
 def _best_share(task: Task, rows: Mask, sources: tuple[str, ...]) -> tuple[float, Rule]:
     """Return the summed F1 and the rule for the best share of the given sources that must name an object."""
     shares = dict.fromkeys(significant(count / len(sources)) for count in range(1, len(sources) + 1))
-    options = [SourceFilter(sources=sources, inner=Cutoff(threshold=share, min=task.min_objects)) for share in shares]
+    options = [SourceFilter(source=sources, inner=Cutoff(threshold=share, min=task.min_objects)) for share in shares]
     rule = _best(task, rows, options)
     return float(task.outcomes.cached_f1(rule)[rows].sum()), rule
 

@@ -13,13 +13,19 @@ from lmkbc.masked.forward import Forward
 from lmkbc.masked.masked import names_of_type
 from lmkbc.masked.preconditions import Asker, Prepared, rewritten
 from lmkbc.masked.vocabulary import Words
+from lmkbc.settings import checked
 from lmkbc.types import Example, GoldObject, Query
 
 COUNTRIES = ["France", "Papua New Guinea", "Italy", "Peru"]
 SLOT = Precondition(
     cloze="{subject} is in {mask}.", type="Q6256", top_k=10_000, clozes=("in {answer}, {subject} borders {mask}.",)
 )
-DIED = Precondition(cloze="{subject} has {mask}.", answers=("died",), top_k=200, min_prob=1e-9, required=True)
+DIED = Precondition(cloze="{subject} has {mask}.", answers=("died",), top_k=200, min_prob=1e-9, vetoes=frozenset({""}))
+
+
+def weighed(**settings: Any) -> Any:
+    """Return a precondition of li22's code."""
+    return checked(Precondition, {"component": "li22/precondition", **settings}, "it")
 
 
 def asker(backbone: Backbone) -> Asker:
@@ -41,7 +47,7 @@ def test_an_answer_counts_only_within_bounds(backbone: Backbone, bound: str) -> 
     inside: Any = {"top_k": rank + 1} if bound == "top_k" else {"min_prob": died * 0.99}
     outside: Any = {"top_k": rank} if bound == "top_k" else {"min_prob": died * 1.01}
     for settings, counted in ((inside, {"died": pytest.approx(1)}), (outside, {})):
-        one = Precondition(cloze=DIED.cloze, answers=("died",), required=True, **settings)
+        one = Precondition(cloze=DIED.cloze, answers=("died",), vetoes=frozenset({""}), **settings)
         assert asker(backbone).answers(one, ["oslo"]) == [counted]
         assert asker(backbone).prepare([one], ["oslo"])[0].vetoed == pytest.approx(0 if counted else 1)
 
@@ -59,7 +65,12 @@ def test_a_name_of_a_type_within_the_subject_says_nothing() -> None:
         cloze="{subject} is a {mask}.", answers=("state", "city"), clozes=("the {answer} {subject} {mask}",)
     )
     assert rewritten(kinds, "Kansas City", {"state": 0.9, "city": 0.1}) == ("the city {subject} {mask}",)
-    formed = replace(kinds, clozes=("{subject} {mask}",), forms={"city": "the city of {subject}"})
+    formed = weighed(
+        cloze=kinds.cloze,
+        answers=kinds.answers,
+        clozes=["{subject} {mask}"],
+        forms={"city": "the city of {subject}"},
+    )
     assert rewritten(formed, "Topeka", {"city": 0.9}) == ("the city of {subject} {mask}",)
     assert rewritten(formed, "Topeka", {"state": 0.9}) == ("{subject} {mask}",)
     assert rewritten(SLOT, "New Peru", {"Italy": 0.9, "Peru": 0.1}) == ("in Italy, {subject} borders {mask}.",)
@@ -78,7 +89,7 @@ def test_names_of_a_type_are_subjects_and_objects() -> None:
 
 
 def test_an_answer_may_count_more_than_once(backbone: Backbone) -> None:
-    dead = Precondition(cloze="{subject} is {mask}.", answers=("dead", "alive"), vetoes=frozenset({"alive"}))
+    dead = weighed(cloze="{subject} is {mask}.", answers=["dead", "alive"], vetoes=["alive"])
     (once,) = asker(backbone).answers(dead, ["italy"])
     (twice,) = asker(backbone).answers(replace(dead, times={"dead": 2.0}), ["italy"])
     assert twice["dead"] / twice["alive"] == pytest.approx(2 * once["dead"] / once["alive"], rel=1e-4)
@@ -89,8 +100,8 @@ def test_an_answer_may_count_more_than_once(backbone: Backbone) -> None:
 
 def test_where_no_answer_counts_one_may_be_drawn() -> None:
     kinds = ("state", "province", "city")
-    kind = Precondition(
-        cloze="{subject} is a {mask}.", answers=kinds, top_k=1, drawn=True, clozes=("the {answer} {subject}: {mask}.",)
+    kind = weighed(
+        cloze="{subject} is a {mask}.", answers=kinds, top_k=1, drawn=True, clozes=["the {answer} {subject}: {mask}."]
     )
     drawn = [rewritten(kind, f"place {number}", {}) for number in range(30)]
     assert {clozes[0].split()[1] for clozes in drawn} == set(kinds)
@@ -102,9 +113,7 @@ def test_where_no_answer_counts_one_may_be_drawn() -> None:
 
 
 def test_the_likeliest_answer_may_decide_alone(backbone: Backbone) -> None:
-    sure = Precondition(
-        cloze="{subject} is {mask}.", answers=("dead", "alive"), vetoes=frozenset({"alive"}), decisive=True
-    )
+    sure = weighed(cloze="{subject} is {mask}.", answers=["dead", "alive"], vetoes=["alive"], decisive=True)
     for much in ("dead", "alive"):
         (prepared,) = asker(backbone).prepare([replace(sure, times={much: 1e9})], ["italy"])
         assert prepared == Prepared((), float(much == "alive"))

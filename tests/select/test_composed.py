@@ -45,12 +45,16 @@ VOTED = {"rule": "chironk26/two-stage", "within": HALF, "across": AGREED}
 OF_CITIES = {"rule": "chironk26/two-stage", "within": CITY, "across": AGREED}
 ACROSS = {"rule": "abstention-threshold", "threshold": 0.4, "inner": MEDIAN}
 OF_NUMBERS = {"rule": "chironk26/two-stage", "within": MEDIAN, "across": ACROSS}
-FILTERED = {"rule": "source-filter", "inner": HALF, "sources": ["a", "b"]}
-SURE = {"rule": "abstention-threshold", "threshold": 0.26, "inner": {"rule": "relative", "ratio": 1.0, "best": 0.3}}
+FILTERED = {"rule": "source-filter", "inner": HALF, "source": ["a", "b"]}
+SURE = {
+    "rule": "abstention-threshold",
+    "threshold": 0.26,
+    "inner": {"rule": "relative", "ratio": 1.0, "threshold": 0.3},
+}
 REVERSED = {"rule": "fallback", "first": HALF, "then": SURE}
-BOUNDS = {"rule": "relative", "ratio": 0.5, "best": 0.35}
+BOUNDS = {"rule": "relative", "ratio": 0.5, "threshold": 0.35}
 COUNTS = {"rule": "expected-counts"}
-WEIGHED = {"rule": "agreement", "inner": COUNTS, "alone": HALF}
+WEIGHED = {"rule": "agreement", "inner": COUNTS, "then": HALF}
 A, B, C = {"x": 0.9, "y": 0.4}, {"x": 0.5, "y": 1.0}, {"y": 0.6, "z": 1.0}
 N, M, L = {"10": 0.4, "20": 0.2, "1000": 0.4}, {"30": 0.5, "50": 0.5}, {"7": 1.0}
 NIL = {"": 1.0}
@@ -75,9 +79,9 @@ NIL = {"": 1.0}
         (OF_NUMBERS, {"a": N, "b": NIL}, ""),
         (OF_NUMBERS, {"a": N, "b": M, "c": NIL}, "30"),
         (FILTERED, {"a": A, "b": {"x": 0.1, "": 0.9}, "c": {"z": 1.0}}, "x"),
-        ({**FILTERED, "sources": ["c"]}, {"a": A, "b": {"x": 0.1, "": 0.9}, "c": {"z": 1.0}}, "z"),
-        ({**FILTERED, "sources": ["a", "d"]}, {"a": A, "b": {"x": 0.1, "": 0.9}}, "x"),  # an absent one counts nothing
-        ({**FILTERED, "sources": ["d"]}, {"a": A, "b": {"x": 0.1, "": 0.9}}, ""),
+        ({**FILTERED, "source": ["c"]}, {"a": A, "b": {"x": 0.1, "": 0.9}, "c": {"z": 1.0}}, "z"),
+        ({**FILTERED, "source": ["a", "d"]}, {"a": A, "b": {"x": 0.1, "": 0.9}}, "x"),  # an absent one counts nothing
+        ({**FILTERED, "source": ["d"]}, {"a": A, "b": {"x": 0.1, "": 0.9}}, ""),
         (REVERSED, {"a": {"x": 0.6, "y": 0.4}}, "x"),
         (REVERSED, {"a": {"x": 0.4, "y": 0.3, "": 0.2}}, "x"),
         (REVERSED, {"a": {"x": 0.4, "": 0.3}}, ""),
@@ -139,10 +143,10 @@ def test_a_query_without_an_answer_stays_failed() -> None:
 def test_of_all_sources_each_counts_alike(sources: dict[str, dict[str, float]]) -> None:
     heard = {name: said for name, said in sources.items() if said}
     found = pooled(**heard)
-    rule = {"rule": "source-filter", "inner": {"rule": "top-k", "k": 9}, "sources": list("abcd")}
+    rule = {"rule": "source-filter", "inner": {"rule": "top-k", "k": 9}, "source": list("abcd")}
     assert build(rule).select(found).objects == found.candidates
     if heard and len(heard) > 1:
-        left = {**rule, "sources": sorted(heard)[1:]}
+        left = {**rule, "source": sorted(heard)[1:]}
         assert {one.text for one in build(left).select(found).objects} == {
             name for source in sorted(heard)[1:] for name in heard[source]
         }
@@ -164,6 +168,6 @@ def test_what_a_source_does_not_say_is_known_to_be_unsaid() -> None:
     ids=lambda rule: str(rule["rule"]),
 )
 def test_an_inner_rule_reads_evidence_of_fewer_candidates_than_were_ranked(inner: dict[str, Any]) -> None:
-    rule = build({"rule": "source-filter", "sources": ["one"], "inner": inner})
+    rule = build({"rule": "source-filter", "source": ["one"], "inner": inner})
     kept = rule.select(pooled(one={"A": 0.9}, other={"A": 0.1, "B": 0.9, "C": 0.8}))
     assert [candidate.text for candidate in kept.objects] == ["A"]

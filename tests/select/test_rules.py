@@ -36,7 +36,8 @@ def kept(rule: Rule, found: CandidateSet) -> str:
         (rule_of("cutoff", threshold=0.1, max=1), (0.9, 0.5), "a"),
         (rule_of("cutoff", threshold=0.0), (0.9, 0.0), "ab"),
         (rule_of("relative", ratio=0.5), (0.4, 0.2, 0.1), "ab"),
-        (rule_of("relative", ratio=0.5, min_score=0.3), (0.4, 0.2, 0.1), "a"),
+        (rule_of("relative", ratio=0.5, threshold=0.3), (0.4, 0.2, 0.1), "ab"),
+        (rule_of("relative", ratio=0.5, threshold=0.3), (0.2, 0.1), ""),
         (rule_of("sticky", threshold=0.5, ratio=0.8), (0.6, 0.49, 0.4, 0.1), "abc"),
         (rule_of("sticky", threshold=0.5, ratio=0.8), (0.45, 0.44), ""),
         (rule_of("sticky", threshold=0.5, ratio=0.8, reference="threshold"), (0.6, 0.41, 0.39), "ab"),
@@ -91,11 +92,11 @@ BY_PRIOR = rule_of(
     [
         (rule_of("top-k", k=3), candidates(0.1, 0.9, 0.1), "bac"),  # by score, and ties in the given order
         (rule_of("quorum", models=2), TWO_MODELS, "b"),  # models count, not draws
-        (rule_of("quorum", models=2, min_score=0.6), TWO_MODELS, ""),
+        (rule_of("quorum", models=2, threshold=0.6), TWO_MODELS, ""),
         (rule_of("quorum", models=2), VERIFIED, "d"),
         (rule_of("quorum", models=2, min_verification=2 / 3), VERIFIED, "ad"),
         (rule_of("quorum", models=2, min_verification=0.0), VERIFIED, "abd"),  # not what has no verification score
-        (rule_of("quorum", models=2, min_verification=2 / 3, min_score=0.15), VERIFIED, "a"),
+        (rule_of("quorum", models=2, min_verification=2 / 3, threshold=0.15), VERIFIED, "a"),
         (BY_PRIOR, candidates(0.3, 0.25), "b"),
         (rule_of("calibrated", inner=rule_of("top-k", k=1)), candidates(0.3, 0.25), "a"),
         (BY_MODEL, denied(0.9), ""),

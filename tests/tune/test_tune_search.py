@@ -140,7 +140,7 @@ def test_parameters_that_hang_together_are_found() -> None:
     rule = made.relations[RELATION].rule
     assert rule.name == "relative"
     assert 0.4 < rule.ratio < 0.6
-    assert 0.01 < rule.min_score < 0.1
+    assert 0.01 < rule.threshold < 0.1
     assert made.relations[RELATION].cv_f1 == made.cv_macro_f1
 
 

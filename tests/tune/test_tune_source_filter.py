@@ -40,7 +40,7 @@ def test_wordings_that_mislead_are_left_out() -> None:
     every = np.ones(len(sets), dtype=np.bool_)
     rule = fit(task, "source-filter", every)
     assert rule.name == "source-filter"
-    assert set(rule.sources) == set(GOOD)
+    assert set(rule.source) == set(GOOD)
     assert task.outcomes.f1(rule).mean() == 1.0
     assert task.outcomes.f1(fit(task, "cutoff", every)).mean() < 0.9
     tuned = tune_all(sets, examples, EDITION, relations=SPACE.relations, trials=0)
@@ -75,7 +75,7 @@ def test_two_that_are_good_together_alone_are_found_among_all_subsets_and_not_on
     added, chosen = fit(task, "source-filter", every), fit(task, "source-subsets", every)
     assert added.name == "source-filter"
     assert chosen.name == "source-filter"
-    assert added.sources == ("half",)
-    assert (set(chosen.sources), task.outcomes.f1(chosen).mean()) == ({"left", "right"}, 1.0)
+    assert added.source == ("half",)
+    assert (set(chosen.source), task.outcomes.f1(chosen).mean()) == ({"left", "right"}, 1.0)
     assert "source-subsets" not in applicable(task, None)
     assert "source-subsets" in applicable(task, ["source-subsets"])

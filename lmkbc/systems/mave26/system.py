@@ -18,7 +18,7 @@ from lmkbc.errors import refuse
 from lmkbc.generate.access import step_model
 from lmkbc.generate.verify import Check, FactCheck, Score, first_words
 from lmkbc.link.grouping import Grouping
-from lmkbc.models.base import LanguageModel, Request
+from lmkbc.models.base import LanguageModel, Request, Sampling
 from lmkbc.models.plain_questions import paragraphs
 from lmkbc.models.thoughts import answer_of
 from lmkbc.names import name_key
@@ -214,4 +214,20 @@ class LastYears(Step):
         return max(first, (last // self.every - self.max + 1) * self.every), self.every
 
 
-COMPONENTS = {"mave26/years": LastYears, "mave26/names": Names, "mave26/questions": Questions}
+@dataclass(frozen=True, kw_only=True)
+class Account(Step):
+    """A step whose first answer is drawn at another temperature. first_temperature: 0 for greedy decoding."""
+
+    first_temperature: float
+
+    def sampling(self, table: Sampling) -> Sampling:
+        """Return the sampling of its answers."""
+        return replace(Step.sampling(self, table), first_temperature=self.first_temperature)
+
+
+COMPONENTS = {
+    "mave26/years": LastYears,
+    "mave26/names": Names,
+    "mave26/questions": Questions,
+    "mave26/account": Account,
+}
