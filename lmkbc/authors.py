@@ -185,10 +185,10 @@ def _examples(file: WordFile, text: str) -> Iterator[dict[str, Any]]:
             row = json.loads(line)
         except ValueError:
             raise ValueError(f"line {number} is no JSON") from None
-        wanted = ("SubjectEntity", "Relation", "ObjectEntities", *file.fields.values())
+        wanted = ("SubjectEntity", "Relation", "ObjectEntities", *file.slots.values())
         if not isinstance(row, dict) or (lacking := next((key for key in wanted if row.get(key) is None), "")):
             raise ValueError(f"line {number} has no {lacking if isinstance(row, dict) else wanted[0]!r}")
-        words = {slot: str(row[field]).strip() for slot, field in file.fields.items()}
+        words = {slot: str(row[field]).strip() for slot, field in file.slots.items()}
         yield {"subject": row["SubjectEntity"], "relation": row["Relation"], "objects": row["ObjectEntities"], **words}
 
 
@@ -200,7 +200,10 @@ def _read(file: WordFile, text: str) -> Iterator[tuple[str, str, Settings]]:
         found = [("", file.relation, _prompt(text))]
     else:
         read = _python if file.format == "python" else _yaml
-        found = [(one.part, one.relation, {**read(one, text, file.slots), **one.frame}) for one in file.words]
+        found = [
+            (one.part.partition("/")[0], one.relation, {**read(one, text, file.slots), **one.frame})
+            for one in file.words
+        ]
     for own, relation, frame in found:
         yield from ((part, relation, frame) for part in ((own,) if own else file.parts or ("",)))
 
@@ -336,7 +339,8 @@ def _yaml(words: NamedWords, text: str, slots: Slots) -> Settings:
         raise ValueError(f"it has no text {words.name!r}")
     for slot, instead in slots.items():
         value = value.replace(slot, str(instead))
-    return {f"steps.{words.step}.{words.setting}" if words.step else words.setting: value}
+    step = words.part.partition("/")[2]
+    return {f"steps.{step}.{words.setting}" if step else words.setting: value}
 
 
 def _lines(header: str, example: str, query: str) -> Settings:

@@ -86,7 +86,7 @@ threshold = 0.5
 licence = "MIT"
 credit = "Somebody, 2031"
 [[source.files]]
-url = "{url}"
+path = "{url}"
 """
 
 
@@ -255,7 +255,7 @@ def test_a_text_over_several_lines_keeps_its_white_space() -> None:
         self.more = 1
 """
     words = wording.NamedWords(name="self.text = (", lines=((0, 3),), setting="task", relation="hasArea")
-    file = wording.WordFile(format="python", url="https://a.org/ask.py", sha256="0", words=(words,))
+    file = wording.WordFile(format="python", path="https://a.org/ask.py", sha256="0", words=(words,))
     made = converted(wording.WordingSource(licence="MIT", credit="x", files=(file,)), [code])
     assert made.frames == {"hasArea": {"task": "One.\n        Two."}}
 
@@ -299,10 +299,10 @@ BANK = [
     {"SubjectEntity": "Milos", "Relation": "hasArea", "ObjectEntities": [], "Ask": "Milos?", "Why": "Small."},
 ]
 SHOWN = """[[source.files]]
-url = "{url}/bank.jsonl"
+path = "{url}/bank.jsonl"
 format = "examples"
 sha256 = "{digest}"
-fields = {{ question = "Ask", reasoning = "Why" }}
+slots = {{ question = "Ask", reasoning = "Why" }}
 """
 
 
@@ -340,8 +340,8 @@ name = "asked"
 KEYS = """words = [
   { name = "system", setting = "task", relation = "hasArea", part = "told" },
   { name = "user", setting = "ask", relation = "hasArea", part = "told" },
-  { name = "recall_system", setting = "task", relation = "hasArea", part = "told", step = "account" },
-  { name = "recall_user", setting = "ask", relation = "hasArea", part = "told", step = "account" },
+  { name = "recall_system", setting = "task", relation = "hasArea", part = "told/account" },
+  { name = "recall_user", setting = "ask", relation = "hasArea", part = "told/account" },
 ]
 slots = { "{context}" = "{account}", "{places}" = "isles" }
 """
@@ -405,12 +405,12 @@ def test_yaml_that_is_another_changes_nothing(
         {"repository": "evil.org@owner/name"},
         {"commit": "main"},
         {"commit": "../../x"},
-        {"url": "http://example.org/x.json"},
-        {"url": "http://127.0.0.1:80@example.org/x.json"},
-        {"url": "http://127.0.0.1.example.org/x.json"},
-        {"url": "ftp://example.org/x.json"},
-        {"url": "//example.org/x.json"},
-        {"url": "https:///x.json"},
+        {"path": "http://example.org/x.json"},
+        {"path": "http://127.0.0.1:80@example.org/x.json"},
+        {"path": "http://127.0.0.1.example.org/x.json"},
+        {"path": "ftp://example.org/x.json"},
+        {"path": "//example.org/x.json"},
+        {"path": "https:///x.json"},
     ],
     ids=lambda wrong: " ".join(wrong.values()),
 )
@@ -418,10 +418,10 @@ def test_a_source_stays_in_its_repository_and_is_encrypted(
     fetch: Command, tmp_path: Path, served: str, wrong: dict[str, str]
 ) -> None:
     about = {"path": "a/x y#1.json", "repository": "owner/name", "commit": "0" * 40, **wrong}
-    named = f'url = "{about["url"]}"' if "url" in about else f"path = '{about['path']}'"
+    named = f"path = '{about['path']}'"
     path = tmp_path / "mine.toml"
     recipe(tmp_path, f"{served}/questions.json")
-    whole = re.sub(r'url = ".*"', lambda _: named, path.read_text())
+    whole = re.sub(r'path = ".*"', lambda _: named, path.read_text())
     more = f'[source]\nrepository = "{about["repository"]}"\ncommit = "{about["commit"]}"'
     path.write_text(whole.replace("[source]", more))
     said = fetch.fails(path)

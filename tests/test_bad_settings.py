@@ -8,6 +8,7 @@ import pytest
 from lmkbc import InputError, Rule
 from lmkbc.ask.examples import Shots
 from lmkbc.ask.style import PromptStyle
+from lmkbc.ask.wording import WordFile
 from lmkbc.masked.cloze_settings import ProbeSettings
 from lmkbc.models.server.limits import Limits
 from lmkbc.select.pool import Pooling
@@ -58,6 +59,12 @@ RULES: list[tuple[dict[str, Any], str]] = [
     ({"rule": "agreement", "inner": CUT, "alone": CUT}, "no setting 'alone' any more: write it as then"),
 ]
 
+WORDS: list[tuple[dict[str, Any], str]] = [
+    ({"url": "https://a.org/x"}, "no setting 'url' any more: write it as path"),
+    ({"fields": {"question": "q"}}, "no setting 'fields' any more: write it as slots"),
+    ({"words": [{"step": "account"}]}, "no setting 'words[0].step' any more: write part = 'TABLE/STEP'"),
+    ({"format": "examples", "path": "a", "slots": {"asked": "q"}}, "slots names ['asked']: give those of"),
+]
 STYLES: list[tuple[dict[str, Any], str]] = [
     ({"listng": "json"}, "no setting 'listng': did you mean 'listing'"),
     ({"form": "haiku"}, "setting 'form' is 'haiku'"),
@@ -149,6 +156,7 @@ POOLS: list[tuple[dict[str, Any], str]] = [
             (Rule, RULES),
             (PromptStyle, STYLES),
             (Shots, SHOTS),
+            (WordFile, WORDS),
             (Pooling, POOLS),
             (Limits, LIMITS),
             (ProbeSettings, PROBES),

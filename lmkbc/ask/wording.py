@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 from urllib.parse import quote, unquote, urlsplit
 
 from lmkbc.ask.examples import OWN_WORDS
@@ -44,8 +44,7 @@ class NamedWords:
     whole text. The setting "lines" has a header, an example and a query; "text" is one text with {examples} for the
     examples.
     slot: slot that the words fill in other words of their relation, such as "phrase" for {phrase} in a block.
-    step: name of the recipe's step, if the words are its "task" or "ask".
-    part: name of the recipe's table.
+    part: name of the recipe's table. With "TABLE/STEP", the words are the "task" or "ask" of one of its steps.
     frame: further settings.
     slots: further slots, besides the file's.
     """
@@ -55,10 +54,11 @@ class NamedWords:
     lines: tuple[tuple[int, int], ...] = ()
     setting: Literal["block", "task", "ask", "follow_up", "clozes", "precondition", "forms", "lines", "text"] = "block"
     slot: str = ""
-    step: str = ""
     part: str = ""
     frame: Mapping[str, Any] = field(default_factory=dict)
     slots: Mapping[str, str] = field(default_factory=dict)
+
+    REMOVED: ClassVar[Mapping[str, str]] = {"step": "write part = 'TABLE/STEP'"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,40 +69,39 @@ class WordFile:
     format "prompt" is a whole prompt with examples, and the subject in its last paragraph. The format "python" is
     source, which is not run. The format "yaml" is a table of texts. The format "examples" is JSONL in an edition's
     format, with the examples of all prompts.
-    path: in the source's repository.
+    path: in the source's repository, or a whole address that begins with https://.
     commit: if not the source's.
-    url: whole address, instead of path. sha256: digest of the file.
+    sha256: digest of the file.
     relation: the relation of a "prompt".
     words: lines of the source, or keys.
     slots: the code's expression in a text, such as "row['subject']", or text of YAML, such as "{year}" -> its
-    replacement. For "%s", it is a list, each item of which replaces the next "%s".
-    fields: an example's "question", "reasoning" or "answer" -> the file's field with the example's own words.
+    replacement. For "%s", it is a list, each item of which replaces the next "%s". Of examples, it is the "question",
+    "reasoning" or "answer" -> the file's field with the example's own words.
     parts: names of the recipe's tables that it is for; () for all.
     mended: errors that the authors corrected after the pinned state, each with its correction.
     """
 
     format: Literal["templates", "prompt", "python", "yaml", "examples"]
-    path: str = ""
+    path: str
     commit: str = ""
-    url: str = ""
     sha256: str = ""
     relation: str = ""
     words: tuple[NamedWords, ...] = ()
     slots: Slots = field(default_factory=dict)
-    fields: Mapping[str, str] = field(default_factory=dict)
     parts: tuple[str, ...] = ()
     mended: tuple[tuple[str, str], ...] = ()
+
+    REMOVED: ClassVar[Mapping[str, str]] = {"url": "write it as path", "fields": "write it as slots"}
 
     def __post_init__(self) -> None:
         """Raise ValueError for an untrusted address, and for settings that do not fit the format."""
         refuse(
-            (bool(self.path) == bool(self.url), "give either path, in the source's repository, or url"),
             (
-                self.url and not _is_safe(self.url),
-                f"url is {self.url!r}: give an address that begins with https://",
+                self.is_address and not _is_safe(self.path),
+                f"path is {self.path!r}: give an address that begins with https://",
             ),
             (
-                self.path and not all(map(_PLAIN.fullmatch, unquote(self.path).split("/"))),
+                not self.is_address and not all(map(_PLAIN.fullmatch, unquote(self.path).split("/"))),
                 f"path is {self.path!r}: give the file's place in its repository, as in data/prompts.json",
             ),
             (
@@ -114,14 +113,15 @@ class WordFile:
                 "words says which lines or keys are read: give it with format 'python' or 'yaml', and only there",
             ),
             (
-                bool(self.fields) and self.format != "examples",
-                "fields names what examples hold: give it with format 'examples', and only there",
-            ),
-            (
-                unknown := sorted(self.fields.keys() - OWN_WORDS),
-                f"fields names {unknown}: give those of {', '.join(OWN_WORDS)}",
+                unknown := sorted(self.slots.keys() - OWN_WORDS if self.format == "examples" else ()),
+                f"slots names {unknown}: give those of {', '.join(OWN_WORDS)}",
             ),
         )
+
+    @property
+    def is_address(self) -> bool:
+        """Return whether the path is a whole address."""
+        return "://" in self.path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,15 +146,18 @@ class WordingSource:
             commit = file.commit or self.commit
             refuse(
                 (
-                    file.path and not re.fullmatch(r"\w[\w.-]*/(?!\.{1,2}\Z)[\w.-]+", self.repository, re.ASCII),
+                    not file.is_address
+                    and not re.fullmatch(r"\w[\w.-]*/(?!\.{1,2}\Z)[\w.-]+", self.repository, re.ASCII),
                     f"repository is {self.repository!r}: give owner/name, in which {file.path!r} lies",
                 ),
                 (
-                    file.path and not re.fullmatch("[0-9a-f]{40}", commit),
+                    not file.is_address and not re.fullmatch("[0-9a-f]{40}", commit),
                     f"commit of {file.path!r} is {commit!r}: give its 40 hexadecimal digits",
                 ),
             )
 
     def address(self, file: WordFile) -> str:
         """Return the URL of a file."""
-        return file.url or f"{RAW}/{self.repository}/{file.commit or self.commit}/{quote(file.path)}"
+        return (
+            file.path if file.is_address else f"{RAW}/{self.repository}/{file.commit or self.commit}/{quote(file.path)}"
+        )

@@ -43,7 +43,7 @@ SLOTS = {"who": "{subject}", "gap": "{mask}", "row['name']": "{subject}", "size(
 
 def frame(name: str, *lines: tuple[int, int], slots: Any = SLOTS, **given: Any) -> dict[str, Any]:
     words = NamedWords(name=name, lines=lines, relation="hasArea", **given)
-    file = WordFile(format="python", url="https://example.org/ask.py", words=(words,), slots=slots)
+    file = WordFile(format="python", path="https://example.org/ask.py", words=(words,), slots=slots)
     return converted(WordingSource(licence="MIT", credit="Ann", files=(file,)), [SOURCE.encode()]).frames["hasArea"]
 
 
@@ -101,7 +101,7 @@ def test_words_for_all_relations_and_a_phrase_stand_in_the_words_of_one() -> Non
         NamedWords(name="def ask", lines=((4, 7),), relation="*", slots={"joined(rows)": "{phrase}"}),
         NamedWords(name="TABLE", lines=((1, 1),), relation="hasArea", slot="phrase"),
     )
-    file = WordFile(format="python", url="https://example.org/ask.py", words=words)
+    file = WordFile(format="python", path="https://example.org/ask.py", words=words)
     made = converted(WordingSource(licence="MIT", credit="Ann", files=(file,)), [SOURCE.encode()]).frames
     assert made["hasArea"] == {"block": "Be brief. Like this: How big is it?"}
 
