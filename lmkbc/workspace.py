@@ -8,7 +8,6 @@ Those of a workspace are run only if the user trusts them (see `lmkbc.files.trus
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import is_dataclass, replace
@@ -37,8 +36,6 @@ PACKAGE = Path(__file__).resolve().parent
 FOLDERS = ("relations", "eval", "systems", "thresholds")
 OWN_DATA = "data"
 """Folder of a workspace with the splits of its own relations."""
-MODEL_CODE = re.compile(rb"trust_remote_code|\\[uU]")
-"""Pattern of recipes that have a model run its own code; an escape may hide the setting."""
 PARAPHRASES, CLASSES, RECIPE = "paraphrases.toml", "classes.toml", "recipe.toml"
 """Files with a name of their own: further clozes, classes of subjects, and the recipe of a system that is a folder."""
 Plugin = TypeVar("Plugin", Relation, Edition, dict[str, Any])
@@ -92,7 +89,6 @@ class Workspace:
     def code(self) -> Mapping[Path, Mapping[Path, bytes]]:
         """Return the content of the workspace's own modules, by folder and path. UntrustedError unless it is trusted.
 
-        A recipe that has a model run its own code is looked at as a module.
         The checkout or the wheel that runs is no workspace of its own.
         """
         if self.root is None:
@@ -102,10 +98,8 @@ class Workspace:
         ]
         found = {folder: {path: _content(path) for path in _modules(folder)} for folder in own}
         systems = self.root / "systems"
-        recipes = {path: _content(path) for path in sorted({*systems.glob("*.toml"), *systems.glob(f"*/{RECIPE}")})}
-        found[systems] = {path: text for path, text in recipes.items() if MODEL_CODE.search(text)}
         if systems.resolve() != SYSTEMS.resolve():
-            found[systems] |= {path: _content(path) for path in sorted(systems.glob(f"*/{CODE}"))}
+            found[systems] = {path: _content(path) for path in sorted(systems.glob(f"*/{CODE}"))}
         check_code(self.root, dict(pair for files in found.values() for pair in files.items()), trust=self._trust)
         return found
 

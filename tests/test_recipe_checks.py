@@ -60,8 +60,17 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
         (generating({"model": 5}, "masked"), "generator 'masked': setting 'model' is 5: give a string"),
         (generating({"model": 5}, "causal"), "generator 'causal': setting 'model' is 5: give a string"),
         (generating({"quantise": "4bits"}, "causal"), "setting 'quantise' is '4bits': did you mean '4bit'?"),
-        (generating({"remote_code": True}, "causal"), "no setting 'remote_code': did you mean 'trust_remote_code'?"),
-        (generating({"encoder": "no"}, "embedded"), "generator 'embedded': setting 'encoder' is 'no': give true or f"),
+        (
+            generating({"trust_remote_code": True}, "causal"),
+            "'trust_remote_code' any more: no model's own code is run here",
+        ),
+        (generating({"revision": "a"}, "masked"), "'revision' any more: fetch that revision, and give its directory"),
+        (generating({"device": "cpu"}, "masked"), "'device' any more: an accelerator is used if there is one"),
+        (generating({"device": "cpu"}, "entity-masked"), "'device' any more: an accelerator is used if there is one"),
+        (generating({"encoder": False}, "embedded"), "'encoder' any more: write evidence = [\"train\"] for false"),
+        (generating({"use_train_features": True}, "embedded"), "'use_train_features' any more: write evidence = []"),
+        (generating({"evidence": ["link"]}, "embedded"), "setting 'evidence[0]' is 'link': known are: encoder, train"),
+        (generating({"evidence": ["encoder"]}, "embedded"), 'evidence "encoder" needs "train" beside it'),
         (
             generating({"relations": {"country-borders": 5}}),
             "generator 'chat': setting 'relations.country-borders' is 5: give a table",
@@ -176,7 +185,7 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
         (generating({"hidden_states": {"depth": 0}}, "embedded"), "depth is 0"),
         (generating({"hidden_states": {"deep": 0.5}}, "embedded"), "hidden_states has no setting 'deep'"),
         (generating({"hidden_states": {"shots": {"k": "no"}}}, "embedded"), "hidden_states: setting 'shots.k' is 'no'"),
-        (generating({"use_train_features": False}, "embedded"), "leaves nothing to learn from"),
+        (generating({"evidence": []}, "embedded"), "leaves nothing to learn from"),
         (generating({"modl": "m"}), "generator 'chat' has no setting 'modl': did you mean 'model'?"),
         (generating({"prompt": {"frm": "chat"}}), "generator 'chat' has no setting 'prompt.frm': did you mean 'form'"),
         (

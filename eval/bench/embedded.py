@@ -124,5 +124,5 @@ def with_and_without(run: Run, examples: Sequence[Example], recipe: Recipe, colu
 
 def _without_encoder(recipe: Recipe) -> Recipe:
     """Return a recipe whose embedded generators use strings only."""
-    generate = (replace(spec, encoder=False) if isinstance(spec, Embedded) else spec for spec in recipe.generate)
+    generate = (replace(spec, evidence=("train",)) if isinstance(spec, Embedded) else spec for spec in recipe.generate)
     return replace(recipe, generate=tuple(generate))

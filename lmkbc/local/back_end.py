@@ -28,14 +28,13 @@ def opened(
             dtype=model.dtype,
             device=model.device,
             offline=run.offline,
-            trust_remote_code=model.trust_remote_code,
             quantise=model.quantise,
             weights=run.dry is None,
             report=run.report,
         )
         return CausalModel(*loaded), identity(place, loaded[0], model.quantise)
 
-    settings = place, model.revision, model.dtype, model.device, model.trust_remote_code, model.quantise
+    settings = place, model.revision, model.dtype, model.device, model.quantise
     opened, digest = run.loaded(settings, read)
     run.computed[model_name(place)] = opened.computes()
     return LocalModel(

@@ -48,7 +48,6 @@ def load(
     dtype: str = "auto",
     device: str | None = None,
     offline: bool = False,
-    trust_remote_code: bool = False,
     quantise: Quantise = "none",
     weights: bool = True,
     report: Report = silent,
@@ -63,7 +62,7 @@ def load(
     report: callback for progress.
 
     Raise InputError if the name leads to no causal model, or only to pickled weights. Raise it also if the model needs
-    its own code while `trust_remote_code` is False.
+    its own code.
     """
     if not weights and (packed_file := gguf_file(name, revision)) is not None:
         from lmkbc.local.gguf.convert import write_settings
@@ -82,7 +81,6 @@ def load(
                 dtype=dtype,
                 device=device,
                 offline=offline,
-                trust_remote_code=trust_remote_code,
                 quantise="none" if quantise == METHOD else quantise,
                 weights=weights,
                 report=report,
@@ -95,7 +93,7 @@ def load(
     how: dict[str, Any] = {
         "revision": revision,
         "local_files_only": local_only(source, revision=revision, offline=offline),
-        "trust_remote_code": trust_remote_code,
+        "trust_remote_code": False,
     }
     packed = _four_bits(place) if quantise == "4bit" else {}
     with explained(name):

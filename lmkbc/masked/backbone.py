@@ -60,12 +60,15 @@ class Backbone:
         return int(min(positions, self.tokenizer.model_max_length))
 
 
+ON_ACCELERATOR = {"device": "an accelerator is used if there is one; set CUDA_VISIBLE_DEVICES to none or another"}
+"""Setting of earlier releases -> what to do in place of it."""
+
+
 def load(
     model: str | Path,
     *,
     revision: str | None = None,
     offline: bool = False,
-    trust_remote_code: bool = False,
     new_head: bool = False,
     device: str | None = None,
     dtype: Dtype = "float32",
@@ -83,7 +86,7 @@ def load(
         where: dict[str, Any] = {
             "revision": revision,
             "local_files_only": local_only(name, revision=revision, offline=offline),
-            "trust_remote_code": trust_remote_code,
+            "trust_remote_code": False,
         }
         _check_config(name, where)
         tokenizer = AutoTokenizer.from_pretrained(name, **where)

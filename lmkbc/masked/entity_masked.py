@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import torch
 
 from lmkbc.errors import InputError
 from lmkbc.generate.spec import GeneratorSpec
-from lmkbc.masked.backbone import Backbone, Dtype, load
+from lmkbc.masked.backbone import ON_ACCELERATOR, Backbone, Dtype, load
 from lmkbc.masked.forward import Forward, masked
 from lmkbc.masked.heads import FILE, Entities, fold_model
 from lmkbc.names import folded_key
@@ -30,15 +31,16 @@ class EntityMaskedSpec(GeneratorSpec):
 
     model: str = ""
     top_k: int = 40
-    device: str | None = None
     dtype: Dtype = "float32"
+
+    REMOVED: ClassVar[Mapping[str, str]] = ON_ACCELERATOR
 
     def open(self, run: Run, notes: Notes) -> Generator:  # noqa: ARG002 -- it has nothing to note
         """Return the generator. Raise InputError if no model is named."""
         directory = run.model or self.model
         if not directory:
             raise InputError("this system reads a model that 'lmkbc train mlm' made: name its directory with --model")
-        return EntityMasked.read(Path(directory), run.relations, self.top_k, self.device, self.dtype)
+        return EntityMasked.read(Path(directory), run.relations, self.top_k, self.dtype)
 
 
 class EntityMasked:
@@ -70,11 +72,10 @@ class EntityMasked:
         directory: Path,
         relations: Mapping[str, Relation],
         top_k: int = 40,
-        device: str | None = None,
         dtype: Dtype = "float32",
     ) -> EntityMasked:
         """Return the generator for a trained model's directory."""
-        backbone = load(directory, offline=True, device=device, dtype=dtype)
+        backbone = load(directory, offline=True, dtype=dtype)
         if not (directory / FILE).is_file():
             raise InputError(f"{directory} holds no {FILE}: name a directory that 'lmkbc train mlm' made")
         entities = Entities.read(directory)

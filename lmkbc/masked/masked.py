@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 
@@ -17,7 +17,7 @@ from lmkbc.errors import InputError
 from lmkbc.generate.recorded import Recorded, replayed
 from lmkbc.generate.replay import Replay, names_model
 from lmkbc.generate.spec import GeneratorSpec, Relations, check_names
-from lmkbc.masked.backbone import Backbone, Clozes, Dtype, Layout, load
+from lmkbc.masked.backbone import ON_ACCELERATOR, Backbone, Clozes, Dtype, Layout, load
 from lmkbc.masked.candidates import VETO, ClozeAnswers, Scores, origins_of
 from lmkbc.masked.cloze_settings import TOP_K, ProbeSettings, for_relation
 from lmkbc.masked.forward import Forward
@@ -239,12 +239,15 @@ class Masked(GeneratorSpec):
     """
 
     model: str | Mapping[str, str] = ""
-    revision: str | None = None
-    trust_remote_code: bool = False
-    device: str | None = None
     dtype: Dtype = "float32"
     probe: ProbeSettings = field(default_factory=ProbeSettings)
     frames: str = ""
+
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "revision": "fetch that revision, and give its directory as model",
+        "trust_remote_code": "no model's own code is run here; name another model",
+        **ON_ACCELERATOR,
+    }
 
     @classmethod
     def reworded(cls, table: Mapping[str, Any], frames: str) -> Mapping[str, Any]:
@@ -360,14 +363,7 @@ class Masked(GeneratorSpec):
 
     def _over(self, name: str, run: Run, probe: ProbeSettings, notes: Notes) -> MaskedGenerator:
         """Return the generator over one model."""
-        backbone = load(
-            name,
-            revision=self.revision,
-            offline=run.offline,
-            trust_remote_code=self.trust_remote_code,
-            device=self.device,
-            dtype=self.dtype,
-        )
+        backbone = load(name, offline=run.offline, dtype=self.dtype)
         notes.asked(model_name(name))
         return MaskedGenerator(backbone, run.edition, run.relations, run.train, probe, notes)
 

@@ -123,8 +123,8 @@ def explained(name: str, what: str = "the model", advice: str = "") -> Iterator[
         whole = " ".join(str(error).split()) or type(error).__name__
         reason = whole.partition(". ")[0][:200].rstrip(". ")
         if "custom code" in reason or "trust_remote_code" in reason:
-            reason = "it needs code of its own, which runs only where the recipe says trust_remote_code = true"
-            advice = "say so, or serve the model and name the server with --base-url"
+            reason = "it needs code of its own, which is not run here"
+            advice = "serve the model and name the server with --base-url, or choose another"
         elif unknown := re.search("model type `(.*?)` but", whole):
             reason = f"transformers {transformers.__version__} does not know its architecture, {unknown[1]}"
             advice = "update transformers, or serve the model and name the server with --base-url"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from lmkbc.models.base import Quantise
 from lmkbc.models.budget import checked_prices
@@ -32,7 +32,7 @@ class ModelReference:
     base_url, key_env, any_model, limits, prices: of a server, see `lmkbc.models.server`.
     key_env: environment variable with the key for base_url; the key is sent only after the user has named it for that
     host.
-    dtype, device, trust_remote_code, quantise: of this machine, see `lmkbc.local.checkpoint.load`.
+    dtype, device, quantise: of this machine, see `lmkbc.local.checkpoint.load`.
     """
 
     component: str = "chat"
@@ -46,8 +46,11 @@ class ModelReference:
     prices: tuple[float, float] | None = None
     dtype: str = "auto"
     device: str | None = None
-    trust_remote_code: bool = False
     quantise: Quantise = "none"
+
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "trust_remote_code": "no model's own code is run here; serve such a model, and name the server in base_url"
+    }
 
     def __post_init__(self) -> None:
         """Raise InputError for an unknown back end, and for wrong prices."""

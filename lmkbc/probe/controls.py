@@ -196,15 +196,15 @@ def _drawn(table: Mapping[str, Any], out: Path, offline: bool, seed: int) -> Pat
     from lmkbc.train.random_controls import randomised
 
     model: Any
-    name, code = table["model"], bool(table.get("trust_remote_code"))
+    name = table["model"]
     if table.get("component") == "causal":
         from lmkbc.local.checkpoint import load as load_causal
 
-        model, tokenizer = load_causal(name, revision=table.get("revision"), offline=offline, trust_remote_code=code)
+        model, tokenizer = load_causal(name, revision=table.get("revision"), offline=offline)
     else:
         from lmkbc.masked.backbone import load as load_masked
 
-        backbone = load_masked(name, revision=table.get("revision"), offline=offline, trust_remote_code=code)
+        backbone = load_masked(name, revision=table.get("revision"), offline=offline)
         model, tokenizer = backbone.model, backbone.tokenizer
     fresh = randomised(model, seed=seed)
     if model.can_generate():

@@ -211,7 +211,7 @@ def test_the_stack_learns_from_the_rows_of_both_and_never_from_a_query_s_own(tmp
     alone -= {gold.id for row in VAL if row is not own for gold in row.objects}
     assert new
     assert alone
-    recipe = recipe_of({"component": "embedded", "encoder": False})
+    recipe = recipe_of({"component": "embedded", "evidence": ["train"]})
     queries = [Query("Someone", relation), own.query]
     for split, expected in (("val", set()), ("test", new)):
         run = Run(workspace=SPACE, edition=MINI, cache=tmp_path, split=split)

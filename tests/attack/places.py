@@ -31,7 +31,7 @@ EMBEDDED = """
 description = "The embedded default without its encoder."
 [[generate]]
 component = "embedded"
-encoder = false
+evidence = ["train"]
 [select]
 rule = "expected-f1"
 """

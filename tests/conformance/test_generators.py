@@ -131,10 +131,13 @@ def opened(
     yield {
         "causal": lambda: (run(model=str(shared / "causal")), short),
         "closed": lambda: (run(model=str(shared / "causal")), closed),
-        "embedded": lambda: (run(cache=shared / "cache"), {"encoder": False}),
+        "embedded": lambda: (run(cache=shared / "cache"), {"evidence": ["train"]}),
         "features": lambda: (
             run(cache=shared / "cache"),
-            {"encoder": False, "features": [{"component": "prior"}, {"component": "naive-bayes", "only": [ASKED]}]},
+            {
+                "evidence": ["train"],
+                "features": [{"component": "prior"}, {"component": "naive-bayes", "only": [ASKED]}],
+            },
         ),
         "entity-masked": lambda: (run(model=str(shared / "entities")), {}),
         "masked": lambda: (run(model=str(shared / "masked")), {"probe": {"vocabulary": "train"}}),

@@ -239,19 +239,6 @@ def test_on_a_terminal_the_user_is_asked(stranger: Path, tmp_path: Path, answer:
     assert "[y/N]" in written
 
 
-def test_a_recipe_whose_model_runs_its_own_code_is_asked_about(command: Command, stranger: Path) -> None:
-    (stranger / "relations" / "thing.py").unlink()
-    (stranger / "systems").mkdir()
-    (stranger / "systems" / "plain.toml").touch()
-    show = command.under("relations", "list", "--workspace", stranger)
-    show.done()
-    for hidden in ("trust_remote_code = true", r'"trust\u005fremote_code" = true'):
-        (stranger / "systems" / "odd.toml").write_text(hidden)
-        assert "now: systems/odd.toml; read it" in show.fails()
-    command.done("trust", stranger)
-    show.done()
-
-
 def test_a_shell_completes_nothing_below_a_stranger(stranger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(stranger)
     call = {"_LMKBC_COMPLETE": "complete_bash", "COMP_WORDS": "lmkbc predict --edition ", "COMP_CWORD": "3"}

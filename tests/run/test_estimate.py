@@ -104,7 +104,9 @@ def test_what_a_local_model_is_asked_is_foretold_in_its_own_tokens(
 def test_signals_are_foretold_of_train_too(run: Run, tiny: Path, tmp_path: Path) -> None:
     table = {"component": "causal", "model": str(tiny), "name": "signal", **ASKED, **CLOSED}
     states = {"model": str(tiny), **ASKED}
-    embedded = recipe_of({"component": "embedded", "encoder": False, "features": (table,), "hidden_states": states})
+    embedded = recipe_of(
+        {"component": "embedded", "evidence": ["train"], "features": (table,), "hidden_states": states}
+    )
     whole = estimated(run, embedded, tmp_path)
     everybody = [*(row.query for row in run.train), *QUERIES]
     alone = estimate(Plan.of(run, recipe_of(table)), everybody)

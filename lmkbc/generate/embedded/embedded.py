@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from lmkbc.edition import Edition
-from lmkbc.errors import InputError, LmkbcError
+from lmkbc.errors import InputError, LmkbcError, refuse
 from lmkbc.files import places
 from lmkbc.files.arrays import ArrayStore, key
 from lmkbc.generate.embedded.features import ASKING, OtherSources
@@ -227,22 +227,30 @@ def _labels(train: Sequence[Example]) -> Iterator[str]:
 class Embedded(GeneratorSpec):
     """The recipe's table of this generator.
 
-    use_train_features: whether to use features of train's words, names and links, and of the sentence encoder. Without
+    evidence: features of "train"'s words, names and links, and of the sentence "encoder", if it is installed. Without
     them, the stack has models' scores and train frequencies.
-    encoder: whether to use the sentence encoder, if it is installed.
     features: tables of generators whose scores are features; they are asked about labelled rows too.
     hidden_states: table of a probe on a local model's hidden states (`lmkbc.generate.states.States`).
     """
 
-    use_train_features: bool = True
-    encoder: bool = True
+    evidence: tuple[Literal["train", "encoder"], ...] = ("train", "encoder")
     features: tuple[Mapping[str, Any], ...] = ()
     hidden_states: Mapping[str, Any] | None = None
 
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "use_train_features": "write evidence = [] for false",
+        "encoder": 'write evidence = ["train"] for false',
+    }
+
     def __post_init__(self) -> None:
         """Raise ValueError if there are no features."""
-        if not self.use_train_features and not self.features and self.hidden_states is None:
-            raise ValueError("use_train_features = false leaves nothing to learn from: give features or hidden_states")
+        refuse(
+            ("train" not in self.evidence and "encoder" in self.evidence, 'evidence "encoder" needs "train" beside it'),
+            (
+                not (self.evidence or self.features or self.hidden_states),
+                "evidence = [] leaves nothing to learn from: give features or hidden_states",
+            ),
+        )
 
     @cached_property
     def _specs(self) -> tuple[GeneratorSpec, ...]:
@@ -288,7 +296,7 @@ class Embedded(GeneratorSpec):
 
     def open(self, run: Run, notes: Notes) -> Generator:
         """Return the generator."""
-        encoder = find_encoder() if self.use_train_features and self.encoder else None
+        encoder = find_encoder() if "encoder" in self.evidence else None
         reading, kept = self._reading, array_store(run.cache)
         reader = reading.open(run, notes, kept) if reading else None
         generators = dict(source for spec in self._specs for source in spec.opened(run, notes))
@@ -302,7 +310,7 @@ class Embedded(GeneratorSpec):
             report=run.report,
             reader=reader,
             sources=sources,
-            train_features=self.use_train_features,
+            train_features="train" in self.evidence,
         )
 
 
