@@ -29,7 +29,7 @@ from lmkbc.recipe import RecipeFile
 from lmkbc.registry import GENERATORS, RULES
 from lmkbc.scoring.table import Metric
 from lmkbc.select.pool import Pooling
-from lmkbc.select.rule import Choice, PrefixRule, Range, Real
+from lmkbc.select.rule import LEARNED, Choice, PrefixRule, Range, Real
 from lmkbc.workspace import Workspace
 
 DOCS = Path(__file__).resolve().parent
@@ -133,6 +133,9 @@ def recipes() -> str:
         lines += [f"### `{name}`", "", *_settings(rule, inner, PrefixRule if keeps_best else None)]
         lines += ["It keeps the best, so it has `min` and `max` too.", ""] if keeps_best else []
         lines += [f"`lmkbc tune` searches `{parameter}`: {_range(span)}." for parameter, span in rule.search.items()]
+        if learned := _learned(rule):
+            names = ", ".join(f"`{parameter}`" for parameter in learned)
+            lines += [f"`lmkbc tune` learns {names}, for its thresholds; a recipe has no such setting.", ""]
     return "\n".join(lines)
 
 
@@ -143,13 +146,19 @@ def _settings(kind: type[Any], inner: dict[str, type[Any]], base: type[Any] | No
     """
     hints = typing.get_type_hints(kind)
     rows = []
-    above = {field.name for field in fields(base)} if base else set()
-    for field in (field for field in fields(kind) if field.name not in above):
+    without = {field.name for field in fields(base)} if base else set()
+    for field in (field for field in fields(kind) if field.name not in {*without, *_learned(kind)}):
         default = field.default if field.default_factory is MISSING else field.default_factory()
         shown = "needed" if default is MISSING else "" if default is None or is_dataclass(default) else f"`{default!r}`"
         rows.append((f"`{field.name}`", cell(_kind(hints[field.name], inner)), cell(shown)))
     told = inspect.cleandoc(kind.__doc__ or "").replace("<", "&lt;")
     return [told, "", *(table(("setting", "is", "default"), rows) if rows else [])]
+
+
+def _learned(kind: type[Any]) -> list[str]:
+    """Return the parameters of a rule that tuning learns, and that no recipe may set."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return [field.name for field in fields(kind) if LEARNED in getattr(hints[field.name], "__metadata__", ())]
 
 
 def _range(span: Range) -> str:

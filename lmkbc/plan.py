@@ -163,7 +163,7 @@ class Plan:
         found |= {name_of(Path(path)): content_sha256(path) for path in (*run.files, run.search_table) if path}
         found |= {name_of(path): file_sha256(path) for path in (run.index,) if path}
         found |= {f"{name_of(texts.folder)}/": texts.sha256 for texts in (run.documents,) if texts}
-        asking = [self.recipe.tables.get(step, ()) for step in ("generate", "link", "group")]
+        asking = [self.recipe.tables.get(step, ()) for step in ("generate", "link", "pool")]
         return found | {model_name(path): file_digest(path) for path in paths_in([{"model": run.model}, *asking])}
 
     @property

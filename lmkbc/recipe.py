@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from lmkbc.ask.wording import WordingSource
 from lmkbc.components import code_of
@@ -16,7 +16,6 @@ from lmkbc.files.places import fetched_frames, fetched_record
 from lmkbc.files.reader import read_toml
 from lmkbc.generate.spec import GeneratorSpec, check_names, sources_of, specs
 from lmkbc.link.cleaning import Cleaning
-from lmkbc.link.grouping import Grouping
 from lmkbc.link.linker import Linking
 from lmkbc.models.located import generative, is_available
 from lmkbc.relation import Relation
@@ -45,7 +44,6 @@ class RecipeFile:
     select: Mapping[str, Any]
     link: Mapping[str, Any] = field(default_factory=dict)
     clean: Mapping[str, Any] = field(default_factory=dict)
-    group: Mapping[str, Any] = field(default_factory=dict)
     pool: Mapping[str, Any] = field(default_factory=dict)
     summary: str = ""
     citation: str = ""
@@ -56,6 +54,8 @@ class RecipeFile:
     source: WordingSource | None = None
     licence: str = ""
     published: Mapping[str, float] = field(default_factory=dict)
+
+    REMOVED: ClassVar[Mapping[str, str]] = {"group": "write its settings, also component, in [pool]"}
 
     def __post_init__(self) -> None:
         """Raise ValueError if there is no generator, or if a published score has no split or is not in [0, 1]."""
@@ -95,7 +95,7 @@ def _models(table: Mapping[str, Any]) -> Iterator[str]:
                     yield from _models(within)
 
 
-TABLES: Mapping[str, type[Any]] = {"link": Linking, "clean": Cleaning, "group": Grouping, "pool": Pooling}
+TABLES: Mapping[str, type[Any]] = {"link": Linking, "clean": Cleaning, "pool": Pooling}
 STEPS = ("generate", "link", "clean", "pool", "select")
 NEEDED = ("description", "generate", "select")
 
@@ -113,7 +113,6 @@ class Recipe:
     select: PerRelation
     link: Linking = field(default_factory=Linking)
     clean: Cleaning = field(default_factory=Cleaning)
-    group: Grouping | None = None
     pool: Pooling = field(default_factory=Pooling)
     wording: str = "own"
     published: Mapping[str, float] = field(default_factory=dict)
@@ -182,12 +181,11 @@ def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation], 
         wording=file.wording,
         published=file.published,
         tables={step: getattr(file, step) for step in STEPS}
-        | ({"group": file.group} if file.group else {})
         | ({"generate": tuple({**table, "frames": words} for table in file.generate)} if words else {}),
     )
     if code := code_of(recipe.tables):
         recipe = replace(recipe, tables={**recipe.tables, "code": code})
-    parts: list[Any] = [*recipe.generate, recipe.link, recipe.clean, *([recipe.group] if recipe.group else [])]
+    parts: list[Any] = [*recipe.generate, recipe.link, recipe.clean, recipe.pool]
     for part in parts:
         part.check(relations)
     return recipe
@@ -199,8 +197,7 @@ def check_all_read(recipe: Recipe, selector: PerRelation) -> None:
     for spec in recipe.generate:
         check_read(spec, (whole,), f"generator {spec.name or spec.component!r}")
     for name in TABLES:
-        if (table := getattr(recipe, name)) is not None:
-            check_read(table, (whole,), name)
+        check_read(getattr(recipe, name), (whole,), name)
 
 
 def authors_words(name: str, called: str) -> str:
@@ -239,9 +236,11 @@ def _selector(table: Mapping[str, Any], relations: Mapping[str, Relation]) -> Pe
 
 def _rule(table: Mapping[str, Any], what: str) -> Rule:
     try:
-        return build(table)
+        rule = build(table)
     except InputError as error:
         raise InputError(f"{what}: {error}") from None
+    check_read(rule, (), what)
+    return rule
 
 
 DEFAULT, WITHOUT_MODEL = "smollm2-embedded", "embedded"

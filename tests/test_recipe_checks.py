@@ -35,7 +35,7 @@ def written(folder: Path, **parts: Any) -> Path:
 
 def grouping(**table: Any) -> dict[str, Any]:
     """The parts of a recipe that differ: names are grouped."""
-    return {"group": {"component": "mave26/names", **table}}
+    return {"pool": {"component": "mave26/names", **table}}
 
 
 def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]:
@@ -170,16 +170,25 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
         (generating({"context": {"provider": "web"}}), "context"),
         (generating({"context": {"overlap": 300}}), "overlap"),
         (generating({"context": {"passages": 0}}), "passages"),
-        (grouping(ask={"component": "chatt"}), "group: ask: component is 'chatt': did you mean 'chat'"),
-        (grouping(ask={"component": "chat", "modl": "m"}), "group: ask has no setting 'modl': did you mean 'model'"),
-        (grouping(only=["area"]), "group needs ask: give it a value"),
-        (grouping(ask={"component": "chat"}, only=["stock-exchnge"]), "group.only names 'stock-exchnge'"),
+        (grouping(ask={"component": "chatt"}), "pool: ask: component is 'chatt': did you mean 'chat'"),
+        (grouping(ask={"component": "chat", "modl": "m"}), "pool: ask has no setting 'modl': did you mean 'model'"),
+        (grouping(only=["area"]), "pool needs ask: give it a value"),
+        (grouping(ask={"component": "chat"}, only=["stock-exchnge"]), "pool.only names 'stock-exchnge'"),
+        ({"pool": {"only": ["area"]}}, "pool has no setting 'only': 'mave26/names' has it; name that as component"),
+        ({"group": {"only": ["area"]}}, "no setting 'group' any more: write its settings, also component, in [pool]"),
+        ({"select": {"rule": "expected-f1", "missing": 1.0}}, "only a rule that 'lmkbc tune' has learned reads it"),
         (
-            {"group": {"only": ["area"]}},
-            "group: component is None: give 'SYSTEM/NAME', of a system whose code has such",
+            {
+                "select": {
+                    "rule": "abstention-threshold",
+                    "threshold": 1.0,
+                    "inner": {"rule": "expected-f1", "missing": 1.0},
+                }
+            },
+            "select: setting 'inner.missing' has no effect",
         ),
-        (grouping(component="mave26/nams"), "group: component is 'mave26/nams': did you mean 'mave26/names'?"),
-        (grouping(component="mave26/questions"), "group: component is 'mave26/questions': did you mean"),
+        (grouping(component="mave26/nams"), "pool: component is 'mave26/nams': did you mean 'mave26/names'?"),
+        (grouping(component="mave26/questions"), "pool: component is 'mave26/questions': did you mean"),
         (generating({"sampling": {"heat": 1}}), "no setting 'sampling.heat': known are: "),
         (generating({"shot": {}}), "no setting 'shot'"),
         (generating({"hidden_states": {"depth": 0}}, "embedded"), "depth is 0"),

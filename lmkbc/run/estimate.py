@@ -108,7 +108,7 @@ def estimate(plan: Plan, queries: Iterable[Query], timings: Iterable[Path] = (),
             cost = _cost(run, question.table, counts)
             generators.append(GeneratorEstimate(name=question.name, asked=counts, cost=cost, bounded=bounded))
     seconds, timed = _time(sum(one.asked.requests for one in generators if one.asked), timings)
-    links = bool(recipe.link.ask or recipe.group)
+    links = bool(recipe.link.ask or recipe.pool.asks)
     return Estimate(queries=len(whole), generators=tuple(generators), seconds=seconds, timed=timed, links=links)
 
 

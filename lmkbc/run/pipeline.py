@@ -88,8 +88,7 @@ class Steps:
             notes = Notes(live=live)
             for name, generator in planned.spec.opened(planned.reads(run), notes):
                 self._sources.append(_OpenSource(name, planned.spec.name, generator, notes))
-        group = recipe.group
-        self._grouper = group.open(run, self._grouping, replayed=plan.is_replayed) if group else None
+        self._grouper = recipe.pool.open(run, self._grouping, replayed=plan.is_replayed)
         self._sides = TrainSides(run.labelled_rows, run.relations) if recipe.pool.train_sides else None
 
     @property

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from lmkbc.select.calibration import Calibration, logistic, of_nothing, weighed
 from lmkbc.select.ranking import Floats, Ints, Mask, Ranking
-from lmkbc.select.rule import MaskRule, PrefixRule, kept_of
+from lmkbc.select.rule import LEARNED, MaskRule, PrefixRule, kept_of
 
 LIMIT = 20
 """Number of candidates whose expected F1 is computed exactly."""
@@ -64,7 +64,7 @@ class ExpectedF1(PrefixRule):
     """
 
     name: ClassVar[str] = "expected-f1"
-    missing: float = 0.0
+    missing: Annotated[float, LEARNED] = 0.0
 
     def wanted(self, ranking: Ranking) -> Ints:
         """Return the best number of candidates to keep, (n,); the smaller on a tie."""
@@ -125,9 +125,9 @@ class Calibrated(MaskRule):
 
     name: ClassVar[str] = "calibrated"
     inner: MaskRule
-    weights: Mapping[str, float] = field(default_factory=lambda: {"score": 1.0})
-    nothing: Mapping[str, float] = field(default_factory=lambda: {"nothing": 1.0})
-    label_priors: Mapping[str, float] = field(default_factory=dict)
+    weights: Annotated[Mapping[str, float], LEARNED] = field(default_factory=lambda: {"score": 1.0})
+    nothing: Annotated[Mapping[str, float], LEARNED] = field(default_factory=lambda: {"nothing": 1.0})
+    label_priors: Annotated[Mapping[str, float], LEARNED] = field(default_factory=dict)
 
     @classmethod
     def by(cls, calibration: Calibration, inner: MaskRule) -> Calibrated:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol
 
 from msgspec import structs
 
@@ -27,6 +27,10 @@ from lmkbc.scoring.matchers import number
 from lmkbc.settings import ReadBy
 from lmkbc.types import Candidate, CandidateSet, Nil, Proposal, Source, State
 
+if TYPE_CHECKING:
+    from lmkbc.notes import Notes
+    from lmkbc.session.run import Run
+
 ByModel = tuple[tuple[str, float], ...]
 _Ballot = tuple[int, Proposal]
 """Number of a group, and a proposal of it."""
@@ -37,7 +41,15 @@ REMEMBERED = 1 << 16
 """Names with a cached key: closed lists repeat the same names for each query."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class Grouper(Protocol):
+    """Gives one name to each object of a query, so that sources agree on it even if they name it differently."""
+
+    def merged(self, sources: Sequence[Sequence[CandidateSet]]) -> list[list[CandidateSet]]:
+        """Return the sets of all sources, each in the order of the queries, with one name for each object."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
 class Pooling:
     """Settings for merging sources, as in a recipe.
 
@@ -61,6 +73,21 @@ class Pooling:
         for model, weight in self.weights.items():
             if not 0 <= weight < math.inf:
                 raise ValueError(f"weight of {model!r} is {weight}: give a number of at least 0")
+
+    @property
+    def asks(self) -> bool:
+        """Return whether a model is asked which names are of one object."""
+        return False
+
+    def check(self, relations: Mapping[str, Relation]) -> None:
+        """Raise InputError for a relation that does not exist. relations: all relations, by every name."""
+
+    def open(self, run: Run, notes: Notes, *, replayed: bool = False) -> Grouper | None:  # noqa: ARG002
+        """Return what groups names before sources are pooled; None by default, or if it lacks a model.
+
+        replayed: whether recorded answers replace models. Raise InputError for something that the run lacks.
+        """
+        return None
 
 
 class Pool:

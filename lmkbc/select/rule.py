@@ -12,11 +12,13 @@ import numpy as np
 from lmkbc.errors import InputError
 from lmkbc.registry import RULES
 from lmkbc.select.ranking import Floats, Ints, Mask, Ranking
-from lmkbc.settings import checked
+from lmkbc.settings import ReadBy, checked
 from lmkbc.types import Candidate, CandidateSet, Prediction
 
 Made = TypeVar("Made")
 UNLIMITED = 1_000_000
+LEARNED = ReadBy("a rule that 'lmkbc tune' has learned", lambda *_: False)
+"""Mark of a parameter that stands in thresholds files, but in no recipe."""
 AT_ONCE = 256
 """Queries per array; their lists of candidates are padded to the longest."""
 

@@ -78,11 +78,11 @@ def test_nobody_is_asked_about_one_name_nor_about_other_relations() -> None:
     assert model.asked == []
 
 
-def recipe(**group: Any) -> Any:
+def recipe(**pool: Any) -> Any:
     source = {"component": "chat", "model": "m", "shots": {"k": 0}}
     each = [{"name": "a"}, {"name": "b", "prompt": {"task": "Say."}}]
     select = {"rule": "quorum", "models": 2}
-    file = RecipeFile(description="", generate=({**source, "each": each},), select=select, group=group)
+    file = RecipeFile(description="", generate=({**source, "each": each},), select=select, pool=pool)
     return make_recipe("x", file, SPACE.relations)
 
 
@@ -113,8 +113,6 @@ def test_sources_that_name_one_object_differently_agree(tmp_path: Path) -> None:
     replayed = Run(workspace=SPACE, edition=SPACE.edition("mini"), files=(path,))  # no model is given that could group
     (found,) = propose(Plan.of(replayed, group), queries[:1]).sets
     assert [(one.text, len(one.by_model)) for one in found.candidates] == [("Ruritania", 2)]
-    assert "group" in group.tables
-    assert "group" not in recipe().tables
 
 
 BORDERS = {"CountryBordersCountry": SPACE.relation("CountryBordersCountry")}

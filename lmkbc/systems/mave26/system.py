@@ -16,14 +16,15 @@ from lmkbc.ask.steps import Step
 from lmkbc.ask.templates import check_template, reads, render
 from lmkbc.errors import refuse
 from lmkbc.generate.access import step_model
+from lmkbc.generate.spec import check_names
 from lmkbc.generate.verify import Check, FactCheck, Score, first_words
-from lmkbc.link.grouping import Grouping
 from lmkbc.models.base import LanguageModel, Request, Sampling
 from lmkbc.models.plain_questions import paragraphs
 from lmkbc.models.thoughts import answer_of
 from lmkbc.names import name_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
+from lmkbc.select.pool import Pooling
 from lmkbc.session.run import Run
 from lmkbc.types import CandidateSet, Query, State
 
@@ -33,17 +34,37 @@ MOST = 40
 
 
 @dataclass(frozen=True, kw_only=True)
-class Names(Grouping):
+class Names(Pooling):
     """A model is asked which answers to a query name the same object; the name of most sources replaces the others.
 
     ask: the model, by name or by its settings (`StepModel`).
+    only: the relations whose names are grouped; () for all without numbers.
     """
 
     ask: str | Mapping[str, Any]
+    only: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Raise InputError for wrong settings of the model."""
+        Pooling.__post_init__(self)
         step_model(self.ask)
+
+    @property
+    def asks(self) -> bool:
+        """Return True."""
+        return True
+
+    def check(self, relations: Mapping[str, Relation]) -> None:
+        """Raise InputError for a relation that does not exist. relations: all relations, by every name."""
+        check_names(self.only, relations, "pool.only")
+
+    def grouped(self, run: Run) -> dict[str, Relation]:
+        """Return the relations whose names are grouped, by the edition's names."""
+        return {
+            name: relation
+            for name, relation in run.relations.items()
+            if (relation.is_in(self.only) if self.only else not relation.has_numbers())
+        }
 
     def open(self, run: Run, notes: Notes, *, replayed: bool = False) -> NameGrouper | None:
         """Return the grouper; None if no model is given beside recorded answers."""
