@@ -278,7 +278,7 @@ def reads_what_it_wrote(name: str, space: Workspace, edition: Edition, queries: 
         asked = len(server.requests)
         path = tmp_path / "replies.jsonl"
         path.write_bytes(reply_rows(live.replies))
-        steps = servers if recipe.group or recipe.link.ask else {}
+        steps = servers if recipe.pool.asks or recipe.link.ask else {}
         replayed = proposed(recipe, path, queries=queries, servers=steps, offline=not steps, **given)
     assert asked
     assert any(found.candidates for found in live.sets)
