@@ -130,7 +130,7 @@ def test_each_draw_goes_on_from_its_own_account(ask: Ask) -> None:
 
 
 def test_a_first_draw_may_have_a_temperature_of_its_own() -> None:
-    step = {**ACCOUNT, "temperature": 0.7, "first_temperature": 0.0}
+    step = {**ACCOUNT, "temperature": 0.7, "first_temperature": 0.0, "component": "mave26/account"}
     asked: list[tuple[str, float, int]] = []
 
     def said(body: Body) -> str:
