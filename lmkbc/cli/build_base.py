@@ -43,6 +43,8 @@ def _show(base: KnowledgeBase, seconds: float) -> None:
             f"{where}: facts that labelled rows state: {stated} of {counts['facts']}; they can be read there, so they "
             "are no knowledge of a model; --learn-from none leaves them out"
         )
+    if quoted := counts.get("quoted"):
+        note(f"{where}: facts with a quote from the documents: {quoted} of {counts['facts']}")
     if below := selection.get("below_precision"):
         note(
             f"nothing is kept of {len(below)} relations, which promise no precision of {selection['precision']:g}: "

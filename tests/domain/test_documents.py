@@ -180,7 +180,7 @@ def test_a_base_keeps_the_quote_of_each_fact(command: Command, tmp_path: Path, f
     system.write_text(RECORDED)
     asked = ("build", "--subjects", "subjects.csv", "--edition", "mini", "--relation", BORDERS, "--least", "0")
     words = (*asked, "--system", system, "--from", recorded(tmp_path), "--documents", folder, "--out", "kb")
-    command.done(*words)
+    assert "facts with a quote from the documents: 1 of 2" in command.done(*words)[1]
     facts = pl.read_parquet("kb/facts/*/*.parquet").select("object", "quote", "quote_file", "quote_start", "quote_end")
     rows = {name: rest for name, *rest in facts.rows()}
     assert rows["Narnia"] == [None] * 4

@@ -94,8 +94,8 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     """Record of a shard. number: from 0. queries: number of queries, failed ones included.
 
     depth: its level, or its round if the base grows by value. facts, nothing, failed, removed, replies: relation ->
-    rows. linked, stated_by_labels: relation -> facts that are linked, and facts that labelled rows state. tokens:
-    relation -> tokens of prompts and replies, stored ones included.
+    rows. linked, stated_by_labels, quoted: relation -> facts that are linked, that labelled rows state, and that a
+    document supports. tokens: relation -> tokens of prompts and replies, stored ones included.
     """
 
     number: Count
@@ -104,6 +104,7 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     facts: Mapping[str, Count]
     linked: Mapping[str, Count]
     stated_by_labels: Mapping[str, Count] = {}
+    quoted: Mapping[str, Count] = {}
     nothing: Mapping[str, Count]
     failed: Mapping[str, Count]
     tokens: Mapping[str, Count] = {}
@@ -178,7 +179,7 @@ def finished(
     """Return the manifest of a build when every query was asked. more: further fields."""
     tables = {
         name: sum((Counter(getattr(shard, name)) for shard in shards), Counter[str]())
-        for name in ("facts", "linked", "stated_by_labels", "nothing", "failed")
+        for name in ("facts", "linked", "stated_by_labels", "quoted", "nothing", "failed")
     }
     counts = {"subjects": subjects, "queries": sum(shard.queries for shard in shards)}
     counts |= {name: sum(rows.values()) for name, rows in tables.items()}

@@ -334,6 +334,7 @@ def _counted(number: int, depth: int, tables: Tables) -> Shard:
         facts=_counts(facts),
         linked=_counts(facts.filter(pl.col("object_id").is_not_null())),
         stated_by_labels=_counts(facts.filter(pl.col("stated_by").is_not_null())),
+        quoted=_counts(facts.filter(pl.col("quote").is_not_null())),
         nothing=_counts(tables.nothing),
         failed=_counts(tables.missing),
         replies=_counts(tables.replies),

@@ -51,6 +51,7 @@ def test_a_build_is_a_hive_of_relations_with_a_manifest(whole: dict[str, bytes],
         "facts": 14,
         "linked": 5,
         "stated_by_labels": 0,
+        "quoted": 0,
         "nothing": 1,
         "failed": 0,
     }
@@ -58,6 +59,7 @@ def test_a_build_is_a_hive_of_relations_with_a_manifest(whole: dict[str, bytes],
         "facts": 4,
         "linked": 0,
         "stated_by_labels": 0,
+        "quoted": 0,
         "nothing": 1,
         "failed": 0,
     }
@@ -136,6 +138,7 @@ def test_failed_queries_are_missing_and_asked_again_alone(
         "facts": 12,
         "linked": 4,
         "stated_by_labels": 0,
+        "quoted": 0,
         "nothing": 1,
         "failed": 1,
     }

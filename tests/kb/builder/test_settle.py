@@ -96,6 +96,7 @@ def test_the_surest_subject_keeps_an_object_and_an_entity_one_value(
         "facts": 15,
         "linked": 6,
         "stated_by_labels": 0,
+        "quoted": 0,
         "nothing": 1,
         "failed": 0,
     }
