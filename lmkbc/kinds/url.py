@@ -10,8 +10,18 @@ from lmkbc.kinds.kind import Described, Exported, Kind
 from lmkbc.relation import EntityType, Relation
 
 _URL = re.compile(r"""https?://(?:[^\s<>"'()\[\]]|\([^\s()]*\))+(?<![.,;:*`])""")
-_ADDRESS = re.compile(r"https?://[^\x00-\x20<>\"{}|^`\\\x7f-\x9f]+")
-"""Pattern of an address that is no text around one."""
+_SIGNS = r"A-Za-z0-9._~!$&'()*+,;=\u00a1-\ud7ff\uf900-\ufdcf\ufdf0-\uffef\U00010000-\U0001fffd\U00020000-\U0002fffd-"
+_HOST, _PATH, _END = (f"(?:[{more}{_SIGNS}]|%[0-9A-Fa-f]{{2}})*" for more in ("", ":@/", ":@/?"))
+_IRI = re.compile(
+    rf"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):"
+    rf"(?://(?:(?:{_HOST}:)*{_HOST}@)?(?P<host>{_HOST})(?::[0-9]{{0,5}})?(?=[/?#]|\Z)|(?!//)){_PATH}(?:\?{_END})?(?:#{_END})?"
+)
+"""Pattern of an absolute IRI of RFC 3987, but for private characters and hosts that are numbers in brackets."""
+
+
+def is_iri(text: str) -> bool:
+    """Return whether a text is an absolute IRI that readers of RDF accept. Invisible characters are in none."""
+    return text.isprintable() and _IRI.fullmatch(text) is not None
 
 
 class Url(Kind):
@@ -34,7 +44,9 @@ class Url(Kind):
 
     def exported(self, value: str | None, about: Described) -> Exported:
         """Return an address, with a fault if it is none."""
-        fault = "" if _ADDRESS.fullmatch(value or "") else "no web address"
+        match = _IRI.fullmatch(value or "")
+        is_address = match and match["host"] and match["scheme"].lower() in ("http", "https") and match[0].isprintable()
+        fault = "" if is_address else "no web address"
         return super().exported(value, about)._replace(datatype="anyURI", fault=fault)
 
 

@@ -5,7 +5,7 @@ A plug-in of the group `lmkbc.exports` is tested by its name:
     from lmkbc.testing.exports import check_exporter, exported, fact
 
     def test_names():
-        check_exporter("names")
+        check_exporter("names", lambda content: content.count(b"\\n"))
         assert exported("names", [fact("Libya")]).text == "Libya\n"
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -50,11 +50,15 @@ class ListedFacts(Knowledge):
 
 
 class WrittenExport(NamedTuple):
-    """What a format wrote: text of its file, or of its files for review; reason -> facts left out; facts written."""
+    """What a format wrote: text and bytes of its file, or of its files for review; reason -> facts left out.
+
+    facts: number of facts that were written.
+    """
 
     text: str
     left_out: Counter[str]
     facts: int
+    content: bytes
 
 
 def fact(object_: str = "Libya", object_id: str | None = None, **more: Any) -> FactRow:
@@ -89,12 +93,14 @@ def exported(
         file.write_bytes(known if isinstance(known, bytes) else (known or _nothing_known(facts)).encode())
         settings = ExportSettings(base=base, date=date, run=run, known=file, batch=batch)
         if type(exporter).write is Exporter.write:
-            content = io.BytesIO()
-            exporter.fill(content, held, tally, settings)
-            return WrittenExport(content.getvalue().decode("utf-8", "replace"), tally.left_out, tally.facts)
-        exporter.write(held, Path(folder) / "out", tally, settings)
-        text = "".join(path.read_text("utf-8") for path in sorted(Path(folder).glob("out/review-*")))
-        return WrittenExport(text, tally.left_out, tally.facts)
+            buffer = io.BytesIO()
+            exporter.fill(buffer, held, tally, settings)
+            content = buffer.getvalue()
+        else:
+            exporter.write(held, Path(folder) / "out", tally, settings)
+            files = [*Path(folder).glob("out"), *sorted(Path(folder).glob("out/review-*"))]
+            content = b"".join(path.read_bytes() for path in files if path.is_file())
+    return WrittenExport(content.decode("utf-8", "replace"), tally.left_out, tally.facts, content)
 
 
 def _nothing_known(facts: Sequence[FactRow]) -> str:
@@ -105,10 +111,11 @@ def _nothing_known(facts: Sequence[FactRow]) -> str:
     return "".join(",".join(row) + "\n" for row in [("subject", "property", "object"), *rows])
 
 
-def check_exporter(form: str) -> None:
+def check_exporter(form: str, read: Callable[[bytes], int] | None = None) -> None:
     """Check that a format writes or counts each fact of any kind and text, and writes the same of the same facts.
 
-    The kinds are those of the engine. AssertionError for a fact that is lost, and for one that is written in two ways.
+    The kinds are those of the engine. read: returns the number of facts that a reader of others' making finds in what
+    was written. AssertionError for a fact that is lost, that this reader does not find, or that is written in two ways.
     """
     for text in HOSTILE:
         ours: dict[str, Any] = {"model": text, "sources": [text]}
@@ -118,7 +125,11 @@ def check_exporter(form: str) -> None:
             for about in (ours, other)
             for kind in KINDS
         ]
+        some += [fact(f"https://example.org/{end}", kind="url", relation=end) for end in (text[:9], "a#b#c", "%zz")]
         made = exported(form, some)
         counted = made.facts + sum(made.left_out.values())
         assert counted == len(some), f"{form} counts {counted} of {len(some)} facts, where a model wrote {text!r}"
         assert exported(form, some) == made, f"{form} writes the same facts in two ways, where a model wrote {text!r}"
+        if made.facts and read is not None:
+            found = read(made.content)
+            assert found == made.facts, f"a reader finds {found} of {made.facts} facts of {form}, with {text!r}"

@@ -11,6 +11,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -193,9 +194,26 @@ REPORTED = 1 << 10
 """Facts between two reports of progress. A report takes longer than reading a fact."""
 ABOUT_SUBJECT = ("subject_row", "subject", "subject_id")
 _LAST = ("stated_by", "precision", "object_label")
+SETTLED = ("subject_entity", "object_entity")
 COLUMNS = (*ABOUT_SUBJECT, "object", "object_id", "literal", "confidence", "sources", "model", *_LAST)
 ANSWER = (*ABOUT_SUBJECT, "relation", "reason")
 """Columns that are read for queries without a fact."""
+
+
+class Thing(NamedTuple):
+    """A thing of a base, as it was settled. id: its QID. name: its most frequent name. other: number, if it has no QID.
+
+    The number is 0 for the first thing without a QID that has this name, so name and number stand for one thing.
+    """
+
+    id: str | None
+    name: str
+    other: int = 0
+
+    @property
+    def path(self) -> str:
+        """Return the end of an IRI: the name, escaped except for letters and digits; a slash parts it from a number."""
+        return quote(self.name, safe="", errors="backslashreplace") + (f"/{self.other}" if self.other else "")
 
 
 class FactRow(NamedTuple):
@@ -203,7 +221,8 @@ class FactRow(NamedTuple):
 
     literal: plain digits of a number, or a date as `PartialDate` writes it; None for other objects.
     stated_by: splits whose labelled rows state the fact; None if no row does. precision: of a number, the value of its
-    last digit. object_label: label of the object's item, if an index or search knew it.
+    last digit. object_label: label of the object's item, if an index or search knew it. subject_entity, object_entity:
+    the things that the base has settled; None where it has settled none.
     """
 
     subject_row: int
@@ -220,6 +239,18 @@ class FactRow(NamedTuple):
     stated_by: list[str] | None = None
     precision: str | None = None
     object_label: str | None = None
+    subject_entity: Thing | None = None
+    object_entity: Thing | None = None
+
+    @property
+    def subject_node(self) -> Thing:
+        """Return the thing that the subject is."""
+        return self.subject_entity or Thing(self.subject_id, self.subject)
+
+    @property
+    def object_node(self) -> Thing:
+        """Return the thing that the object is, if it is an entity."""
+        return self.object_entity or Thing(self.object_id, self.object)
 
     @property
     def worded(self) -> str:
@@ -325,16 +356,32 @@ class Knowledge:
         by_subject: whether to sort them if they are not stored in the order of subjects. Then all their columns are in
         memory.
         """
-        about, parts = self.relations[relation], self.parts(relation)
+        about, parts = self.relations[relation], self.parts(relation, (*COLUMNS, *SETTLED))
         if by_subject and self._by_value:
             held = [*parts]
             parts = iter([pl.concat(held).sort("subject_row", maintain_order=True)] if held else ())
         for part in parts:
-            for values in part.iter_rows():
+            ends = zip(*(self._entities(part[side]) for side in SETTLED), strict=True)
+            for values, things in zip(part.select(COLUMNS).iter_rows(), ends, strict=True):
                 if self._done % REPORTED == 0:
                     self._report("read (facts)", self._done, self._whole)
                 self._done += 1
-                yield FactRow._make((*values[: -len(_LAST)], relation, about, *values[-len(_LAST) :]))
+                yield FactRow._make((*values[: -len(_LAST)], relation, about, *values[-len(_LAST) :], *things))
+
+    def _entities(self, numbers: pl.Series) -> Iterator[Thing | None]:
+        """Yield the thing of each number; None for no number, and for one that the base does not have."""
+        places = numbers.cast(pl.Int64)
+        places = places.set(~places.is_between(0, len(self._settled) - 1), None)
+        rows = self._settled.select(pl.all().gather(places)).iter_rows()
+        return (None if values[1] is None else Thing._make(values) for values in rows)
+
+    @cached_property
+    def _settled(self) -> pl.DataFrame:
+        """Return QID, name and number of all things, in the order of their numbers in facts."""
+        columns = "id", "name"
+        entities = pl.concat([pl.DataFrame(schema=dict.fromkeys(columns, pl.String)), *self._read("entities", columns)])
+        other = pl.int_range(pl.len()).over(*columns)
+        return entities.with_columns(other=pl.when(pl.col("id").is_null()).then(other).otherwise(0))
 
     def parts(self, relation: str, columns: Sequence[str] = COLUMNS) -> Iterator[pl.DataFrame]:
         """Yield the facts of a relation as data frames, in the order of subjects."""

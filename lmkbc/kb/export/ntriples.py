@@ -1,7 +1,8 @@
 """Facts as N-Triples 1.1: Wikidata's truthy triples, or statement nodes with confidence, sources and run.
 
 Whatever a model wrote, a line is one triple of absolute IRIs and escaped text. A thing without an item gets a node in
-the user's own IRI space, made from its name. Its label is the name too, so two things with one name share a node.
+the user's own IRI space, made from its name. A further thing of the same name has a number behind it: things are what
+the base has settled, so that one thing in two spellings is one node.
 LeftOutError for a number or a date that cannot be read, and for an address that is no absolute IRI. XML Schema has no
 type for a decade or a century: they are intervals of EDTF, the Library of Congress's format of dates.
 """
@@ -15,11 +16,12 @@ from urllib.parse import quote
 
 from lmkbc.errors import OptionError
 from lmkbc.files.checksum import sha256
-from lmkbc.kb.base.knowledge import FactRow, Knowledge
+from lmkbc.kb.base.knowledge import FactRow, Knowledge, Thing
 from lmkbc.kb.export.exporter import Exporter, ExportSettings
 from lmkbc.kb.export.left_out import ExportTally, exported
 from lmkbc.kb.export.wikidata_json import check
-from lmkbc.kinds.kind import kind_of
+from lmkbc.kinds.kind import LeftOutError, kind_of
+from lmkbc.kinds.url import is_iri
 from lmkbc.names import WIKIDATA_ITEM
 
 PROP = "http://www.wikidata.org/prop/"
@@ -27,10 +29,15 @@ WIKIBASE = "http://wikiba.se/ontology#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 RDFS_LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>"
+ALSO = "<http://www.w3.org/2004/02/skos/core#altLabel>"
 CREATED = "<http://purl.org/dc/terms/created>"
 OWN = "urn:lmkbc:"
 """Default IRI space for things without an item in Wikidata."""
-_BASE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\\x7f-\x9f]*[/#:]")
+_LANGUAGE = re.compile(
+    "([a-z]{2,3}(-[a-z]{3}){0,3}|[a-z]{4,8})(-[a-z]{4})?(-[a-z]{2}|-[0-9]{3})?(-[a-z]{5,8})?(-x(-[a-z0-9]{1,8})+)?",
+    re.IGNORECASE,
+)
+"""Pattern of language tags. Source: BCP 47, without extensions."""
 _ESCAPED = re.compile(r'[\x00-\x1f"\\\x7f-\x9f\u2028\u2029\ufffe\uffff]')
 _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r"}
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U00((?:0[0-9A-Fa-f]|10)[0-9A-Fa-f]{4})|(.))")
@@ -39,7 +46,7 @@ _MEANT = {"t": "\t", **{short[1]: char for char, short in _SHORT.items()}}
 
 def checked_base(base: str) -> str:
     """Return the prefix of the user's own IRIs. OptionError if it is not absolute, or does not end in /, # or :."""
-    if not _BASE.fullmatch(base) or not base.isascii():
+    if not (base.isascii() and base.endswith(("/", "#", ":")) and is_iri(f"{base}entity/")):
         raise OptionError("base", f"is {base!r}: give the beginning of an absolute IRI that ends with /, # or :")
     return base
 
@@ -76,39 +83,43 @@ class Triples:
     date: str = ""
     run: str = ""
 
-    def node(self, name: str, qid: str | None) -> str:
+    def node(self, thing: Thing) -> str:
         """Return the node of a thing: Wikidata's if it has an item, else one in the user's own space."""
-        return iri(WIKIDATA_ITEM, qid) if qid else iri(f"{self.base}entity/", name)
+        return iri(WIKIDATA_ITEM, thing.id) if thing.id else f"<{self.base}entity/{thing.path}>"
 
     def predicate(self, fact: FactRow, kind: str) -> str:
         """Return a predicate of a fact's relation: of Wikidata's property, else in the user's own space."""
         return iri(f"{PROP if fact.about.is_of_wikidata() else f'{self.base}prop/'}{kind}{fact.about.property}")
 
     def labels(self, fact: FactRow) -> Iterator[str]:
-        """Yield the labels of nodes in the user's own space."""
-        if fact.subject_id is None:
-            yield line(self.node(fact.subject, None), RDFS_LABEL, text(fact.subject))
-        if kind_of(fact.about).is_entity and fact.object_id is None:
-            yield line(self.node(fact.object, None), RDFS_LABEL, text(fact.object))
+        """Yield the labels of nodes in the user's own space, and the spellings that the fact has for them."""
+        things = [(fact.subject_node, fact.subject), (fact.object_node, fact.object)]
+        for thing, name in things[: 1 + kind_of(fact.about).is_entity]:
+            if thing.id is None:
+                yield line(self.node(thing), RDFS_LABEL, text(thing.name))
+                if name != thing.name:
+                    yield line(self.node(thing), ALSO, text(name))
 
     def value(self, fact: FactRow) -> str:
         """Return the object as a simple value. LeftOutError for one that cannot be written."""
         if (made := exported(fact)) is None:
-            return self.node(fact.object, fact.object_id)
+            return self.node(fact.object_node)
         if made.datatype == "anyURI":
-            check(made, all(char.isascii() or char.isalnum() for char in made.text))
+            check(made, is_accepted=True)
             return f"<{made.text}>"
+        if made.datatype[0] == "@" and not _LANGUAGE.fullmatch(made.datatype[1:]):
+            raise LeftOutError("a language code that RDF does not accept")
         sign = "+" if made.datatype == "decimal" and made.text[0] != "-" else ""
         return text(sign + made.text, "" if made.datatype == "string" else made.datatype)
 
     def truthy(self, fact: FactRow) -> Iterator[str]:
         """Yield a fact as one truthy triple, and labels."""
-        yield line(self.node(fact.subject, fact.subject_id), self.predicate(fact, "direct/"), self.value(fact))
+        yield line(self.node(fact.subject_node), self.predicate(fact, "direct/"), self.value(fact))
         yield from self.labels(fact)
 
     def statement(self, fact: FactRow) -> Iterator[str]:
         """Yield a fact as a statement node. A number with its unit and a date with its precision are value nodes."""
-        value, subject, name = self.value(fact), self.node(fact.subject, fact.subject_id), fact.about.property
+        value, subject, name = self.value(fact), self.node(fact.subject_node), fact.about.property
         made = exported(fact)
         about = "circa" if made and made.approximate else ""  # the year alone has a node of its own
         node = self._hashed("statement", "\n".join(filter(None, (subject, name, fact.relation, value, about))))

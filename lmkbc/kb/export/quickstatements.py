@@ -77,7 +77,7 @@ def proposal(fact: FactRow) -> Proposal:
     made, text = exported(fact), fact.object
     if made and not kind_of(fact.about).has_values:
         ends = any(mark in text for mark in ('"', "|", "/*", "*/"))
-        check(made, not ends and bool(text) and text == accepted(text))
+        check(made, is_accepted=not ends and bool(text) and text == accepted(text))
     written = made.command if made else fact.object_id
     if fact.subject_id is None or written is None:
         raise LeftOutError(f"no QID of the {'object' if fact.subject_id else 'subject'}")

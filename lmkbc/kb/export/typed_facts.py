@@ -16,7 +16,7 @@ from polars.io.plugins import register_io_source
 
 from lmkbc.files import tables
 from lmkbc.http import printable
-from lmkbc.kb.base.knowledge import FactRow, Knowledge
+from lmkbc.kb.base.knowledge import FactRow, Knowledge, Thing
 from lmkbc.kb.base.schemas import frames
 from lmkbc.kb.export.exporter import Exporter, ExportSettings
 from lmkbc.kb.export.left_out import ExportTally, exported
@@ -27,7 +27,9 @@ class TypedFact(NamedTuple):
 
     unit, unit_id: of a number, and its item in Wikidata. precision: of a date, a word such as "year"; of a number, the
     value of its last digit, null if the number was converted. approximate: of a date, whether it is "circa".
-    object_label: label of the object's item, where an index or search knew it.
+    object_label: label of the object's item, where an index or search knew it. language: of a text, its code.
+    subject_node, object_node: the things that the base has settled: a QID, or the end of an IRI in RDF. The object's is
+    null for a value.
     """
 
     subject: str
@@ -48,6 +50,9 @@ class TypedFact(NamedTuple):
     model: str
     stated_by: str | None
     object_label: str | None
+    language: str | None
+    subject_node: str
+    object_node: str | None
 
 
 SCHEMA: dict[str, Any] = dict.fromkeys(TypedFact._fields, pl.String)
@@ -78,7 +83,15 @@ def typed(fact: FactRow) -> TypedFact:
         fact.model,
         ", ".join(fact.stated_by) if fact.stated_by else None,
         fact.object_label,
+        datatype[1:] if datatype and datatype[0] == "@" else None,
+        node(fact.subject_node),
+        None if made else node(fact.object_node),
     )
+
+
+def node(thing: Thing) -> str:
+    """Return the text that stands for a thing: its QID, or "entity/" and a name that is of no other thing."""
+    return thing.id or f"entity/{thing.path}"
 
 
 def comma_separated(facts: Iterable[TypedFact]) -> Iterator[str]:
@@ -94,7 +107,7 @@ def write_parquet(file: IO[bytes], facts: Iterable[TypedFact]) -> None:
         raise OSError(printable(str(error))) from error
 
 
-OF_NODE = ("label", "kind", "datatype", "unit", "unit_id", "precision", "approximate")
+OF_NODE = ("label", "kind", "datatype", "unit", "unit_id", "precision", "approximate", "language")
 OF_EDGE = ("relation", "property", "confidence", "sources", "model", "stated_by")
 """Attributes of nodes and of edges in GraphML."""
 _GRAPHML_TYPES = {"confidence": "double", "approximate": "boolean"}
@@ -105,7 +118,7 @@ _NO_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def graphml(facts: Iterable[TypedFact]) -> Iterator[str]:
     """Yield the lines of a GraphML file: an edge per fact, a node per entity, and a node per value of a fact.
 
-    An entity's node has its QID as id. Entities without a QID share a node if they share a name.
+    An entity's node has its QID as id. The others are what the base has settled.
     """
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
     for side, names in (("node", OF_NODE), ("edge", OF_EDGE)):
@@ -116,12 +129,12 @@ def graphml(facts: Iterable[TypedFact]) -> Iterator[str]:
     nodes = dict[str, str]()
     for number, fact in enumerate(facts):
         ends = list[str]()
-        for name, qid in ((fact.subject, fact.subject_id), (fact.object, fact.object_id)):
-            key, about = qid or f"name {name}", {"label": name, "kind": "entity"}
-            if ends and fact.value is not None:
+        for name, thing in ((fact.subject, fact.subject_node), (fact.object, fact.object_node)):
+            key, about = thing or "", {"label": name, "kind": "entity"}
+            if thing is None:
                 key, about = f"value {number}", fact._asdict() | {"label": fact.value}
             if key not in nodes:
-                nodes[key] = escape(qid or f"n{number}-{len(ends)}")
+                nodes[key] = key if key.isalnum() else f"n{number}-{len(ends)}"
                 yield f'<node id="{nodes[key]}">{_data("node", OF_NODE, about)}</node>\n'
             ends.append(nodes[key])
         data = _data("edge", OF_EDGE, fact._asdict())

@@ -30,10 +30,10 @@ def entity(facts: Sequence[FactRow], tally: ExportTally) -> Json | None:
         claims.setdefault(statement["mainsnak"]["property"], []).append(statement)
     if not claims:
         return None
-    first = facts[0]
-    if first.subject_id is not None:
-        return {"type": "item", "id": first.subject_id, "claims": claims}
-    label = {"language": LANGUAGE, "value": accepted(first.subject)}
+    subject = facts[0].subject_node
+    if subject.id is not None:
+        return {"type": "item", "id": subject.id, "claims": claims}
+    label = {"language": LANGUAGE, "value": accepted(subject.name)}
     return {"type": "item", "labels": {LANGUAGE: label}, "claims": claims}
 
 
@@ -41,15 +41,16 @@ def _statement(fact: FactRow) -> Json:
     more, datatype, name = Json(), "wikibase-item", accepted(fact.object)
     value: Json | None = None
     check_property(fact)
-    if fact.subject_id is None and not accepted(fact.subject):
+    subject, thing = fact.subject_node, fact.object_node
+    if subject.id is None and not accepted(subject.name):
         raise LeftOutError("no name that Wikidata accepts")
     if made := exported(fact):
-        check(made, bool(name) or kind_of(fact.about).has_values)
+        check(made, is_accepted=bool(name) or kind_of(fact.about).has_values)
         datatype, value = made.wikidata[0], dict(made.wikidata[1])
         if made.qualifier:
             more = _qualified(made.qualifier[0], "wikibase-item", _item(made.qualifier[1]))
-    elif fact.object_id is not None:
-        value = _item(fact.object_id)
+    elif thing.id is not None:
+        value = _item(thing.id)
     elif name:
         more = _qualified(NAMED_AS, "string", {"type": "string", "value": name})
     else:
@@ -80,7 +81,7 @@ def check_property(fact: FactRow) -> None:
         raise LeftOutError("no property of Wikidata")
 
 
-def check(made: Exported, is_accepted: bool) -> None:
+def check(made: Exported, *, is_accepted: bool) -> None:
     """Raise LeftOutError for an object that has a fault, or that a format does not accept."""
     if made.fault or not is_accepted:
         raise LeftOutError(made.fault or "a text that the format does not accept")

@@ -30,7 +30,7 @@ from lmkbc.files.tables import InputTable
 from lmkbc.kb.base.knowledge import Knowledge
 from lmkbc.kinds.kind import kinds
 from lmkbc.registry import EXPORTS
-from lmkbc.testing.exports import check_exporter, exported, fact
+from lmkbc.testing.exports import exported, fact
 from lmkbc.types import CandidateSet, Query
 
 RELATIONS = ("country-borders", "children")
@@ -224,11 +224,6 @@ def test_only_linked_facts_that_are_not_known_are_for_review(
         ("Q2", "P1971", "4", ()),
     ]
     assert all(one.summary.startswith("unchecked, for review: ") for one in commands)
-
-
-@pytest.mark.parametrize("form", [*EXPORTS])
-def test_each_format_keeps_to_the_cases_of_exports(form: str) -> None:
-    check_exporter(form)
 
 
 @given(st.text(), st.text(st.sampled_from('a*|/",\r ')), st.text(), st.sampled_from(["entity", "string", "number"]))
@@ -504,7 +499,10 @@ def test_an_own_space_of_iris(run: Command, base: str) -> None:
     assert f"<{base}entity/Nowhere>" in Path("x.nt").read_text()
 
 
-@pytest.mark.parametrize("base", ["kb/", "http://a.b/x", "http://a b/", "http://a>/", "urn:ü:"])
+@pytest.mark.parametrize(
+    "base",
+    ["kb/", "http://a.b/x", "http://a b/", "http://a>/", "urn:ü:", "http://a.b/%zz/", "http://[/", "http://a:", ""],
+)
 def test_what_is_no_space_of_iris_is_refused(run: Command, base: str) -> None:
     told = run.fails("kb", "--format", "ntriples", "--out", "x.nt", "--base", base)
     assert "give the beginning of an absolute IRI" in told

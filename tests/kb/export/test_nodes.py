@@ -1,0 +1,99 @@
+"""Things that a base has settled are the same nodes in every export: two of one name, and one in two spellings."""
+
+import csv
+import json
+from pathlib import Path
+
+import networkx
+import pytest
+from bases import Base, answered
+from command import Command
+from pyoxigraph import RdfFormat, parse
+
+from lmkbc.types import CandidateSet, Query
+
+ENTITY = "urn:lmkbc:entity/"
+NEIGHBOURS = {
+    "Atom": [("Electrons", None, 0.9)],
+    "Cell": [("electrons", None, 0.9), ("Gaul/1", None, 0.8)],
+    "Gaul": [("Rome", "Q220", 0.9), ("Gaul", None, 0.8)],
+    "Milan": [("rome", None, 0.9)],
+}
+"""Subject -> objects. Two subjects have the name Gaul, so that the object Gaul is a third thing of this name."""
+
+
+def answer(query: Query) -> CandidateSet:
+    return answered(query, *NEIGHBOURS[query.subject])
+
+
+@pytest.fixture
+def run(command: Command, tmp_path: Path) -> Command:
+    base = Base(tmp_path, [])
+    base.file.write_text("name,id\nAtom,\nCell,\nGaul,Q38060\nGaul,Q9\nMilan,Q490\n")
+    with pytest.MonkeyPatch.context() as patch:
+        base.build(patch, answer, ["country-borders"])
+    return command.under("export")
+
+
+def pairs_of_triples(path: Path) -> list[tuple[str, str]]:
+    made = [quad.triple for quad in parse(path=path, format=RdfFormat.N_TRIPLES)]
+    ends = [(one.subject.value, one.object.value) for one in made if "/prop/direct/" in one.predicate.value]
+    if not ends:
+        whose = {one.object.value: one.subject.value for one in made if one.predicate.value.endswith("/prop/P47")}
+        ends = [(whose[one.subject.value], one.object.value) for one in made if "/statement/P47" in one.predicate.value]
+    return [
+        tuple(end.removeprefix(ENTITY).removeprefix("http://www.wikidata.org/entity/") for end in pair) for pair in ends
+    ]
+
+
+PAIRS = [
+    ("Atom", "Electrons"),
+    ("Cell", "Electrons"),
+    ("Cell", "Gaul%2F1"),
+    ("Q38060", "Q220"),
+    ("Q38060", "Gaul"),
+    ("Q9", "Q220"),
+    ("Q9", "Gaul"),
+    ("Q490", "Q220"),
+]
+
+
+@pytest.mark.parametrize("form", ["ntriples", "statements", "csv", "graphml", "wikidata-json"])
+def test_one_thing_is_one_node(run: Command, form: str) -> None:
+    run.done("kb", "--format", form, "--out", "x")
+    path = Path("x")
+    if form == "wikidata-json":
+        claims = {one.get("id", ""): one["claims"]["P47"] for one in json.loads(path.read_text())}
+        (milan,) = claims["Q490"]
+        assert milan["mainsnak"]["datavalue"]["value"]["id"] == "Q220"
+    elif form == "graphml":
+        drawn = networkx.read_graphml(path)
+        assert sorted(name for _, name in drawn.nodes(data="label")) == sorted(
+            ["Atom", "Electrons", "Cell", "Gaul/1", "Gaul", "Rome", "Gaul", "Gaul", "Milan"]
+        )
+    elif form == "csv":
+        rows = csv.DictReader(path.read_text().splitlines())
+        assert [
+            (row["subject_node"].removeprefix("entity/"), row["object_node"].removeprefix("entity/")) for row in rows
+        ] == PAIRS
+    else:
+        assert pairs_of_triples(path) == PAIRS
+
+
+def test_things_of_one_name_are_nodes_of_their_own_with_this_label(command: Command, tmp_path: Path) -> None:
+    base = Base(tmp_path, [])
+    base.file.write_text("name,id,class\nGaul,,country\nGaul,,person\n")
+    with pytest.MonkeyPatch.context() as patch:
+        base.build(patch, lambda query: answered(query, ("Rome", "Q220", 0.9)), ["country-borders"])
+    command.done("export", "kb", "--format", "ntriples", "--out", "x")
+    assert {line.split()[0] for line in Path("x").read_text().splitlines()} == {f"<{ENTITY}Gaul>", f"<{ENTITY}Gaul/1>"}
+
+
+def test_each_spelling_is_a_name_of_its_node(run: Command) -> None:
+    run.done("kb", "--format", "ntriples", "--out", "x")
+    names = {
+        (line.split()[1].rpartition("#")[2], line.split('"')[1])
+        for line in Path("x").read_text().splitlines()
+        if f"<{ENTITY}Electrons> <" in line and '"' in line
+    }
+    assert names == {("label>", "Electrons"), ("altLabel>", "electrons")}
