@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lmkbc.api.own_domain import LabelledData, init, make_data, new_relations, trust
     from lmkbc.api.pages import Page, report
     from lmkbc.api.predicting import PredictedRun, predict, read_run
+    from lmkbc.api.querying import QueryResult, query
     from lmkbc.api.scores import Scores, score
     from lmkbc.api.tuning import Tuning, tune
     from lmkbc.edition import Download, Edition, Published
@@ -46,6 +47,7 @@ _HOMES = {
     "lmkbc.api.own_domain": ("LabelledData", "init", "make_data", "new_relations", "trust"),
     "lmkbc.api.pages": ("Page", "report"),
     "lmkbc.api.predicting": ("PredictedRun", "predict", "read_run"),
+    "lmkbc.api.querying": ("QueryResult", "query"),
     "lmkbc.api.history": ("Runs", "runs"),
     "lmkbc.api.scores": ("Scores", "score"),
     "lmkbc.api.tuning": ("Tuning", "tune"),
@@ -86,6 +88,7 @@ __all__ = [
     "Precondition",
     "PredictedRun",
     "Published",
+    "QueryResult",
     "Relation",
     "Rule",
     "Runs",
@@ -105,6 +108,7 @@ __all__ = [
     "make_data",
     "new_relations",
     "predict",
+    "query",
     "read_run",
     "report",
     "runs",

@@ -54,6 +54,8 @@ def lacking(error: ModuleNotFoundError) -> InputError | None:
         return InputError(f"this needs {error.name}, which this installation lacks: install lmkbc whole")
     if name == "matplotlib":
         return InputError("figures are drawn by matplotlib, which is not installed: install lmkbc[pictures]")
+    if name == "pyoxigraph":
+        return InputError("this reads or writes RDF by pyoxigraph, which is not installed: install lmkbc[rdf]")
     if name not in LOCAL:
         return None
     return InputError(

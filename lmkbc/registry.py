@@ -237,6 +237,9 @@ EXPORTS = Registry(
     own={
         "ntriples": "lmkbc.kb.export.ntriples:TRIPLES",
         "statements": "lmkbc.kb.export.ntriples:STATEMENTS",
+        "turtle": "lmkbc.kb.export.rdf:TURTLE",
+        "jsonld": "lmkbc.kb.export.rdf:JSON_LD",
+        "sqlite": "lmkbc.kb.export.sqlite:SQLITE",
         "wikidata-json": "lmkbc.kb.export.wikidata_json:JSON_DUMP",
         "quickstatements": "lmkbc.kb.export.review:COMMANDS",
         "quickstatements-csv": "lmkbc.kb.export.review:TABLE",
@@ -259,6 +262,7 @@ COMMANDS = Registry(
         "build": "lmkbc.cli.build_base",
         "audit": "lmkbc.cli.audit",
         "export": "lmkbc.cli.export",
+        "query": "lmkbc.cli.query",
         "tune": "lmkbc.cli.tune",
         "evaluate": "lmkbc.cli.evaluate",
         "compare": "lmkbc.cli.compare",

@@ -188,7 +188,7 @@ def finished(
     return {**start, "counts": counts, "of_relations": of_each, **more, "shards": msgspec.to_builtins(list(shards))}
 
 
-_DAY = re.compile(r"\d{4}-\d\d-\d\dT")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 MEND = "build into a new directory; answers of models are in the store"
 REPORTED = 1 << 10
 """Facts between two reports of progress. A report takes longer than reading a fact."""
@@ -214,6 +214,11 @@ class Thing(NamedTuple):
     def path(self) -> str:
         """Return the end of an IRI: the name, escaped except for letters and digits; a slash parts it from a number."""
         return quote(self.name, safe="", errors="backslashreplace") + (f"/{self.other}" if self.other else "")
+
+    @property
+    def node(self) -> str:
+        """Return the text that stands for the thing: its QID, or "entity/" and the end of its IRI."""
+        return self.id or f"entity/{self.path}"
 
 
 class FactRow(NamedTuple):
@@ -330,13 +335,18 @@ class Knowledge:
         return sum(table.get(name, 0) for table in tables for name in self.relations)
 
     @property
-    def date(self) -> str:
-        """Return the day on which the build was finished, as in 2026-11-22; "" if unknown."""
+    def finished(self) -> str:
+        """Return when the build was finished, as in 2026-11-22T09:30:00Z; "" if unknown."""
         try:
             finished = msgspec.json.decode(whole(self.path / TIMING), type=_Timing).finished
         except (InputError, msgspec.MsgspecError, UnicodeDecodeError):
             return ""
-        return finished[:10] if _DAY.match(finished) else ""
+        return finished if _TIME.fullmatch(finished) else ""
+
+    @property
+    def date(self) -> str:
+        """Return the day on which the build was finished, as in 2026-11-22; "" if unknown."""
+        return self.finished[:10]
 
     @property
     def checksum(self) -> str:
@@ -400,10 +410,15 @@ class Knowledge:
     def replies(self, rows: Collection[int]) -> dict[tuple[int, str], list[tuple[str, str | None]]]:
         """Return (row of a subject, relation) -> (model, text) of each reply, for the subjects of some rows."""
         found = defaultdict[tuple[int, str], list[tuple[str, str | None]]](list)
-        for frame in self._read("replies", ("subject_row", "relation", "model", "completions")):
+        for frame in self.reply_parts():
             for row, relation, model, texts in frame.filter(pl.col("subject_row").is_in(rows)).iter_rows():
                 found[row, relation] += [(model, text) for text in texts]
         return found
+
+    def reply_parts(self) -> Iterator[pl.DataFrame]:
+        """Yield what models wrote, if the base keeps it: subject_row, relation, model and a list of texts."""
+        for frame in self._read("replies", ("subject_row", "relation", "model", "completions")):
+            yield self._limited(frame.filter(pl.col("relation").is_in([*self.relations])))
 
     def _limited(self, frame: pl.DataFrame) -> pl.DataFrame:
         return frame if self._limit is None else frame.filter(pl.col("subject_row") < self._limit)

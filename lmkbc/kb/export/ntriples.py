@@ -28,7 +28,8 @@ PROP = "http://www.wikidata.org/prop/"
 WIKIBASE = "http://wikiba.se/ontology#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
-RDFS_LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>"
+RDFS = "http://www.w3.org/2000/01/rdf-schema#"
+RDFS_LABEL = f"<{RDFS}label>"
 ALSO = "<http://www.w3.org/2004/02/skos/core#altLabel>"
 CREATED = "<http://purl.org/dc/terms/created>"
 OWN = "urn:lmkbc:"
@@ -53,7 +54,12 @@ def checked_base(base: str) -> str:
 
 def iri(space: str, name: str = "") -> str:
     """Return an IRI. space: a valid prefix. name: escaped except for letters and digits."""
-    return f"<{space}{quote(name, safe='', errors='backslashreplace')}>"
+    return f"<{space}{escaped(name)}>"
+
+
+def escaped(name: str) -> str:
+    """Return a name as a part of an IRI."""
+    return quote(name, safe="", errors="backslashreplace")
 
 
 def text(value: str, datatype: str = "") -> str:
@@ -75,13 +81,28 @@ def line(subject: str, predicate: str, value: str) -> str:
     return f"{subject} {predicate} {value} .\n"
 
 
+def fact_key(fact: FactRow) -> str:
+    """Return what names a fact's statement in RDF and in SQLite. LeftOutError as `exported`.
+
+    It is a hash of subject, property, relation and object. A year and about this year are two statements.
+    """
+    made = exported(fact)
+    value = (made.text, made.datatype, "circa" if made.approximate else "") if made else (fact.object_node.node,)
+    parts = fact.subject_node.node, fact.about.property, fact.relation, *value
+    return sha256("\n".join(parts).encode("utf-8", "backslashreplace"))[:32]
+
+
 @dataclass(frozen=True, slots=True)
 class Triples:
-    """Facts as N-Triples. base: prefix of the user's own IRIs. date: date of the build. run: id of the build."""
+    """Facts as N-Triples. base: prefix of the user's own IRIs. date: date of the build. run: id of the build.
+
+    all_labels: whether Wikidata's items have their labels too, and not only nodes in the user's own space.
+    """
 
     base: str = OWN
     date: str = ""
     run: str = ""
+    all_labels: bool = False
 
     def node(self, thing: Thing) -> str:
         """Return the node of a thing: Wikidata's if it has an item, else one in the user's own space."""
@@ -92,10 +113,10 @@ class Triples:
         return iri(f"{PROP if fact.about.is_of_wikidata() else f'{self.base}prop/'}{kind}{fact.about.property}")
 
     def labels(self, fact: FactRow) -> Iterator[str]:
-        """Yield the labels of nodes in the user's own space, and the spellings that the fact has for them."""
+        """Yield the labels of a fact's nodes, and the spellings that the fact has for them."""
         things = [(fact.subject_node, fact.subject), (fact.object_node, fact.object)]
         for thing, name in things[: 1 + kind_of(fact.about).is_entity]:
-            if thing.id is None:
+            if self.all_labels or thing.id is None:
                 yield line(self.node(thing), RDFS_LABEL, text(thing.name))
                 if name != thing.name:
                     yield line(self.node(thing), ALSO, text(name))
@@ -117,13 +138,14 @@ class Triples:
         yield line(self.node(fact.subject_node), self.predicate(fact, "direct/"), self.value(fact))
         yield from self.labels(fact)
 
+    def fact_node(self, fact: FactRow) -> str:
+        """Return the node of a fact's statement."""
+        return iri(f"{self.base}statement/{fact_key(fact)}")
+
     def statement(self, fact: FactRow) -> Iterator[str]:
         """Yield a fact as a statement node. A number with its unit and a date with its precision are value nodes."""
-        value, subject, name = self.value(fact), self.node(fact.subject_node), fact.about.property
-        made = exported(fact)
-        about = "circa" if made and made.approximate else ""  # the year alone has a node of its own
-        node = self._hashed("statement", "\n".join(filter(None, (subject, name, fact.relation, value, about))))
-        yield line(subject, self.predicate(fact, ""), node)
+        value, node, made = self.value(fact), self.fact_node(fact), exported(fact)
+        yield line(self.node(fact.subject_node), self.predicate(fact, ""), node)
         yield line(node, RDF_TYPE, iri(WIKIBASE, "Statement"))
         yield line(node, iri(WIKIBASE, "rank"), iri(WIKIBASE, "NormalRank"))
         yield line(node, self.predicate(fact, "statement/"), value)

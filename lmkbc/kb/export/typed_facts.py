@@ -16,7 +16,7 @@ from polars.io.plugins import register_io_source
 
 from lmkbc.files import tables
 from lmkbc.http import printable
-from lmkbc.kb.base.knowledge import FactRow, Knowledge, Thing
+from lmkbc.kb.base.knowledge import FactRow, Knowledge
 from lmkbc.kb.base.schemas import frames
 from lmkbc.kb.export.exporter import Exporter, ExportSettings
 from lmkbc.kb.export.left_out import ExportTally, exported
@@ -84,14 +84,9 @@ def typed(fact: FactRow) -> TypedFact:
         ", ".join(fact.stated_by) if fact.stated_by else None,
         fact.object_label,
         datatype[1:] if datatype and datatype[0] == "@" else None,
-        node(fact.subject_node),
-        None if made else node(fact.object_node),
+        fact.subject_node.node,
+        None if made else fact.object_node.node,
     )
-
-
-def node(thing: Thing) -> str:
-    """Return the text that stands for a thing: its QID, or "entity/" and a name that is of no other thing."""
-    return thing.id or f"entity/{thing.path}"
 
 
 def comma_separated(facts: Iterable[TypedFact]) -> Iterator[str]:

@@ -1,0 +1,114 @@
+"""SPARQL over a base, offline. Needs the extra `rdf`.
+
+The triples are those of the export `turtle`. They are in memory; those of a large base are on disk in the cache, under
+a hash of its manifest and of the options.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pyoxigraph import Literal, Quad, QueryBoolean, QuerySolutions, Store
+
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.files.arrays import key
+from lmkbc.files.atomic import staged, versions
+from lmkbc.files.checksum import file_sha256
+from lmkbc.files.places import cache_dir
+from lmkbc.kb.base.knowledge import MANIFEST, Knowledge
+from lmkbc.kb.export.exporter import ExportSettings
+from lmkbc.kb.export.left_out import ExportTally
+from lmkbc.kb.export.ntriples import XSD
+from lmkbc.kb.export.rdf import OWN_PREFIX, PREFIXES, triples_of
+
+LARGE = 100_000
+"""Least number of facts for which the triples are kept on disk."""
+_BLANK = r"(?:\s|#[^\r\n]*+)*+"
+_IRI, _VARIABLE, _NAME = r"<[^<>{}\s]*+>", r"[?$][^\s{#]++", r"(?=[^\s{<>:]*+:)(?:[^\s{<>#\\]|\\.)++"
+_SERVICE = re.compile(rf"service{_BLANK}(?:silent{_BLANK})?(?:{_IRI}|{_VARIABLE}|{_NAME}){_BLANK}\{{", re.IGNORECASE)
+"""Pattern of a part that another server would answer. The parser reads it also where letters stand close before it."""
+_PLACE = re.compile(r"error at (\d+):(\d+): (.*)", re.DOTALL)
+_NUMBERS = {f"{XSD}integer": int, **{f"{XSD}{name}": float for name in ("decimal", "double", "float")}}
+Cell = str | int | float | bool | None
+
+
+def opened(base: Knowledge, settings: ExportSettings, least: float) -> Store:
+    """Return the triples of a base's facts of at least some confidence."""
+    if base.rows < LARGE:
+        return _filled(Store(), base, settings)
+    about = (
+        file_sha256(base.path / MANIFEST),
+        least,
+        settings.base,
+        sorted(base.relations),
+        versions("lmkbc", "pyoxigraph"),
+    )
+    path = cache_dir() / "triples" / key(*about)[:32]
+    if not path.is_dir():
+        with staged(path) as stage:
+            _filled(Store(stage), base, settings).flush()
+    try:
+        return Store.read_only(str(path))
+    except OSError as error:
+        raise LmkbcError(f"{path} cannot be read: {error}; remove it, and it is made again") from None
+
+
+def _filled(store: Store, base: Knowledge, settings: ExportSettings) -> Store:
+    triples = triples_of(base, ExportTally(), settings)
+    store.bulk_extend(Quad(one.subject, one.predicate, one.object) for one in triples)
+    return store
+
+
+def answered(store: Store, sparql: str, own: str) -> tuple[list[str], Iterator[tuple[Cell, ...]]]:
+    """Return the columns of an answer and its rows: one for ASK, triples for CONSTRUCT and DESCRIBE.
+
+    own: beginning of the user's own IRIs. InputError for a query with a fault, for an update, and for one that would
+    ask another server.
+    """
+    if _SERVICE.search(sparql):
+        raise InputError("the query has a part SERVICE, which another server would answer: leave it out")
+    try:
+        found: Any = store.query(sparql, prefixes={**PREFIXES, OWN_PREFIX: own})
+    except SyntaxError as error:
+        raise _fault(str(error)) from None
+    if isinstance(found, QueryBoolean):
+        return ["answer"], iter([(bool(found),)])
+    is_table = isinstance(found, QuerySolutions)
+    columns = [one.value for one in found.variables] if is_table else ["subject", "predicate", "object"]
+    return columns, _rows(found)
+
+
+def _rows(found: Any) -> Iterator[tuple[Cell, ...]]:
+    try:
+        for row in found:
+            yield tuple(map(_cell, row))
+    except (OSError, RuntimeError, ValueError) as error:
+        raise LmkbcError(f"the query cannot be answered: {error}; ask for less, or in another way") from None
+
+
+def _cell(term: Any) -> Cell:
+    """Return a term as a number, or as its text without quotes, datatype and language; None if it is not bound."""
+    if not isinstance(term, Literal) or (kind := _NUMBERS.get(term.datatype.value)) is None:
+        return term if term is None else getattr(term, "value", str(term))
+    try:
+        number = kind(term.value)
+    except ValueError:
+        return term.value
+    return number if math.isfinite(number) else term.value
+
+
+def _fault(message: str) -> InputError:
+    """Return the error for a query that the parser refuses."""
+    place = _PLACE.match(message)
+    where, why = (f" at line {place[1]}, column {place[2]}", place[3]) if place else ("", message)
+    why = " ".join(why.split())
+    if "Prefix not found" in why:
+        return InputError(
+            f"the query has an unknown prefix{where}: declare it, or use {', '.join([*PREFIXES, OWN_PREFIX])}"
+        )
+    if why == "expected CONSTRUCT":
+        why = "expected SELECT, ASK, CONSTRUCT or DESCRIBE, since a query changes nothing"
+    return InputError(f"the query has a fault{where}: {why if len(why) < 120 else f'{why[:120]}...'}")

@@ -1,0 +1,127 @@
+"""Turtle, JSON-LD and SQLite of a base that keeps its replies: provenance, evidence and full-text search."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from bases import Base, answered
+from command import Command
+from pyoxigraph import RdfFormat, Store
+
+from lmkbc.registry import EXPORTS
+from lmkbc.testing.exports import exported, fact
+from lmkbc.types import CandidateSet, Query
+
+REPLY = 'Libya, "Niger"\n\u2028'
+
+
+def answer(query: Query) -> CandidateSet:
+    return answered(query, ("Libya", "Q1016", 0.9), ("Niger", None, 0.6))
+
+
+@pytest.fixture
+def run(command: Command, tmp_path: Path) -> Command:
+    base = Base(tmp_path, ["Chad"])
+    base.file.write_text("name,id\nChad,Q657\nNowhere,\n")
+    base.writes = lambda query: REPLY if query.subject == "Chad" else "none"
+    with pytest.MonkeyPatch.context() as patch:
+        base.build(
+            patch, answer, ["country-borders"], recipe={"generate": []}, system="mine", files={"a.csv": "0" * 64}
+        )
+    return command.under("export")
+
+
+@pytest.mark.parametrize(("form", "of"), [("turtle", RdfFormat.TURTLE), ("jsonld", RdfFormat.JSON_LD)])
+def test_a_fact_has_its_build_model_recipe_and_replies(run: Command, form: str, of: RdfFormat) -> None:
+    assert "4 facts\n" in run.done("kb", "--format", form, "--out", "x")[1]
+    store = Store()
+    store.load(path="x", format=of)
+    manifest = json.loads(Path("kb/manifest.json").read_text())
+    prefixes = {"wd": "http://www.wikidata.org/entity/", "p": "http://www.wikidata.org/prop/"}
+    prefixes |= {"prov": "http://www.w3.org/ns/prov#", "rdfs": "http://www.w3.org/2000/01/rdf-schema#"}
+    prefixes |= {"ps": "http://www.wikidata.org/prop/statement/", "dct": "http://purl.org/dc/terms/"}
+    (found,) = store.query(
+        """SELECT ?model ?build ?reply ?ended ?recipe ?file ?asked ?name {
+        wd:Q657 p:P47 ?s ; rdfs:label "Chad" . ?s ps:P47 wd:Q1016 ; prov:wasGeneratedBy ?question ;
+          prov:wasAttributedTo [ a prov:SoftwareAgent ; rdfs:label ?model ] .
+        wd:Q1016 rdfs:label ?name .
+        ?question a prov:Activity ; dct:isPartOf ?run .
+        ?run a prov:Activity ; rdfs:label ?build ; prov:endedAtTime ?ended ;
+          prov:used [ a prov:Plan ; rdfs:label ?recipe ], [ a prov:Entity ; rdfs:label ?file ], ?relation .
+        ?relation rdfs:label ?asked FILTER(?file = "a.csv" && ?asked = "country-borders")
+        ?text a prov:Entity ; prov:wasGeneratedBy ?question ; prov:value ?reply }""",
+        prefixes=prefixes,
+    )
+    shown = {name: found[name].value for name in "model build reply recipe name".split()}
+    assert shown == {
+        "model": "model",
+        "build": f"build {manifest['run']}",
+        "reply": REPLY,
+        "recipe": "mine",
+        "name": "Libya",
+    }
+    assert found["ended"].datatype.value.endswith("#dateTime")
+
+
+def test_triples_of_a_base_without_replies_name_the_build() -> None:
+    made = exported("turtle", [fact(model="a; b")]).text
+    assert "own:statement" in made
+    assert made.count("prov:wasAttributedTo") == 2
+    assert f"prov:wasGeneratedBy own:run\\/{'0' * 16}" in made
+
+
+def test_a_database_has_evidence_and_is_searched(run: Command) -> None:
+    run.done("kb", "--format", "sqlite", "--out", "x.db")
+    run.done("kb", "--format", "ntriples", "--out", "x.nt")
+    run.done("kb", "--format", "statements", "--out", "s.nt")
+    with closing(sqlite3.connect("x.db")) as db:
+        rows = db.execute(
+            "SELECT s.node, r.name, o.node, confidence FROM facts JOIN entities s ON subject_id = s.id "
+            "JOIN entities o ON object_id = o.id JOIN relations r ON relation_id = r.id ORDER BY facts.id"
+        ).fetchall()
+        assert rows == [
+            ("Q657", "country-borders", "Q1016", 0.9),
+            ("Q657", "country-borders", "entity/Niger", 0.6),
+            ("entity/Nowhere", "country-borders", "Q1016", 0.9),
+            ("entity/Nowhere", "country-borders", "entity/Niger", 0.6),
+        ]
+        assert all(f"statement/{key}>" in Path("s.nt").read_text() for (key,) in db.execute("SELECT key FROM facts"))
+        kinds = db.execute("SELECT kind, count(*) FROM evidence GROUP BY kind ORDER BY kind").fetchall()
+        assert kinds == [("model", 4), ("reply", 4), ("source", 4)]
+        search = "SELECT {} FROM {} WHERE {} MATCH ?"
+        assert db.execute(search.format("name", "entities_fts", "entities_fts"), ("nowhere",)).fetchall() == [
+            ("Nowhere",)
+        ]
+        assert db.execute(search.format("object", "facts_fts", "facts_fts"), ("nig*",)).fetchall() == [("Niger",)] * 2
+        assert (
+            db.execute(search.format("text", "evidence_fts", "evidence_fts"), ('"libya niger"',)).fetchall()
+            == [(REPLY,)] * 2
+        )
+        assert db.execute("SELECT * FROM reviews").fetchall() == []
+        plan = db.execute("EXPLAIN QUERY PLAN SELECT * FROM facts WHERE subject_id = 1").fetchall()
+        assert "facts_subject" in str(plan)
+
+
+def test_a_database_holds_typed_values_with_language_and_unit() -> None:
+    area = fact(
+        "1,284,000", literal="1284000", property="P2046", kind="number", unit="km2", unit_id="Q712226", relation="area"
+    )
+    motto = fact("Liberté", kind="text", relation="motto")
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.deserialize(exported("sqlite", [area, motto]).content)
+        rows = db.execute("SELECT object, value, datatype, language, unit_id, object_id FROM facts").fetchall()
+    assert rows == [
+        ("1,284,000", "1284000", "xsd:decimal", None, "Q712226", None),
+        ("Liberté", "Liberté", "@und", "und", None, None),
+    ]
+
+
+def test_an_export_that_fails_leaves_no_file(run: Command, tmp_path: Path) -> None:
+    (part,) = Path("kb").glob("facts/*/*.parquet")
+    part.write_bytes(part.read_bytes()[:-1] + b"x")
+    for form in EXPORTS:
+        if not form.startswith("quickstatements"):
+            assert "is damaged" in run.fails("kb", "--format", form, "--out", "x")
+    assert not Path("x").exists()

@@ -1,0 +1,165 @@
+"""`lmkbc query`: answers of every form, errors for people, and no server is asked."""
+
+import csv
+import json
+import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from bases import fact, written
+from command import Command
+
+import lmkbc
+from lmkbc.kb.query import sparql
+
+
+@pytest.fixture
+def run(command: Command) -> Command:
+    borders = [fact(row, "country-borders", f"land {row}", 0.9 - row / 10, object_id=f"Q{row + 9}") for row in range(6)]
+    written(
+        Path("kb"), [*borders, fact(0, "children", "=4", 0.9, literal="4"), fact(0, "country-borders", "=1+1", 0.8)]
+    )
+    return command.under("query", "kb")
+
+
+SURE = "SELECT ?s ?o ?c { ?s p:P47 ?n . ?n ps:P47 ?o ; own:confidence ?c FILTER(isIRI(?o) && ?c > 0.7) } ORDER BY ?c ?o"
+
+
+def test_select_is_a_table_json_and_csv(run: Command) -> None:
+    shown = run.done(SURE)[0].splitlines()
+    assert shown[0].split() == ["s", "o", "c"]
+    assert shown[-1].split() == ["http://www.wikidata.org/entity/Q1", "http://www.wikidata.org/entity/Q9", "0.900"]
+    found = json.loads(run.done("--json", SURE)[0])
+    assert [row["c"] for row in found] == [0.8, 0.8, 0.9]
+    assert found[1]["o"] == "urn:lmkbc:entity/%3D1%2B1"
+    assert run.done(SURE, "--out", "x.csv")[0] == ""
+    assert [float(row["c"]) for row in csv.DictReader(Path("x.csv").read_text().splitlines())] == [0.8, 0.8, 0.9]
+    run.done("SELECT ?name { own:entity\\/%3D1%2B1 rdfs:label ?name }", "--out", "formula.csv")
+    assert Path("formula.csv").read_text() == "name\n'=1+1\n"
+    assert "x.csv is there already" in run.fails(SURE, "--out", "x.csv")
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("ASK { wd:Q1 wdt:P47 wd:Q9 }", [{"answer": True}]),
+        ("ASK { wd:Q1 wdt:P47 wd:Q7 }", [{"answer": False}]),
+        (
+            "CONSTRUCT { ?o wdt:P47 ?s } WHERE { ?s wdt:P47 ?o FILTER(?o = wd:Q9) }",
+            [
+                {
+                    "subject": "http://www.wikidata.org/entity/Q9",
+                    "predicate": "http://www.wikidata.org/prop/direct/P47",
+                    "object": "http://www.wikidata.org/entity/Q1",
+                }
+            ],
+        ),
+        ("DESCRIBE own:nothing", []),
+        ("SELECT (COUNT(*) AS ?n) ?none { ?s wdt:P47 ?o } GROUP BY ?none", [{"n": 6, "none": None}]),
+        ('SELECT ("a\\u202e" AS ?x) ("INF"^^xsd:double AS ?y) {}', [{"x": "a\u202e", "y": "INF"}]),
+        ("SELECT (STRLEN(?text) AS ?n) { ?run a prov:Activity ; rdfs:label ?text }", [{"n": 22}]),
+        ("SELECT ?m { wd:Q1 p:P1971/prov:wasAttributedTo ?a . ?a a prov:SoftwareAgent ; rdfs:label ?m }", [{"m": "m"}]),
+    ],
+)
+def test_every_form_of_a_query_is_answered(run: Command, query: str, rows: list[dict[str, object]]) -> None:
+    assert json.loads(run.done("--json", query)[0]) == rows
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("SELECT ?s { ?s ?p ", "the query has a fault at line 1, column 19: expected one of"),
+        (
+            "SELECT ?s {\n ?s foo:x ?o }",
+            "the query has an unknown prefix at line 2, column 10: declare it, or use wd, wdt",
+        ),
+        ("INSERT DATA { <a:a> <a:b> 1 }", "expected SELECT, ASK, CONSTRUCT or DESCRIBE, since a query changes nothing"),
+        ("LOAD <file:///etc/passwd>", "since a query changes nothing"),
+        ("", "the query has a fault at line 1"),
+        ("SELECT * { SERVICE ?where { ?s ?p ?o } }", "the query has a part SERVICE"),
+    ],
+)
+def test_a_wrong_query_is_one_sentence(run: Command, query: str, told: str) -> None:
+    error = run.fails(query)
+    assert told in error
+    assert error.count("\n") == 1
+
+
+@pytest.fixture(scope="module")
+def server() -> object:
+    """An address on loopback, and the requests that came there."""
+    came = list[str]()
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            came.append(self.path)
+            self.send_error(500)
+
+        do_GET = do_POST  # noqa: N815
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Answer) as made:
+        Thread(target=made.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{made.server_port}/", came
+        made.shutdown()
+
+
+FORMS = """
+SELECT * { SERVICE <URL> { ?s ?p ?o } }
+SELECT * { service silent <URL>{ ?s ?p ?o } }
+SELECT * { FILTER(true)SERVICE<URL>{ ?s ?p ?o } }
+SELECT * { VALUES ?z {5}SERVICESILENT<URL>{ ?s ?p ?o } }
+PREFIX e: <URL> SELECT * { SERVICE e:sparql { ?s ?p ?o } }
+PREFIX e: <URL> SELECT * { SERVICEe:sparql{ ?s ?p ?o } }
+SELECT * { #|SERVICE #x {|#y|Silent #z|<URL> # {|{ ?s ?p ?o } }
+SELECT * { BIND(<URL> AS ?x) SERVICE ?x { ?s ?p ?o } }
+SELECT * { ?a ?b ?c FILTER(EXISTS { SERVICE <URL> { ?s ?p ?o } }) }
+SELECT * { BIND("\\"#" AS ?a) SERVICE <URL> { ?s ?p ?o } }
+SELECT * { { SELECT * { SERVICE <URL> { ?s ?p ?o } } } }
+SELECT * FROM <URL> { ?s ?p ?o }
+SELECT * FROM NAMED <URL> { GRAPH <URL> { ?s ?p ?o } }
+SELECT * { GRAPH <URL> { ?s ?p ?o } }
+DESCRIBE <URL>
+BASE <URL> SELECT * { SERVICE <sparql> { ?s ?p ?o } }
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_query_asks_a_server(run: Command, server: tuple[str, list[str]], form: str) -> None:
+    url, came = server
+    run(form.replace("URL", url).replace("|", "\n"))
+    assert came == []
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "text", ["service " + "#" * 50_000, "service" + " " * 50_000, "service <" * 5_000, "service:" * 5000]
+)
+def test_a_long_text_is_searched_fast(run: Command, text: str) -> None:
+    assert run(f'ASK {{ ?s ?p "{text}" }}')[:2] == (0, "answer\nFalse\n")
+
+
+def test_a_large_base_is_asked_from_disk_and_a_changed_base_anew(
+    run: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sparql, "LARGE", 0)
+    count = "SELECT (COUNT(*) AS ?n) { ?s wdt:P47 ?o }"
+    for _ in range(2):
+        assert lmkbc.query("kb", count).rows == [(6,)]
+    assert lmkbc.query("kb", count, least=0.75).rows == [(3,)]
+    written(tmp_path / "other", [fact(0, "country-borders", "land", 0.9)])
+    assert lmkbc.query("other", count).rows == [(1,)]
+    with monkeypatch.context() as patch:
+        patch.setattr(sparql, "triples_of", None)  # all comes from the disk
+        assert lmkbc.query("kb", count).frame().to_dict(as_series=False) == {"n": [6]}
+
+
+def test_without_the_library_the_extra_is_named(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [one for one in sys.modules if one.startswith(("pyoxigraph", "lmkbc.kb.query", "lmkbc.kb.export.rdf"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pyoxigraph", None)
+    assert "pyoxigraph, which is not installed: install lmkbc[rdf]" in run.fails("ASK {}")
