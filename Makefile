@@ -61,5 +61,5 @@ $(VENV)/docs: $(VENV)/models
 	touch $@
 
 $(VENV)/dev: $(VENV)/models
-	$(INSTALL) --editable '.[dev,docs,dumps,local,lora,postgres,scale]'
+	$(INSTALL) --editable '.[dev,docs,dumps,local,lora,postgres,rdf,scale]'
 	touch $@

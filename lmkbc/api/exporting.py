@@ -77,7 +77,7 @@ def export(
     trust: Trust = False,
     progress: Report = silent,
 ) -> Export:
-    """Write a knowledge base as a table, a graph, triples, Wikidata's JSON, or QuickStatements for review.
+    """Write a knowledge base as a table, a database, a graph, RDF, Wikidata's JSON, or QuickStatements.
 
     QuickStatements propose the facts that are new beside `known`. Those that contradict it, and those that it does not
     cover, are in files of their own. workspace: for other names of a relation. progress: callback for

@@ -71,7 +71,7 @@ def query(
 
     InputError for a query with a fault, for an update, for SERVICE, and for a base that is damaged or not finished.
     """
-    from lmkbc.kb.query.sparql import answered, opened
+    from lmkbc.kb.query.triple_store import answered, opened
 
     if not 0 <= least <= 1:
         raise OptionError("least", f"is {least}: give 0 to 1")

@@ -16,7 +16,7 @@ EXAMPLE = "Example: lmkbc export rivers --format statements --out rivers.nt"
 
 @made_from(export_base)
 def export(**given: Any) -> None:
-    """Write a knowledge base as a table, a graph, triples, Wikidata's JSON, or QuickStatements for review."""
+    """Write a knowledge base as a table, a database, a graph, RDF, Wikidata's JSON, or QuickStatements."""
     with progress() as report:
         made = export_base(**given, progress=report)
     exporter = EXPORTS.get(given["format"])

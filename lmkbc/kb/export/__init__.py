@@ -1,1 +1,1 @@
-"""Exports of a knowledge base: triples, statements, Wikidata's JSON, and QuickStatements for review."""
+"""Exports of a knowledge base: tables, graphs, RDF with provenance, a database, Wikidata's formats, review files."""

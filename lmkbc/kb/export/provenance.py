@@ -1,4 +1,4 @@
-"""Provenance of facts by PROV-O: https://www.w3.org/TR/prov-o/.
+"""FactProvenance of facts by PROV-O: https://www.w3.org/TR/prov-o/.
 
 The build is an activity that used a recipe, descriptions of relations, and files. A model is a software agent, and a
 statement is attributed to the models that gave it. If the base keeps replies, a question is an activity of the build,
@@ -24,7 +24,7 @@ def prov(name: str) -> str:
 
 
 @dataclass(slots=True)
-class Provenance:
+class FactProvenance:
     """The provenance of a base's facts, as N-Triples."""
 
     base: Knowledge

@@ -17,7 +17,7 @@ from lmkbc.kb.base.knowledge import FactRow, Knowledge
 from lmkbc.kb.export.exporter import Exporter, ExportSettings
 from lmkbc.kb.export.left_out import ExportTally
 from lmkbc.kb.export.ntriples import PROP, RDFS, WIKIBASE, XSD, Triples
-from lmkbc.kb.export.provenance import PROV, Provenance
+from lmkbc.kb.export.provenance import PROV, FactProvenance
 from lmkbc.names import WIKIDATA_ITEM
 
 PREFIXES = {
@@ -42,7 +42,7 @@ OWN_PREFIX = "own"
 def triples_of(base: Knowledge, tally: ExportTally, settings: ExportSettings) -> Iterator[Triple]:
     """Yield the triples of a base's facts, with labels and provenance."""
     triples = Triples(settings.base, settings.date, settings.run, all_labels=True)
-    provenance = Provenance(base, triples)
+    provenance = FactProvenance(base, triples)
 
     def written(fact: FactRow) -> str:
         return "".join(chain(triples.truthy(fact), triples.statement(fact), provenance.of_fact(fact)))

@@ -12,7 +12,7 @@ from bases import fact, written
 from command import Command
 
 import lmkbc
-from lmkbc.kb.query import sparql
+from lmkbc.kb.query import triple_store
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def test_a_long_text_is_searched_fast(run: Command, text: str) -> None:
 def test_a_large_base_is_asked_from_disk_and_a_changed_base_anew(
     run: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(sparql, "LARGE", 0)
+    monkeypatch.setattr(triple_store, "LARGE", 0)
     count = "SELECT (COUNT(*) AS ?n) { ?s wdt:P47 ?o }"
     for _ in range(2):
         assert lmkbc.query("kb", count).rows == [(6,)]
@@ -154,7 +154,7 @@ def test_a_large_base_is_asked_from_disk_and_a_changed_base_anew(
     written(tmp_path / "other", [fact(0, "country-borders", "land", 0.9)])
     assert lmkbc.query("other", count).rows == [(1,)]
     with monkeypatch.context() as patch:
-        patch.setattr(sparql, "triples_of", None)  # all comes from the disk
+        patch.setattr(triple_store, "triples_of", None)  # all comes from the disk
         assert lmkbc.query("kb", count).frame().to_dict(as_series=False) == {"n": [6]}
 
 
