@@ -179,7 +179,11 @@ def comma_separated(frame: pl.DataFrame, *, header: bool = True) -> str:
     import polars as pl
     import polars.selectors as cs
 
-    text = cs.string().str.replace_all(_CONTROL, "\N{REPLACEMENT CHARACTER}")
+    text = (
+        cs.by_dtype(pl.String, pl.Categorical, pl.Enum)
+        .cast(pl.String)
+        .str.replace_all(_CONTROL, "\N{REPLACEMENT CHARACTER}")
+    )
     inert = ~text.str.contains(f"^{_FORMULA}") | text.str.contains(_NUMBER)
     return frame.with_columns(pl.when(inert).then(text).otherwise(pl.lit("'") + text)).write_csv(include_header=header)
 

@@ -13,7 +13,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import quote
@@ -360,16 +359,17 @@ class Knowledge:
         for relation in self.relations:
             yield from self.of(relation)
 
-    def of(self, relation: str, *, by_subject: bool = False) -> Iterator[FactRow]:
+    def of(self, relation: str, first: Mapping[int, int] | None = None) -> Iterator[FactRow]:
         """Yield the facts of a relation in the stored order. Only one part is in memory at a time.
 
-        by_subject: whether to sort them if they are not stored in the order of subjects. Then all their columns are in
-        memory.
+        first: rows of `_first_rows`, to sort facts by subject. All columns are in memory if they are not stored in
+        this order.
         """
         about, parts = self.relations[relation], self.parts(relation, (*COLUMNS, *SETTLED))
-        if by_subject and self._by_value:
+        if first or (first is not None and self._by_value):
             held = [*parts]
-            parts = iter([pl.concat(held).sort("subject_row", maintain_order=True)] if held else ())
+            row = pl.col("subject_row").replace(dict(first))
+            parts = iter([pl.concat(held).sort(row, maintain_order=True)] if held else ())
         for part in parts:
             ends = zip(*(self._entities(part[side]) for side in SETTLED), strict=True)
             for values, things in zip(part.select(COLUMNS).iter_rows(), ends, strict=True):
@@ -426,13 +426,25 @@ class Knowledge:
     def by_subject(self) -> Iterator[list[FactRow]]:
         """Yield the facts of each subject, of all relations, in the order of subjects.
 
-        Facts are stored in this order, unless the base grew by value. In that case, all columns are loaded and sorted.
+        Rows that the base has settled as one thing are one subject. Facts are stored so, unless the base grew
+        by value, or has such rows. In that case, all columns are loaded and sorted.
         """
-        row = attrgetter("subject_row")
-        self._done = 0
-        ordered = heapq.merge(*(self.of(relation, by_subject=True) for relation in self.relations), key=row)
-        for _, facts in groupby(ordered, key=row):
+        self._done, first = 0, self._first_rows()
+
+        def row(fact: FactRow) -> int:
+            return first.get(fact.subject_row, fact.subject_row)
+
+        for _, facts in groupby(heapq.merge(*(self.of(name, first) for name in self.relations), key=row), key=row):
             yield list(facts)
+
+    def _first_rows(self) -> dict[int, int]:
+        """Return row of a subject -> the first row that is the same thing, for all but first rows."""
+        columns = "subject_row", "subject_entity"
+        frames = [pl.DataFrame(schema=dict.fromkeys(columns, pl.Int64))]
+        for name in self.relations:
+            frames += (self._limited(part.cast(pl.Int64)).unique() for part in self._read(partition(name), columns))
+        rows = pl.concat(frames).drop_nulls().with_columns(first=pl.col("subject_row").min().over("subject_entity"))
+        return dict(rows.filter(pl.col("first") < pl.col("subject_row")).select("subject_row", "first").iter_rows())
 
     def _read(self, folder: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         """Yield the parts of a directory. InputError for a damaged part."""

@@ -26,6 +26,7 @@ from wikidata_readers import comma_separated, items, version_1
 
 import lmkbc
 from lmkbc import InputError
+from lmkbc.files import tables
 from lmkbc.files.tables import InputTable
 from lmkbc.kb.base.knowledge import Knowledge
 from lmkbc.kinds.kind import kinds
@@ -529,6 +530,24 @@ def test_texts_in_csv_are_no_formulas_and_are_read_back_as_they_were(command: Co
     assert cells == [*(f"'{text}" for text in FORMULAS), "-5", "1.5"]
     read = [row.values[0] for row in InputTable(Path("x.csv"), ["object"], 1).rows()]
     assert read == [*FORMULAS, "-5", "1.5"]
+
+
+def test_no_cell_of_a_table_is_a_formula_whatever_type_its_column_has() -> None:
+    for kind in (pl.String, pl.Categorical, pl.Enum([*FORMULAS, "-5"])):
+        frame = pl.DataFrame({"text": [*FORMULAS, "-5"]}).cast(kind)
+        cells = [row["text"] for row in csv.DictReader(io.StringIO(tables.comma_separated(frame), newline=""))]
+        assert cells == [*(f"'{text}" for text in FORMULAS), "-5"], kind
+
+
+@given(st.sampled_from(FORMULAS) | st.text(st.sampled_from("=+-@1a\t\r'")), st.sampled_from([*kinds()]))
+def test_no_text_begins_a_cell_of_commands_as_a_formula(text: str, kind: str) -> None:
+    literal = {"number": "-4", "date": "1985", "coordinates": "-45.5, -73.6"}.get(kind, text)
+    made = exported("quickstatements-csv", [fact(text, kind=kind, literal=literal, property="P1", model=text)]).text
+    for row in csv.reader(io.StringIO(made, newline="")):
+        for cell in row:
+            assert cell[:1] not in tuple("=+-@\t\r") or re.fullmatch(
+                r"[+-]?[\d.]+|@[-\d./]+|\+[-\d]+T00:00:00Z/\d+", cell
+            )
 
 
 def test_control_characters_do_not_reach_a_cell(command: Command) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import networkx
 import pytest
-from bases import Base, answered
+from bases import Base, answered, fact, written
 from command import Command
 from pyoxigraph import RdfFormat, parse
 
@@ -97,3 +97,21 @@ def test_each_spelling_is_a_name_of_its_node(run: Command) -> None:
         if f"<{ENTITY}Electrons> <" in line and '"' in line
     }
     assert names == {("label>", "Electrons"), ("altLabel>", "electrons")}
+
+
+def test_rows_of_one_thing_are_one_item_of_wikidata_s_json(command: Command) -> None:
+    rows = [(0, 7, "Q5", "Q1"), (1, 8, "Q6", "Q2"), (2, 7, "Q5", "Q3"), (3, None, None, "Q4")]
+    names = ("country-borders", "children")
+    written(
+        Path("kb"),
+        [
+            fact(row, name, "4", 0.9, literal="4", object_id=qid, subject_id=subject, subject_entity=entity)
+            for name in names
+            for row, entity, subject, qid in rows
+        ],
+    )
+    command.done("export", "kb", "--format", "wikidata-json", "--out", "x")
+    found = [
+        (one.get("id"), *(len(some) for some in one["claims"].values())) for one in json.loads(Path("x").read_text())
+    ]
+    assert found == [("Q5", 2, 2), ("Q6", 1, 1), (None, 1, 1)]
