@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from lmkbc.api.own_domain import LabelledData, init, make_data, new_relations, trust
     from lmkbc.api.pages import Page, report
     from lmkbc.api.predicting import PredictedRun, predict, read_run
-    from lmkbc.api.querying import QueryResult, query
+    from lmkbc.api.querying import query
     from lmkbc.api.scores import Scores, score
     from lmkbc.api.tuning import Tuning, tune
     from lmkbc.edition import Download, Edition, Published
     from lmkbc.errors import InputError, LmkbcError
     from lmkbc.generate.spec import GeneratorSpec
+    from lmkbc.kb.query.result import QueryResult
     from lmkbc.link.explained import LinkReport
     from lmkbc.relation import EntityType, Precondition, Relation, Shape
     from lmkbc.scoring.matchers import AliasScorer, IdScorer, KindScorer, MatchingScorer, ValueScorer
@@ -47,13 +48,14 @@ _HOMES = {
     "lmkbc.api.own_domain": ("LabelledData", "init", "make_data", "new_relations", "trust"),
     "lmkbc.api.pages": ("Page", "report"),
     "lmkbc.api.predicting": ("PredictedRun", "predict", "read_run"),
-    "lmkbc.api.querying": ("QueryResult", "query"),
+    "lmkbc.api.querying": ("query",),
     "lmkbc.api.history": ("Runs", "runs"),
     "lmkbc.api.scores": ("Scores", "score"),
     "lmkbc.api.tuning": ("Tuning", "tune"),
     "lmkbc.edition": ("Download", "Edition", "Published"),
     "lmkbc.errors": ("InputError", "LmkbcError"),
     "lmkbc.generate.spec": ("GeneratorSpec",),
+    "lmkbc.kb.query.result": ("QueryResult",),
     "lmkbc.link.explained": ("LinkReport",),
     "lmkbc.relation": ("EntityType", "Precondition", "Relation", "Shape"),
     "lmkbc.scoring.matchers": ("AliasScorer", "IdScorer", "KindScorer", "MatchingScorer", "ValueScorer"),

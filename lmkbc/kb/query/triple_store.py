@@ -23,6 +23,7 @@ from lmkbc.kb.export.exporter import ExportSettings
 from lmkbc.kb.export.left_out import ExportTally
 from lmkbc.kb.export.ntriples import XSD
 from lmkbc.kb.export.rdf import OWN_PREFIX, PREFIXES, triples_of
+from lmkbc.kb.query.result import Cell, QueryResult
 
 LARGE = 100_000
 """Least number of facts for which the triples are kept on disk."""
@@ -32,20 +33,14 @@ _SERVICE = re.compile(rf"service{_BLANK}(?:silent{_BLANK})?(?:{_IRI}|{_VARIABLE}
 """Pattern of a part that another server would answer. The parser reads it also where letters stand close before it."""
 _PLACE = re.compile(r"error at (\d+):(\d+): (.*)", re.DOTALL)
 _NUMBERS = {f"{XSD}integer": int, **{f"{XSD}{name}": float for name in ("decimal", "double", "float")}}
-Cell = str | int | float | bool | None
 
 
-def opened(base: Knowledge, settings: ExportSettings, least: float) -> Store:
+def _opened(base: Knowledge, least: float, own: str) -> Store:
     """Return the triples of a base's facts of at least some confidence."""
+    settings = ExportSettings(base=own, date=base.date, run=base.run, known=None, batch=1)
     if base.rows < LARGE:
         return _filled(Store(), base, settings)
-    about = (
-        file_sha256(base.path / MANIFEST),
-        least,
-        settings.base,
-        sorted(base.relations),
-        versions("lmkbc", "pyoxigraph"),
-    )
+    about = file_sha256(base.path / MANIFEST), least, own, versions("lmkbc", "pyoxigraph")
     path = cache_dir() / "triples" / key(*about)[:32]
     if not path.is_dir():
         with staged(path) as stage:
@@ -62,23 +57,25 @@ def _filled(store: Store, base: Knowledge, settings: ExportSettings) -> Store:
     return store
 
 
-def answered(store: Store, sparql: str, own: str) -> tuple[list[str], Iterator[tuple[Cell, ...]]]:
-    """Return the columns of an answer and its rows: one for ASK, triples for CONSTRUCT and DESCRIBE.
+def answered(base: Knowledge, sparql: str, least: float, own: str) -> QueryResult:
+    """Return the answer of a query over the facts of a base: a row for ASK, triples for CONSTRUCT and DESCRIBE.
 
-    own: beginning of the user's own IRIs. InputError for a query with a fault, for an update, and for one that would
-    ask another server.
+    least: least confidence of the base's facts. own: beginning of the user's own IRIs. InputError for a query with a
+    fault, for an update, and for one that would ask another server.
     """
     if _SERVICE.search(sparql):
         raise InputError("the query has a part SERVICE, which another server would answer: leave it out")
+    prefixes = {**PREFIXES, OWN_PREFIX: own}
     try:
-        found: Any = store.query(sparql, prefixes={**PREFIXES, OWN_PREFIX: own})
-    except SyntaxError as error:
+        Store().query(sparql, prefixes=prefixes)
+    except SyntaxError as error:  # before a base is read, which may take minutes
         raise _fault(str(error)) from None
+    found: Any = _opened(base, least, own).query(sparql, prefixes=prefixes)
     if isinstance(found, QueryBoolean):
-        return ["answer"], iter([(bool(found),)])
+        return QueryResult(["answer"], [(bool(found),)])
     is_table = isinstance(found, QuerySolutions)
     columns = [one.value for one in found.variables] if is_table else ["subject", "predicate", "object"]
-    return columns, _rows(found)
+    return QueryResult(columns, [*_rows(found)])
 
 
 def _rows(found: Any) -> Iterator[tuple[Cell, ...]]:

@@ -1,0 +1,38 @@
+"""Answer of a query over a knowledge base."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from lmkbc.files.atomic import write_bytes
+from lmkbc.files.tables import comma_separated
+
+Cell = str | int | float | bool | None
+
+
+@dataclass(frozen=True)
+class QueryResult:
+    """Answer of a query. columns: the variables; "answer" for ASK; subject, predicate, object for triples.
+
+    rows: a number, or a text without quotes, datatype and language; None if the variable has no value.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[tuple[Cell, ...]]
+
+    def frame(self) -> pl.DataFrame:
+        """Return the answer as a data frame. A column that holds numbers and texts is one of texts."""
+        columns: dict[str, list[Any]] = {name: [row[at] for row in self.rows] for at, name in enumerate(self.columns)}
+        for name, values in columns.items():
+            if any(isinstance(value, str) for value in values):
+                columns[name] = [None if value is None else str(value) for value in values]
+        return pl.DataFrame(columns, strict=False)
+
+    def write(self, path: Path) -> None:
+        """Write the answer as CSV to a new file. LmkbcError if the disk refuses."""
+        write_bytes(path, comma_separated(self.frame()).encode(), new=True)
