@@ -63,6 +63,9 @@ def typed(fact: FactRow) -> TypedFact:
     """Return a fact with its typed value. LeftOutError for a date or a number that cannot be read."""
     about, made = fact.about, exported(fact)
     datatype = made and made.datatype
+    language = datatype[1:] if datatype and datatype[0] == "@" else None
+    if datatype and ":" not in datatype:
+        datatype = "rdf:langString" if language else f"xsd:{datatype}"
     is_own = made is not None and made.unit == about.unit  # else the number was converted
     return TypedFact(
         fact.subject,
@@ -73,7 +76,7 @@ def typed(fact: FactRow) -> TypedFact:
         fact.object,
         fact.object_id,
         made and made.text,
-        datatype if datatype is None or datatype[0] == "@" or ":" in datatype else f"xsd:{datatype}",
+        datatype,
         made and made.unit,
         made and made.unit_id,
         made and (made.precision or (fact.precision if is_own else None)),
@@ -83,7 +86,7 @@ def typed(fact: FactRow) -> TypedFact:
         fact.model,
         ", ".join(fact.stated_by) if fact.stated_by else None,
         fact.object_label,
-        datatype[1:] if datatype and datatype[0] == "@" else None,
+        language,
         fact.subject_node.node,
         None if made else fact.object_node.node,
     )

@@ -114,7 +114,7 @@ def test_a_database_holds_typed_values_with_language_and_unit() -> None:
         rows = db.execute("SELECT object, value, datatype, language, unit_id, object_id FROM facts").fetchall()
     assert rows == [
         ("1,284,000", "1284000", "xsd:decimal", None, "Q712226", None),
-        ("Liberté", "Liberté", "@und", "und", None, None),
+        ("Liberté", "Liberté", "rdf:langString", "und", None, None),
     ]
 
 
