@@ -36,21 +36,13 @@ class ListedFacts(Knowledge):
     """A base that holds these facts, in their order, and has no directory."""
 
     def __init__(self, facts: Sequence[FactRow]) -> None:
-        self._facts, self.inputs, self.shards, self.run = facts, {}, (), "0" * 16
+        self._facts, self.path, self.run = facts, Path("absent"), "0" * 16
+        self.inputs, self.shards, self._outputs = {}, (), {}
         self.relations = {one.relation: one.about for one in facts}
-
-    @property
-    def finished(self) -> str:
-        """Return "", since it was not built."""
-        return ""
 
     def facts(self) -> Iterator[FactRow]:
         """Yield the facts."""
         yield from self._facts
-
-    def reply_parts(self) -> Iterator[Any]:
-        """Yield nothing: no replies are kept."""
-        yield from ()
 
     def by_subject(self) -> Iterator[list[FactRow]]:
         """Yield the facts of each subject; those of a subject stand in one row of facts."""

@@ -42,9 +42,13 @@ def _opened(base: Knowledge, least: float, own: str) -> Store:
         return _filled(Store(), base, settings)
     about = file_sha256(base.path / MANIFEST), least, own, versions("lmkbc", "pyoxigraph")
     path = cache_dir() / "triples" / key(*about)[:32]
-    if not path.is_dir():
-        with staged(path) as stage:
-            _filled(Store(stage), base, settings).flush()
+    try:
+        if not path.is_dir():
+            with staged(path) as stage:
+                _filled(Store(stage), base, settings).flush()
+    except LmkbcError:
+        if not path.is_dir():  # else another process made the same triples meanwhile
+            raise
     try:
         return Store.read_only(str(path))
     except OSError as error:
