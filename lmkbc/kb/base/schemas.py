@@ -15,10 +15,10 @@ SCHEMA_VERSION = "1"
 SUBJECT: dict[str, Any] = {"subject_row": pl.Int64, "subject": pl.String, "subject_id": pl.String}
 ABOUT: dict[str, Any] = {**SUBJECT, "relation": pl.String, "property": pl.String}
 QUOTE: dict[str, Any] = {
-    **dict.fromkeys(("quote", "quote_file", "quote_address"), pl.String),
+    **dict.fromkeys(("quote", "source", "quote_file"), pl.String),
     **dict.fromkeys(("quote_start", "quote_end"), pl.Int64),
 }
-"""Columns of a fact's quote from a document: its text, the file, the document's address, and its characters there."""
+"""Columns of a fact's quote from a document: its text, the document's address, its file, and the characters there."""
 FACTS: dict[str, Any] = {
     **ABOUT,
     "object": pl.String,

@@ -183,7 +183,7 @@ class Maker:
         quote = self.documents.quote(query, self.relations[query.relation], (kept.text,)) if self.documents else None
         if quote is None:
             return (None,) * len(QUOTE)
-        return writable(quote.text), writable(quote.file), quote.address or None, quote.start, quote.end
+        return writable(quote.text), quote.address or None, writable(quote.file), quote.start, quote.end
 
     def _nothing(self, candidates: CandidateSet, reason: str) -> tuple[Any, ...]:
         sources = tuple(source for nil in candidates.nothing for source in nil.sources)
