@@ -149,6 +149,8 @@ def _opened(options: RunOptions, inputs: Inputs, space: Workspace, edition: Edit
     if inputs["empty"] not in ((None, *EMPTY_TEXTS) if inputs["files"] else (None,)):
         meanings = " or ".join(EMPTY_TEXTS)
         raise OptionError("empty", f"is {inputs['empty']!r}: give {meanings}, and recorded answers with --from")
+    if inputs["api_url"] is not None and (edition.target != "id" or inputs["search_table"] is not None):
+        raise OptionError("api_url", "is of searches for QIDs, which this run does not send: leave it out")
     system = "recorded" if inputs["system"] is None and inputs["files"] else inputs["system"]
     if system is not None:
         chosen = read_recipe(space, system)

@@ -110,7 +110,7 @@ class Linking:
         replace models. A model that chooses among hits is then used only if one is given.
         """
         search = None
-        if "search" in self.evidence and (run.search_table or run.offline or os.environ.get(CONTACT)):
+        if "search" in self.evidence and (run.search_table or run.offline or run.api_url or os.environ.get(CONTACT)):
             search = open_search(run.search_table, offline=run.offline, api_url=run.api_url)
         linker = self.linker(run, AliasIndex(run.index) if run.index and "index" in self.evidence else None, search)
         asks = any(disambiguation.MODEL in kind.strategies for kind in linker.kinds.values())

@@ -16,6 +16,7 @@ from space import MINI, SPACE
 from lmkbc.local.checkpoint import identity, load
 from lmkbc.probe.controls import compare, controls, learned, with_random_weights
 from lmkbc.recipe import read_recipe
+from lmkbc.select.selector import PerRelation
 from lmkbc.session.options import Servers
 from lmkbc.session.run import Run
 from lmkbc.tune.tuning_set import TuningOptions
@@ -72,7 +73,7 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_controls_keep_what_their_runs_keep(
     how: TuningOptions | None, context: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lmkbc.recipe._selector", lambda *_: First(rule_of("top-k", k=3)))
+    monkeypatch.setattr("lmkbc.recipe._selector", lambda *_: PerRelation(rule_of("top-k", k=3)).narrowed(First()))
     (made,) = learned(context, VAL, how, ["prior"]).values()
     assert {len(one.objects) for one in made} <= {0, 1}
 
