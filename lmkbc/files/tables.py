@@ -12,15 +12,16 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from lmkbc.errors import InputError, did_you_mean
+from lmkbc.errors import InputError
 from lmkbc.files import reader
-from lmkbc.files.jsonl import decoded, not_utf8, numbered
+from lmkbc.files.jsonl import decoded, not_utf8, numbered, without_halves
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
 AT_ONCE = 1 << 16
 """Rows to convert between Python's values and a data frame at once."""
 _PARQUET = b"PAR1"
-SEPARATORS = ",;\t"
+_SIGNS = {",": "comma", ";": "semicolon", "\t": "tab"}
+_LISTED = 12
+"""Most columns that a message lists."""
 _NUMBER = r"^[+-]?([0-9][0-9,]*\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _FORMULA = "'*[=+\\-@\t\r\n\uff0b\uff0d\uff1d\uff20]"
 """Beginning of a formula of a spreadsheet, with apostrophes of our own or of the text."""
@@ -37,10 +40,14 @@ _CONTROL = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
 
 
 class TableRow(NamedTuple):
-    """Values of the chosen columns, None for a missing one. place: file and row, for messages."""
+    """Values of the chosen columns, None for a missing one. place: file and row, for messages.
+
+    more: the values of other columns, by name, as text; empty unless the table keeps them.
+    """
 
     place: str
     values: tuple[str | None, ...]
+    more: Mapping[str, str | None] = MappingProxyType({})
 
 
 class InputTable:
@@ -49,6 +56,7 @@ class InputTable:
     columns: columns to read; others are ignored. needed: number of required columns, from the first.
     also: of CSV and Parquet, other name -> column of which it is the name if no column has the name itself.
     ends: whether the last line of CSV needs a line end, since a value that is cut off is a wrong value.
+    keeps_more: whether rows have the values of other columns too.
     """
 
     def __init__(
@@ -59,7 +67,9 @@ class InputTable:
         *,
         ends: bool = False,
         also: Mapping[str, str] = MappingProxyType({}),
+        keeps_more: bool = False,
     ) -> None:
+        self._keeps_more = keeps_more
         self.path, self._columns, self._needed, self._ends, self._also = path, tuple(columns), needed, ends, also
 
     def rows(self) -> Iterator[TableRow]:
@@ -81,29 +91,32 @@ class InputTable:
         decoder = msgspec.json.Decoder(msgspec.defstruct("Row", fields, rename=rename, gc=False))
         for number, line in numbered(self.path):
             for row in decoded(self.path, line, decoder, number):
-                yield TableRow(f"{self.path}, line {number}", msgspec.structs.astuple(row))
+                more = msgspec.json.decode(without_halves(line)) if self._keeps_more else {}
+                others = {name: _text(value) for name, value in more.items() if name not in self._columns}
+                yield TableRow(f"{self.path}, line {number}", msgspec.structs.astuple(row), others)
 
     def _csv(self, start: bytes) -> Iterator[TableRow]:
         with reader.stream(self.path) as file:
             text = io.TextIOWrapper(file, "utf-8", "surrogateescape", newline="")  # ends lines at \r too
-            records = csv.reader(
-                self._text(text), delimiter=separator(start, self._columns[: self._needed]), strict=True
-            )
-            header, places = list[str](), list[int]()
+            sign = separator(start, self._columns[: self._needed], self._also)
+            records = csv.reader(self._text(text), delimiter=sign, strict=True)
+            header, places, others = list[str](), list[int](), dict[str, int]()
             for where, cells in self._records(records):
                 if not header and cells[0].startswith("sep="):  # Excel's own first line
                     continue
                 if not header:
                     header = [cell.strip() for cell in cells]
                     places = self._places(header)
+                    others = self._others(header, places)
                     continue
                 if len(cells) != len(header):
                     raise InputError(
                         f"{where}: {len(cells)} values where the header names {len(header)} columns; put a name that "
-                        "holds a comma in quotes"
+                        f"holds a {_SIGNS[sign]} in quotes"
                     )
                 plain = [cell[1:] if _APOSTROPHE.match(cell) else cell for cell in cells]
-                yield TableRow(where, tuple(plain[place] if place >= 0 else None for place in places))
+                more = {name: plain[place] for name, place in others.items()}
+                yield TableRow(where, tuple(plain[place] if place >= 0 else None for place in places), more)
 
     def _records(self, records: Any) -> Iterator[tuple[str, list[str]]]:
         """Yield the rows of CSV with a value that is not blank, each with its place."""
@@ -138,13 +151,25 @@ class InputTable:
         header = [own if (own := self._also.get(name, name)) not in header else name for name in header]
         for name in self._columns[: self._needed]:
             if name not in header:
-                hint = did_you_mean(name, names)
-                columns = ",".join(self._columns[: max(self._needed, 2)])
-                raise InputError(f"{self.path} has no column {name!r}: {hint} (the first line must be {columns})")
+                first = ",".join(self._columns[: max(self._needed, 2)])
+                found = ", ".join(map(repr, filter(None, names[:_LISTED]))) + ", ..." * (len(names) > _LISTED)
+                raise InputError(
+                    f"{self.path} has no column {name!r}, but {found}: the first line must name it, as in {first}"
+                )
         twice = next((name for name in self._columns if header.count(name) > 1), None)
         if twice:
             raise InputError(f"{self.path} has two columns {twice!r}: rename one")
         return [header.index(name) if name in header else -1 for name in self._columns]
+
+    def _others(self, names: Sequence[str], places: Sequence[int]) -> dict[str, int]:
+        """Return the other columns that are kept, with their positions. Columns without a name are left out."""
+        if not self._keeps_more:
+            return {}
+        others = [(name, place) for place, name in enumerate(names) if name and place not in places]
+        if len(dict(others)) < len(others):
+            twice = next(name for name, _ in others if [*names].count(name) > 1)
+            raise InputError(f"{self.path} has two columns {twice!r}: rename one")
+        return dict(others)
 
     def _parquet(self) -> Iterator[TableRow]:
         import polars as pl
@@ -157,14 +182,20 @@ class InputTable:
             for name in filter(None, there):
                 if not isinstance(schema[name], pl.String | pl.Categorical | pl.Enum | pl.Null):
                     raise InputError(f"{self.path}, column {name!r}: holds {schema[name]}, where text is due; cast it")
-            texts = pl.scan_parquet(self.path, glob=False).select(pl.col(*filter(None, there)).cast(pl.String))
+            others = [*self._others(names, self._places(names))]
+            texts = pl.scan_parquet(self.path, glob=False).select(
+                pl.col(*filter(None, there)).cast(pl.String),
+                *(name if schema[name].is_nested() else pl.col(name).cast(pl.String) for name in others),
+            )
             for batch in texts.collect_batches(chunk_size=AT_ONCE, maintain_order=True):
                 columns = [batch[name] if name else [None] * len(batch) for name in there]
-                for values in zip(*columns, strict=True):
+                more = batch.select(others).iter_rows(named=True) if others else repeat(dict[str, Any]())
+                for *values, rest in zip(*columns, more, strict=False):
                     number += 1
                     if any(value is None for value in values[: self._needed]):
                         raise InputError(f"{self.path}, row {number}: {self._columns[0]} is null; mend the row")
-                    yield TableRow(f"{self.path}, row {number}", values)
+                    kept = {name: _text(value) for name, value in rest.items()}
+                    yield TableRow(f"{self.path}, row {number}", tuple(values), kept)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
             reason = (str(error).splitlines() or ["damaged"])[0]
             raise InputError(f"{self.path} cannot be read as Parquet: {reason}; make it again") from None
@@ -188,13 +219,25 @@ def comma_separated(frame: pl.DataFrame, *, header: bool = True) -> str:
     return frame.with_columns(pl.when(inert).then(text).otherwise(pl.lit("'") + text)).write_csv(include_header=header)
 
 
-def separator(start: bytes, needed: Iterable[str]) -> str:
-    """Return the sign that parts the header of CSV into the columns that are needed; else a comma."""
+def separator(start: bytes, needed: Iterable[str], also: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return the sign that parts the header of CSV into the columns that are needed, else into the most columns.
+
+    also: other name -> column of which it is the name.
+    """
     lines = (line for line in start.decode("utf-8", "replace").splitlines() if not line.startswith("sep="))
     first = next(filter(str.strip, lines), "")
-    parted = ((one, next(csv.reader([first], delimiter=one), [])) for one in SEPARATORS)
-    return next((one for one, header in parted if {*needed} <= {*map(_folded, header)}), ",")
+
+    def fit(sign: str) -> tuple[bool, int]:
+        header = [*map(_folded, next(csv.reader([first], delimiter=sign), []))]
+        return {*needed} <= {*header, *(also.get(name, name) for name in header)}, len(header)
+
+    return max(_SIGNS, key=fit)
 
 
 def _folded(name: str) -> str:
     return name.strip().casefold()
+
+
+def _text(value: Any) -> str | None:
+    """Return a value as a text: JSON of what is no text."""
+    return value if value is None or isinstance(value, str) else msgspec.json.encode(value, enc_hook=str).decode()

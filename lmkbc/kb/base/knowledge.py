@@ -420,6 +420,15 @@ class Knowledge:
         for frame in self._read("replies", ("subject_row", "relation", "model", "completions")):
             yield self._limited(frame.filter(pl.col("relation").is_in([*self.relations])))
 
+    def own_columns(self) -> Iterator[pl.DataFrame]:
+        """Yield what the file of subjects states in columns of the user's own: a `value` a row, of a `column`."""
+        for frame in self._read("subjects", ()):
+            if "subject_row" in frame.columns:  # a base of an earlier version has no column of the user's own
+                index = ["subject_row", "name", "id"]
+                each = frame.drop("class").unpivot(index=index, variable_name="column").filter(pl.col("value") != "")
+                if len(each):
+                    yield self._limited(each.rename({"name": "subject", "id": "subject_id"}))
+
     def _limited(self, frame: pl.DataFrame) -> pl.DataFrame:
         return frame if self._limit is None else frame.filter(pl.col("subject_row") < self._limit)
 
@@ -447,7 +456,7 @@ class Knowledge:
         return dict(rows.filter(pl.col("first") < pl.col("subject_row")).select("subject_row", "first").iter_rows())
 
     def _read(self, folder: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-        """Yield the parts of a directory. InputError for a damaged part."""
+        """Yield the parts of a directory, with all columns if none is named. InputError for a damaged part."""
         for name in sorted(filter(PART.fullmatch, self._outputs)):
             if name.rpartition("/")[0] == folder:
                 yield self._part(self.path / name, self._outputs[name], columns)
@@ -460,6 +469,7 @@ class Knowledge:
         if checksum.sha256(content) != sha256:
             raise InputError(f"{path} is damaged, since it is not what the manifest says; {MEND}")
         there = pl.read_parquet_schema(io.BytesIO(content))  # a base of an earlier version may lack a column
+        columns = columns or [*there]
         lacking = [pl.lit(None, pl.String).alias(name) for name in columns if name not in there]
         frame = pl.read_parquet(io.BytesIO(content), columns=[*filter(there.get, columns)], hive_partitioning=False)
         return frame.with_columns(lacking).select(columns)

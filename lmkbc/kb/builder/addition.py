@@ -24,7 +24,7 @@ from lmkbc.files.checksum import sha256
 from lmkbc.kb.base.knowledge import TIMING, differing, started
 from lmkbc.kb.builder.base_directory import Directory, part
 from lmkbc.kb.builder.facts import Ask, Tables, among, spent_of
-from lmkbc.kb.builder.subjects import Subjects
+from lmkbc.kb.builder.subjects import LISTED, Subjects
 from lmkbc.relation import Relation
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ SUBJECTS = part("subjects", 0)
 
 
 class Earlier:
-    """A finished base that a build adds to. subjects: its given subjects, with the columns of `subjects.SCHEMA`.
+    """A finished base that a build adds to. subjects: its given subjects, as in `SubjectFile`.
 
     manifest: as it was when the base was read, which the build compares again when it has the lock.
 
@@ -48,7 +48,8 @@ class Earlier:
                 f"{path} {why}, so nothing can be added: build all into a new directory; kept answers are not asked "
                 "again"
             )
-        self.subjects = pl.read_parquet(path / SUBJECTS, glob=False)
+        listed = pl.read_parquet(path / SUBJECTS, glob=False).drop("subject_row", strict=False)
+        self.subjects = pl.concat([pl.DataFrame(schema=LISTED), listed], how="diagonal")
 
     def names_relations(self, classes: Any, given: Sequence[str]) -> bool:
         """Return whether the user named the relations of the base. InputError if only the given ones are named."""

@@ -299,7 +299,14 @@ class Directory:
             outputs = dict(write_parts(stage, tables, whole["run"]))
             for number, frame in enumerate(settlement.entities.tables(ROWS)):
                 outputs |= [_write(stage, part("entities", number), [frame], whole["run"])]
-            outputs |= [_write(stage, part("subjects", 0), [subjects], whole["run"])]
+            outputs |= [
+                _write(
+                    stage,
+                    part("subjects", 0),
+                    [subjects.with_row_index("subject_row").cast({"subject_row": pl.Int64})],
+                    whole["run"],
+                )
+            ]
             about = written({**whole, "outputs": dict(sorted(outputs.items()))})
             atomic.write_flushed(stage / TIMING, msgspec.json.encode(timing))
             atomic.write_flushed(stage / MANIFEST, about)

@@ -15,17 +15,20 @@ from typing import NamedTuple
 
 import polars as pl
 
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, counted
 from lmkbc.files.checksum import file_sha256
 from lmkbc.files.tables import InputTable, TableRow
 from lmkbc.link.hits import bundled
 from lmkbc.names import as_qid, name_key, shown, spelling
 from lmkbc.relation import ANYTHING, EntityClass, EntityType, Relation
 
-COLUMNS = ("name", "id", "class")
-ALSO = {"qid": "id", "item": "id", "itemlabel": "name", "label": "name"}
+COLUMNS = ("name", "id", "class", "own_id", "qid")
+"""Columns that are read. qid: in place of `id`, which is then an id of one's own."""
+ALSO = {"item": "id", "itemlabel": "name", "label": "name"}
 """Names of these columns elsewhere, as in results of Wikidata's Query Service."""
-SCHEMA = dict.fromkeys(COLUMNS, pl.String)
+SCHEMA = dict.fromkeys(COLUMNS[:3], pl.String)
+LISTED = dict.fromkeys(COLUMNS[:4], pl.String)
+"""Columns of the given subjects, before those of one's own. own_id: an id that is no QID."""
 AT_ONCE = 250_000
 """Rows that are Python values at a time; progress is logged after each such chunk."""
 log = logging.getLogger(__name__)
@@ -41,7 +44,7 @@ class Subject(NamedTuple):
 
 
 class Subjects:
-    """Subjects, each once, stored as columns. frame: has the columns of `SCHEMA`. first: row of the first subject.
+    """Subjects, each once, stored as columns. frame: begins with the columns of `SCHEMA`. first: row of the first one.
 
     classes: class -> number of subjects.
     """
@@ -54,7 +57,7 @@ class Subjects:
         return len(self.frame)
 
     def __iter__(self) -> Iterator[Subject]:
-        for row, values in enumerate(self.frame.iter_rows(), self._first):
+        for row, values in enumerate(self.frame.select(*SCHEMA).iter_rows(), self._first):
             yield Subject(row, *values)
 
 
@@ -62,19 +65,21 @@ class SubjectFile(Subjects):
     """The subjects of a file, in its order. InputError names the line of a wrong value.
 
     Rows with the same QID are the same subject, under any name. Rows of the same name without a QID are the same
-    subject, unless they have two classes. Case, Unicode form and blanks aside, any other name is another one, and so is
-    a name with a QID and without. limit: number of subjects to keep, from the first. before: subjects of a base, which
-    stand before those of the file.
+    subject, unless they have two classes or two ids of one's own. Other columns are kept as they are.
+
+    Case, Unicode form and blanks aside, any other name is another one, and so is a name with a QID and without. limit:
+    number of subjects to keep, from the first. before: subjects of a base, which stand before those of the file.
 
     counts: numbers of rows, merged rows and namesakes. remarks: messages for the user.
     """
 
     def __init__(self, path: Path, limit: int | None = None, before: pl.DataFrame | None = None) -> None:
-        table = InputTable(path, COLUMNS, 1, also=ALSO)
+        table = InputTable(path, COLUMNS, 1, also=ALSO, keeps_more=True)
         self.sha256 = file_sha256(path)
-        earlier = pl.DataFrame(schema=SCHEMA) if before is None else before
+        earlier = pl.DataFrame(schema=LISTED) if before is None else before
         first = len(earlier)
-        rows = pl.concat([earlier, *_checked(table)]).with_row_index("row")
+        given = pl.concat([earlier, *_checked(table)], how="diagonal")
+        rows = given.select(*LISTED).with_row_index("row")
         rows = rows.with_columns(spelt=hashes(rows["name"], spelling))
         is_new = pl.col("row") >= first
         linked = rows.filter(pl.col("id").is_not_null()).with_columns(
@@ -82,18 +87,21 @@ class SubjectFile(Subjects):
             other=pl.col("spelt") != pl.col("spelt").first().over("id"),
             namesake=pl.col("id") != pl.col("id").first().over("spelt"),
         )
-        given = pl.when(pl.col("class") != "").then("class")
+        class_ = pl.when(pl.col("class") != "").then("class")
         bare = rows.filter(pl.col("id").is_null()).with_columns(
-            pl.coalesce(given, given.drop_nulls().first().over("spelt"), pl.lit("")).alias("class")
+            pl.coalesce(class_, class_.drop_nulls().first().over("spelt"), pl.lit("")).alias("class")
         )
-        of_class = pl.struct("spelt", pl.col("class").str.to_lowercase())
+        of_class = pl.struct("spelt", pl.col("class").str.to_lowercase(), "own_id")
         bare = bare.with_columns(again=~of_class.is_first_distinct() & is_new)
-        columns = ["row", *SCHEMA]
+        columns = ["row", *LISTED]
         kept = pl.concat([part.filter(~pl.col("again")).select(columns) for part in (linked, bare)]).sort("row")
         if len(rows) == first:
             raise InputError(f"{path} names no subject: it needs a column 'name', and a row for each")
         own = len(kept.filter(pl.col("row") >= first))
-        super().__init__(kept.drop("row").head(len(kept) if limit is None else len(kept) - own + limit))
+        listed = [kept.select(*LISTED), given.drop(*LISTED, "subject_row", strict=False)[kept["row"]]]
+        super().__init__(
+            pl.concat(listed, how="horizontal").head(len(kept) if limit is None else len(kept) - own + limit)
+        )
         others = linked.filter(pl.col("again") & pl.col("other"))
         namesakes = linked.filter(~pl.col("again") & pl.col("namesake"))
         unlinked = bare.filter(~pl.col("again")).join(linked, on="spelt", how="semi", maintain_order="left")
@@ -106,6 +114,12 @@ class SubjectFile(Subjects):
             "namesakes": len(namesakes),
         }
         self.remarks: list[str] = []
+        own_ids = rows.filter(pl.col("own_id").is_not_null() & is_new)
+        for row, *_, own_id in own_ids.head(1).select("row", *LISTED).iter_rows():
+            self.remarks.append(
+                f"{path}: {counted(len(own_ids), 'id is no QID', 'ids are no QIDs')}, first {own_id!r} at "
+                f"{_place(table, row - first)}: kept as own_id"
+            )
         if repeated:
             self.remarks.append(f"{path}: {repeated} rows repeat a subject and are left out")
         for row, _, qid, *_ in others.head(1).iter_rows():
@@ -135,21 +149,29 @@ def _checked(table: InputTable) -> Iterator[pl.DataFrame]:
     """Yield the rows of a file in chunks."""
     rows, done = table.rows(), 0
     while some := [_subject(row) for row in islice(rows, AT_ONCE)]:
-        yield pl.DataFrame(some, schema=SCHEMA, orient="row")
+        listed = pl.DataFrame([values for values, _ in some], schema=LISTED, orient="row")
+        own = pl.DataFrame([more for _, more in some], infer_schema_length=None) if any(m for _, m in some) else None
+        yield pl.concat([listed, own.select(pl.all().cast(pl.String))], how="horizontal") if own is not None else listed
         done += len(some)
         if len(some) == AT_ONCE:
             log.info("%s: %s rows checked", table.path, f"{done:,}")
 
 
-def _subject(row: TableRow) -> tuple[str, str | None, str]:
-    """Return name, QID and class of a row. InputError for a blank name or an invalid id."""
-    name, given, class_ = row.values
+def _subject(row: TableRow) -> tuple[tuple[str, str | None, str, str | None], Mapping[str, str | None]]:
+    """Return name, QID, class and own id of a row, and its other columns.
+
+    InputError for a blank name, a column `qid` without a QID, and two ids of one's own.
+    """
+    name, id_, class_, own_id, qid = ((value or "").strip() or None for value in row.values)
     if not (name and ("a" <= name[0].lower() <= "z" or shown(name))):
         raise InputError(f"{row.place}, field name: empty; name the subject")
-    qid = as_qid(given) if given and given.strip() else None
-    if given and given.strip() and qid is None:
-        raise InputError(f"{row.place}, field id: {given!r} is no QID; write one like Q42, or leave it empty")
-    return unicodedata.normalize("NFC", name.strip()), qid, (class_ or "").strip()
+    linked = as_qid(qid or id_ or "")
+    if qid and not linked:
+        raise InputError(f"{row.place}, field qid: {qid!r} is no QID; write one like Q42, or leave it empty")
+    own = {own_id, None if qid is None and linked else id_} - {None}
+    if len(own) > 1:
+        raise InputError(f"{row.place}, field own_id: {own_id!r}, and id is {id_!r}: leave one of your own ids")
+    return (unicodedata.normalize("NFC", name), linked, class_ or "", next(iter(own), None)), row.more
 
 
 def _place(table: InputTable, row: int) -> str:

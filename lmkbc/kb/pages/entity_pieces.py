@@ -19,8 +19,11 @@ import polars as pl
 
 from lmkbc.names import Memo, folded_key, name_key, spelling
 
-OUT, IN, NOTHING, MISSING = range(4)
-"""Kinds of rows: fact about the entity, fact with it as object, query with nothing, query without an answer."""
+OUT, IN, NOTHING, MISSING, GIVEN = range(5)
+"""Kinds of rows: fact about the entity, fact with it as object, query with nothing, query without an answer.
+
+GIVEN: a value of the file of subjects, whose `relation` is the number of its column.
+"""
 ROWS: dict[str, Any] = {
     "key": pl.String,
     "name": pl.String,
@@ -155,7 +158,7 @@ def named(rows: pl.DataFrame) -> pl.DataFrame:
     The best name is the one in the entity's own queries, else the one in most facts. facts: number of the entity's
     facts under all its names.
     """
-    asked, fact = pl.col("kind") != IN, pl.col("kind") <= IN
+    asked, fact = pl.col("kind").is_in([OUT, NOTHING, MISSING]), pl.col("kind") <= IN
     each = rows.group_by("key", "name").agg(asked=asked.any(), facts=fact.sum().cast(pl.Int64))
     folds = pl.Series("fold", [_folded[name][:LONGEST] for name in each["name"]], pl.String)
     each = each.with_columns(folds).sort("key", "asked", "facts", "name", descending=[False, True, True, False])

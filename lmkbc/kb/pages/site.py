@@ -21,6 +21,7 @@ from lmkbc.files import atomic
 from lmkbc.files.checksum import sha256
 from lmkbc.kb.base.knowledge import COLUMNS, About, Knowledge, worded
 from lmkbc.kb.pages.entity_pieces import (
+    GIVEN,
     IN,
     MISSING,
     NOTHING,
@@ -96,6 +97,7 @@ class _Contents:
         self._consistency = Consistency(source.relations)
         self._names = list[pl.DataFrame]()
         self._keys = EntityKeys()
+        self._columns = dict[str, int]()  # of the file of subjects
 
     def read(self, report: Report) -> None:
         """Read the whole base, and store its rows."""
@@ -120,6 +122,11 @@ class _Contents:
                 ):
                     self._coverage[self._numbers[name]].reasons[kind][reason] += count
                 yield answers, _answers(answers, self._keys.of_answers(answers), self._numbers, kind)
+        for given in self._source.own_columns():
+            for column in given["column"].unique(maintain_order=True):
+                self._columns.setdefault(column, len(self._columns))
+            stated = given.rename({"column": "relation", "value": "reason"})
+            yield given.clear(), _answers(stated, self._keys.of_answers(stated), self._columns, GIVEN)
 
     def _facts(self, facts: pl.DataFrame, number: int, *, linkable: bool) -> pl.DataFrame:
         """Return facts of a relation as rows of their subjects. linkable: whether their objects are entities."""
@@ -166,6 +173,7 @@ class _Contents:
         chosen = self._source.inputs.get("selection")
         few = chosen.get("few") if isinstance(chosen, dict) else None
         relations = self._source.relations
+        links = any(coverage.linked for coverage in self._coverage)  # else no entity is called one without a QID
         linkable = [coverage for coverage in self._coverage if kind_of(relations[coverage.name]).is_entity]
         return render(
             "knowledge.html",
@@ -190,7 +198,15 @@ class _Contents:
             .to_dicts(),
             levels=self._levels(),
             recipe=as_toml(recipe) if isinstance(recipe, dict) else "",
-            data=json.dumps({"pieces": self._rows.pieces, "starts": begins, "relations": self._described()}),
+            data=json.dumps(
+                {
+                    "pieces": self._rows.pieces,
+                    "starts": begins,
+                    "relations": self._described(),
+                    "columns": [*self._columns],
+                    "links": links,
+                }
+            ),
         )
 
     def _about(self) -> dict[str, str]:
@@ -237,7 +253,7 @@ def _mentions(rows: pl.DataFrame, names: pl.Series) -> pl.DataFrame:
 
 
 def _answers(answers: pl.DataFrame, keys: Sequence[str], numbers: Mapping[str, int], kind: int) -> pl.DataFrame:
-    """Return queries without a fact as rows of their subjects."""
+    """Return queries without a fact, or values of the file of subjects, as rows of their subjects."""
     return answers.select(
         pl.Series("key", keys, pl.String),
         name="subject",
@@ -330,7 +346,7 @@ class ClassCoverage:
     def add(self, rows: pl.DataFrame) -> None:
         """Count the subjects among some entities, each by the best result of its queries."""
         names = pl.col("relation").replace_strict(self._classes, return_dtype=pl.String)
-        asked = rows.filter(pl.col("kind") != IN).select("key", "kind", name=names)
+        asked = rows.filter(pl.col("kind").is_in([OUT, NOTHING, MISSING])).select("key", "kind", name=names)
         best = asked.group_by("name", "key").agg(pl.col("kind").min())  # facts, then nothing, then missing
         for name, kind, count in best.group_by("name", "kind").len().iter_rows():
             self._counts.setdefault(name, Counter())[kind] += count

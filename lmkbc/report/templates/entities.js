@@ -3,9 +3,9 @@
 // page, loaded when they are wanted, and named by a number alone. All text is set as text, never as markup.
 (() => {
   const SIZE = 50, HITS = 30, WIDTH = 3, KEPT = 30, START = 40, FEW = 6;
-  const [OUT, IN, NOTHING, MISSING] = [0, 1, 2, 3];
+  const [OUT, IN, NOTHING, MISSING, GIVEN] = [0, 1, 2, 3, 4];
   const byId = (id) => document.getElementById(id);
-  const { pieces, starts, relations } = JSON.parse(byId("data").textContent);
+  const { pieces, starts, relations, columns: given, links } = JSON.parse(byId("data").textContent);
   const count = (number) => number.toLocaleString("en");
 
   // Pieces.
@@ -56,9 +56,10 @@
     if (!href.startsWith("#")) made.rel = "noreferrer";
     return made;
   };
+  const noQid = links ? "no QID" : "";
   const isQid = (key) => /^Q[1-9][0-9]*$/.test(key);
   const entity = (key, text) => link(`#${encodeURIComponent(key)}`, text || "(no name)");
-  const property = (id, key) => (isQid(key) && /^P[1-9][0-9]*$/.test(id) ? link(`https://www.wikidata.org/wiki/${key}#${id}`, id, "p") : element("span", id, "muted"));
+  const property = (id, key) => (!/^P[1-9][0-9]*$/.test(id) ? "" : isQid(key) ? link(`https://www.wikidata.org/wiki/${key}#${id}`, id, "p") : element("span", id, "muted"));
   const framed = (table, id) => {
     const wide = element("div", "", "wide");
     wide.tabIndex = 0;
@@ -201,16 +202,19 @@
       return [made];
     };
     const mention = (at) => (other[at] === null ? [text[at], relations[relation[at]][2] && ` ${relations[relation[at]][2]}`].filter(Boolean)
-      : spaced(entity(other[at], text[at]), element("span", isQid(other[at]) ? other[at] : "no QID", "muted")));
-    const [out, named, nothing, missing] = [OUT, IN, NOTHING, MISSING].map(of);
+      : spaced(entity(other[at], text[at]), element("span", isQid(other[at]) ? other[at] : noQid, "muted")));
+    const [out, named, nothing, missing, stated] = [OUT, IN, NOTHING, MISSING, GIVEN].map(of);
     const heading = element("h2", label || "(no name)");
     heading.tabIndex = -1;
     const head = element("p");
     const classes = described([...[...out, ...nothing, ...missing].map((at) => relations[relation[at]][3]), ...named.map((at) => relations[relation[at]][4])]);
-    head.append(...spaced(isQid(key) ? link(`https://www.wikidata.org/wiki/${key}`, key) : "no QID", classes && element("span", `taken for: ${classes}`, "muted")));
+    head.append(...spaced(isQid(key) ? link(`https://www.wikidata.org/wiki/${key}`, key) : noQid, classes && element("span", `taken for: ${classes}`, "muted")));
     const made = [link("#overview", "← Overview"), heading, head];
     if (others.length) made.push(element("p", `Also called: ${others.join(" · ")}`, "muted"));
-    if (!out.length && !nothing.length && !missing.length) made.push(element("p", "It was asked nothing: facts only name it.", "muted"));
+    if (!out.length && !nothing.length && !missing.length) made.push(element("p", `It was asked nothing${named.length ? ": facts only name it" : ""}.`, "muted"));
+    if (stated.length) {
+      made.push(listing("given", "In the file of subjects", [["column", (at) => given[relation[at]]], ["value", ofText]], stated, [], (at) => [[given[relation[at]]], [text[at]]]));
+    }
     if (out.length) {
       made.push(listing("out", "Facts", [ofRelation, ["object", ofText], ofConfidence, ofSource], out, byRelation, (at) => [
         spaced(...about(at), property(relations[relation[at]][1], key)), mention(at), sure(at), [element("span", sources[source[at]], "muted")]]));
@@ -386,7 +390,7 @@
       if (turn !== latest) return;
       byId("results").replaceChildren(...list.slice(0, HITS).map(({ name, key, facts }) => {
         const item = element("li");
-        item.append(...spaced(entity(key, name), facts !== undefined && element("span", `${isQid(key) ? key : "no QID"}, ${count(facts)} ${facts === 1 ? "fact" : "facts"}`, "muted")));
+        item.append(...spaced(entity(key, name), facts !== undefined && element("span", [isQid(key) ? key : noQid, `${count(facts)} ${facts === 1 ? "fact" : "facts"}`].filter(Boolean).join(", "), "muted")));
         return item;
       }));
       const more = isMore || list.length > HITS ? `; the first ${Math.min(HITS, list.length)} are shown: type more of the name` : "";

@@ -1,0 +1,73 @@
+"""Columns and ids of one's own in a file of subjects: kept in the base, on its page, and through an addition."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from command import Command
+
+from lmkbc.kb.base.knowledge import Knowledge
+
+BUILD = ("build", "--edition", "mini", "--system", "prior", "--least", "0.1", "--out", "kb")
+COLUMNS = ["subject_row", "name", "id", "class", "own_id", "Werk", "row"]
+ROWS = [
+    (0, "Chad", None, "country", "L-1", "Ulm; Hagen", "7"),
+    (1, "Chad", None, "country", "L-2", "=1+1", ""),
+    (2, "Mali", "Q912", "country", None, "", "8"),
+]
+
+
+def filed(form: str) -> str:
+    if form == "jsonl":
+        rows = [dict(zip(COLUMNS[1:], row[1:], strict=True)) for row in ROWS]
+        return "".join(json.dumps({**row, "id": row["id"] or row.pop("own_id")}) + "\n" for row in rows)
+    sign, head = {"comma": (",", "name"), "semicolon": (";", "Label"), "tab": ("\t", "NAME")}[form]
+    lines = [[head, "id", "class", "Werk", "row", ""]]
+    lines += [[name, qid or own or "", of, f'"{plant}"', row, ""] for _, name, qid, of, own, plant, row in ROWS]
+    return "".join(sign.join(line) + "\n" for line in lines)
+
+
+@pytest.mark.parametrize("form", ["comma", "semicolon", "tab", "jsonl"])
+def test_columns_of_one_s_own_are_kept_in_the_base(command: Command, form: str) -> None:
+    Path("subjects").write_text(filed(form), encoding="utf-8")
+    told = command.done(*BUILD, "--subjects", "subjects")[1]
+    assert "2 ids are no QIDs, first 'L-1' at subjects, line" in told
+    kept = pl.read_parquet("kb/subjects")
+    assert (kept.columns, kept.rows()) == (COLUMNS, ROWS)
+    assert {*pl.read_parquet("kb/facts")["subject_row"]} == {0, 1, 2}
+
+
+def test_an_addition_keeps_them_and_adds_its_own(command: Command) -> None:
+    Path("subjects.csv").write_text(filed("comma"), encoding="utf-8")
+    command.done(*BUILD, "--subjects", "subjects.csv")
+    Path("more.csv").write_text(
+        "name,qid,id,class,Werk,Land\nTogo,Q945,T-1,country,Lom\u00e9,TG\nMali,Q912,,country,x,y\n"
+    )
+    assert "1 new subject" in command.done(*BUILD, "--subjects", "more.csv", "--add")[1]
+    kept = pl.read_parquet("kb/subjects")
+    assert kept.columns == [*COLUMNS, "Land"]
+    assert kept.rows() == [
+        *((*row, None) for row in ROWS),
+        (3, "Togo", "Q945", "country", "T-1", "Lom\u00e9", None, "TG"),
+    ]
+
+
+def test_parquet_of_any_types_is_kept_as_text(command: Command) -> None:
+    columns: dict[str, list[Any]] = {"name": ["Chad"], "class": ["country"], "year": [1960], "seats": [["a", "b"]]}
+    pl.DataFrame(columns).write_parquet("s.parquet")
+    command.done(*BUILD, "--subjects", "s.parquet")
+    assert pl.read_parquet("kb/subjects").select("year", "seats").row(0) == ("1960", '["a","b"]')
+
+
+def test_a_base_yields_them_for_its_pages(command: Command) -> None:
+    Path("subjects.csv").write_text(filed("comma"), encoding="utf-8")
+    command.done(*BUILD, "--subjects", "subjects.csv")
+    (own,) = Knowledge(Path("kb")).own_columns()
+    assert own.select("subject_row", "column", "value").sort("subject_row", "column").rows() == [
+        *[(0, "Werk", "Ulm; Hagen"), (0, "own_id", "L-1"), (0, "row", "7")],
+        *[(1, "Werk", "=1+1"), (1, "own_id", "L-2"), (2, "row", "8")],
+    ]
+    command.done("report", "kb")
+    assert '"columns": ["own_id", "Werk", "row"]' in Path("kb/report/index.html").read_text().replace("&#34;", '"')
