@@ -22,6 +22,7 @@ import msgspec
 from lmkbc.components import CODE, SYSTEMS, register
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, check_known, did_you_mean
+from lmkbc.files.fact_rows import ENDINGS
 from lmkbc.files.places import data_dirs, placed, warn_no_data_dir
 from lmkbc.files.reader import opened, read_toml
 from lmkbc.files.splits import name_objects, read_examples, read_queries
@@ -247,12 +248,18 @@ class Workspace:
         if edition.is_bundled:  # it is stored with its module, or in its workspace
             folders = [*folders, *filter(None, (self.root,)), *self.folders("eval")]
         for folder in folders:
-            if (path := folder / edition.folder / f"{split}.jsonl").exists():
-                return path
+            found = [path for end in ENDINGS if (path := folder / edition.folder / f"{split}{end}").exists()]
+            if len(found) > 1:
+                raise InputError(f"{found[0]} and {found[1].name} are both there: keep one of them")
+            if found:
+                return found[0]
         place = folders[len(self._data_dirs) if edition.is_bundled else 0] / edition.folder
         how = f"run 'lmkbc data fetch {edition.name}', or give its directory with --data or LMKBC_DATA"
         if edition.is_bundled:
-            how = "'lmkbc data make' makes it from Wikidata; 'lmkbc build' and 'lmkbc ask' need none"
+            how = (
+                f"write {split}.csv, with columns subject, relation and object (docs/your-own.md), or make it from "
+                "Wikidata with 'lmkbc data make'; 'lmkbc build' and 'lmkbc ask' need none"
+            )
         raise InputError(f"the {split} split of edition {edition.name} is not in {place}: {how}")
 
     def gold_path(self, edition: Edition, split: str) -> Path:

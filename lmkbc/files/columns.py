@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from lmkbc.errors import InputError, counted
+from lmkbc.files.fact_rows import stream
 from lmkbc.files.jsonl import decoded, no_collection, numbered, row_blocks
 from lmkbc.names import subject_key
 from lmkbc.types import Pair
@@ -54,7 +55,7 @@ class Given:
 
 
 class Column:
-    """Subject, relation and the raw value of one column (`objects`) of a JSONL file, plain or gzipped.
+    """Subject, relation and the raw value of one column (`objects`) of JSONL, or of a table (see `fact_rows`).
 
     keeps: predicate for the rows to yield; None for all. loose: whether the last row is in a block with values other
     than lists of `item`s. Only one block of lines is in memory at a time.
@@ -68,7 +69,7 @@ class Column:
     def rows(self) -> Iterator[Any]:
         """Yield the rows in file order. InputError, with file, line and field, for a wrong row or an empty file."""
         try:
-            for rows, reader in row_blocks(self.path, *self._decoders):
+            for rows, reader in row_blocks(self.path, *self._decoders, source=stream):
                 self.loose = reader > 1
                 yield from rows if self.keeps is None else filter(self.keeps, rows)
         except InputError:
@@ -77,7 +78,7 @@ class Column:
 
     def _refuse_answers(self) -> None:
         """Raise InputError for a file of what models answered, in place of what was selected of it."""
-        _, first = next(numbered(self.path), (0, b""))
+        _, first = next(numbered(self.path, stream), (0, b""))
         if kind := next((kind for kind in ("completions", "candidates") if f'"{kind}"'.encode() in first), ""):
             raise InputError(
                 f"{self.path} holds {kind}, and {self.column} is wanted: 'lmkbc predict --from {self.path}' makes "
@@ -87,7 +88,7 @@ class Column:
     def numbered(self) -> Iterator[tuple[str, Any]]:
         """Yield each row and its SubjectEntityID with its line. InputError for two rows on a line."""
         decoder = _decoder(self.column, ("objects", Any), ("SubjectEntityID", Any, None))
-        for number, line in numbered(self.path):
+        for number, line in numbered(self.path, stream):
             yield from ((f"line {number}", row) for row in decoded(self.path, line, decoder, number))
 
 

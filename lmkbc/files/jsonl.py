@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -82,14 +82,16 @@ def read_jsonl(path: Path, row_type: type[Row]) -> list[Row]:
         return [row for rows, _ in row_blocks(path, msgspec.json.Decoder(row_type)) for row in rows]
 
 
-def row_blocks(path: Path, *decoders: msgspec.json.Decoder[Row]) -> Iterator[tuple[list[Row], int]]:
+def row_blocks(
+    path: Path, *decoders: msgspec.json.Decoder[Row], source: Callable[[Path], IO[bytes]] = stream
+) -> Iterator[tuple[list[Row], int]]:
     """Yield the rows of a JSONL file block by block, with the number (from 1) of the decoder that reads the block.
 
-    The first decoder that can read a block reads it. InputError for an empty file, and for a block that no decoder
-    reads.
+    The first decoder that can read a block reads it. source: opens the file, as `stream` does. InputError for an empty
+    file, and for a block that no decoder reads.
     """
     any_row, line = False, 1
-    with stream(path) as file:
+    with source(path) as file:
         for block in reader.blocks(file):
             for number, decoder in enumerate(decoders, start=1):
                 try:
@@ -146,9 +148,9 @@ def numbered_lines(raw: bytes, first: int = 1) -> Iterator[tuple[int, bytes]]:
             yield number, line
 
 
-def numbered(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield number and content of the lines of `stream` that are not blank."""
-    with stream(path) as file:
+def numbered(path: Path, source: Callable[[Path], IO[bytes]] = stream) -> Iterator[tuple[int, bytes]]:
+    """Yield number and content of the lines of `stream` that are not blank. source: as in `row_blocks`."""
+    with source(path) as file:
         for number, line in enumerate(file, start=1):
             if line.strip():
                 yield number, line.rstrip(b"\r\n")

@@ -17,6 +17,7 @@ import msgspec
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
+from lmkbc.files.fact_rows import stream
 from lmkbc.files.jsonl import decoded, no_collection, numbered, row_blocks
 from lmkbc.types import Example, GoldObject, Query
 
@@ -139,12 +140,12 @@ def _rows(path: Path, edition: Edition, *, labelled: bool = False) -> Iterator[t
     labelled: whether a row without a list of objects is wrong: it would be taken for one whose answer is empty.
     """
     names, seen = {name: name for name in edition.relations}, set[Query]()
-    for rows, _ in row_blocks(path, _ROW):
+    for rows, _ in row_blocks(path, _ROW, source=stream):
         for row in rows:
             relation = names.get(row.Relation, "")  # the edition's own string, since a split may have millions of rows
             query = Query(row.SubjectEntity, relation, row.SubjectEntityID)
             repeated = query in seen and (query.subject, relation) not in edition.repeats
-            bare = labelled and row.ObjectEntities is None and row.ObjectEntitiesID is None
+            bare = labelled and getattr(row, edition.column) is None
             if repeated or bare or not relation or not row.SubjectEntity.strip():
                 raise _bad_query(path, row, repeated, edition)
             seen.add(query)
@@ -154,7 +155,7 @@ def _rows(path: Path, edition: Edition, *, labelled: bool = False) -> Iterator[t
 def _bad_query(path: Path, bad: QueryRow, repeated: bool, edition: Edition) -> InputError:
     """Return the error for a row that decodes but is wrong, with its line."""
     same = []
-    for number, line in numbered(path):
+    for number, line in numbered(path, stream):
         (row,) = decoded(path, line, _ROW, number)
         if (row.SubjectEntity, row.Relation, row.SubjectEntityID) == (
             bad.SubjectEntity,
@@ -169,7 +170,11 @@ def _bad_query(path: Path, bad: QueryRow, repeated: bool, edition: Edition) -> I
     if not bad.SubjectEntity.strip():
         return InputError(f"{where}, field SubjectEntity: empty; name the subject")
     if bad.Relation in edition.relations:
-        return InputError(f"{where}: no field {edition.column}; give the objects as a list, [] if there is none")
+        column = "object_id" if edition.target == "id" else "object"
+        return InputError(
+            f"{where}: no field {edition.column}; give the objects as a list, [] if there is none (in a table, give a "
+            f"column {column})"
+        )
     hint = did_you_mean(bad.Relation, edition.relations)
     return InputError(f"{where}, field Relation: {bad.Relation!r} is no relation of edition {edition.name}; {hint}")
 
@@ -182,7 +187,9 @@ def read_queries(path: Path, edition: Edition) -> list[Query]:
 
 def name_objects(path: Path) -> bool:
     """Return whether any row of a split names an object."""
-    return any(row.ObjectEntities or row.ObjectEntitiesID for rows, _ in row_blocks(path, _ROW) for row in rows)
+    return any(
+        row.ObjectEntities or row.ObjectEntitiesID for rows, _ in row_blocks(path, _ROW, source=stream) for row in rows
+    )
 
 
 def read_examples(path: Path, edition: Edition) -> list[Example]:

@@ -1,0 +1,94 @@
+"""Labelled rows of one's own as a table, a fact a row: through tuning, checks and scores; errors name lines."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from command import Command
+
+ROWS = """subject,relation,object
+Lang 1,designer,Ada
+"Lang 2, the other",designer,Bob
+Lang 1,designer,Grace
+Lang 3,designer,
+Lang 1,born,1953-03
+"""
+
+
+@pytest.fixture
+def own(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    command.done("init", "languages", "--relation", "designer:entity", "--relation", "born:date")
+    monkeypatch.chdir(tmp_path / "languages")
+    Path("data").mkdir()
+    asked = [
+        ("Lang 1", "designer", "Ada; Grace"),
+        ("Lang 2, the other", "designer", "Bob"),
+        ("Lang 1", "born", "March 1953"),
+    ]
+    asked.append(("Lang 3", "designer", "None"))
+    rows = [
+        {"SubjectEntity": name, "Relation": relation, "model": "m", "completions": [text] * 5}
+        for name, relation, text in asked
+    ]
+    Path("own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return command
+
+
+def test_without_labelled_rows_tuning_says_what_to_write_and_where_its_form_is(own: Command) -> None:
+    told = own.fails("tune", "--split", "val", "--from", "own.jsonl")
+    assert "write val.csv, with columns subject, relation and object (docs/your-own.md)" in told
+
+
+@pytest.mark.parametrize(("name", "sign"), [("val.csv", ","), ("val.csv", ";"), ("val.tsv", "\t")])
+def test_a_table_is_checked_tuned_on_scored_and_shown(own: Command, name: str, sign: str) -> None:
+    with Path("data", name).open("w") as file:
+        csv.writer(file, delimiter=sign).writerows(csv.reader(ROWS.splitlines()))
+    shown = json.loads(own.done("data", "check", "languages", "--json")[0])
+    assert [(row["rows"], row["state"]) for row in shown if row["split"] == "val"] == [(4, "ok")]
+    own.done("tune", "--split", "val", "--from", "own.jsonl")
+    own.done("predict", "--split", "val", "--from", "own.jsonl", "--out", "run")
+    assert "*** Average ***  1.000  1.000  1.000" in own.done("evaluate", "run")[0]
+    own.done("report", "run")
+
+
+def test_a_query_is_named_by_its_first_line_and_ids_name_one_object(own: Command) -> None:
+    text = (
+        "subject,relation,object,subject_id,object_id\nA,designer,Ada,Q1,Q7\nA,designer,Ada L.,Q1,Q7\nB,designer,,,\n"
+    )
+    Path("data/val.csv").write_text(text)
+    Path("lmkbc.toml").write_text('name = "languages"\nanswers = "ids"\n')
+    shown = json.loads(own.done("data", "check", "languages", "--json")[0])
+    assert [(row["rows"], row["state"]) for row in shown if row["split"] == "val"] == [(2, "ok")]
+    Path("data/val.csv").write_text(text + "C,designer,Bob,,\n")
+    assert "val.csv, line 5: no field ObjectEntitiesID" in own.fails("tune", "--from", "own.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("subject,relation,object\nA,designer,B\n\nA,desinger,C\n", "val.csv, line 4, field Relation: 'desinger'"),
+        ("subject,relation,object\nA,designer,B\nA,designer,\n", "line 3, field object: ('A', 'designer') has a blank"),
+        ("subject,relation,object\nA,designer,\nA,designer,B\n", "line 3, field object: ('A', 'designer') has a blank"),
+        ("subject,relation,object\n,designer,B\n", "val.csv, line 2, field SubjectEntity: empty"),
+        (
+            "subject,relation\nA,designer\n",
+            "val.csv, line 2: no field ObjectEntities; give the objects as a list, [] if there is",
+        ),
+        ("name,relation,object\nA,designer,B\n", "val.csv has no column 'subject', but 'name', 'relation', 'object'"),
+        ("subject,relation,object\nA,designer,B,C\n", "val.csv, line 2: 4 values where the header names 3 columns"),
+        ("subject,relation,object\n", "val.csv is empty"),
+    ],
+    ids=range(8),
+)
+def test_a_wrong_row_is_named_by_file_and_line(own: Command, content: str, told: str) -> None:
+    Path("data/val.csv").write_text(content)
+    assert told in own.fails("tune", "--split", "val", "--from", "own.jsonl")
+
+
+def test_two_files_of_a_split_are_refused(own: Command) -> None:
+    Path("data/val.csv").write_text(ROWS)
+    Path("data/val.jsonl").write_text("{}")
+    assert "val.jsonl and val.csv are both there: keep one" in own.fails(
+        "tune", "--split", "val", "--from", "own.jsonl"
+    )
