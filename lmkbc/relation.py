@@ -10,6 +10,7 @@ from functools import cache, cached_property
 from typing import Any, ClassVar, TypeVar
 
 from lmkbc.errors import InputError, refuse
+from lmkbc.names import as_qid, name_key
 from lmkbc.registry import KINDS, RELATIONS
 from lmkbc.settings import check_fields
 
@@ -34,14 +35,32 @@ def require(name: str, template: str, slots: set[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class EntityType:
-    """Type of a subject or object: an English noun and its Wikidata class.
+    """Type of a subject or object: a noun and its Wikidata class. A class of one's own needs no QID.
 
-    classes: other Wikidata classes that may list such entities.
+    qid: without it, the folded noun, by which the class is known then. classes: other Wikidata classes that may list
+    such entities.
     """
 
     noun: str
-    qid: str
+    qid: str = ""
     classes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a noun or a QID that is none."""
+        own = name_key(self.noun)
+        refuse(
+            (not own or as_qid(self.noun) is not None, f"the noun of a type is {self.noun!r}: give a word"),
+            (
+                self.qid not in ("", own) and as_qid(self.qid) != self.qid,
+                f"{self.noun!r} has {self.qid!r} in place of a QID: leave it out if the class is one of your own",
+            ),
+        )
+        object.__setattr__(self, "qid", self.qid or own)
+
+    @property
+    def is_own(self) -> bool:
+        """Return whether the class has no QID."""
+        return as_qid(self.qid) is None
 
 
 ANYTHING = EntityType("thing", "Q35120")

@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from lmkbc.api.data_frames import shown
 from lmkbc.api.keywords import keywords, opened
-from lmkbc.errors import InputError, OptionError, check_known
+from lmkbc.errors import InputError, OptionError, check_known, did_you_mean
 from lmkbc.files.arrays import key
 from lmkbc.kb.base.knowledge import started
 from lmkbc.kb.base.schemas import FACTS, LEAST, SCHEMAS
@@ -339,8 +339,9 @@ def _planned(
     queries = BuildQueries(found, relations, classes)
     if not queries.total:
         raise InputError(
-            f"{subjects}: no subject is of a class that the relations ask about; give a column 'class' with Wikidata's "
-            "classes, by name or QID, or name relations with --relation"
+            f"{subjects}: no subject is of a class that the relations ask about "
+            f"({did_you_mean(next(filter(None, found.classes), ''), classes.nouns)}): give a column 'class', with "
+            "names or QIDs, or name relations with --relation"
         )
     for remark in (*found.remarks, *queries.remarks()):
         log.info("%s", remark)

@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from lmkbc.errors import did_you_mean
 from lmkbc.kb.base.knowledge import Shard, finished
 from lmkbc.kb.builder.addition import Earlier
 from lmkbc.kb.builder.base_directory import Directory
@@ -72,13 +73,16 @@ class BuildQueries:
         recognised = {name for name in counts if self.classes.qid(name) is not None}
         idle = [name for name in counts if name in recognised and not self.classes.relations(name)]
         unknown = [name for name in counts if name and name not in recognised]
+        yield from self.classes.doubles()
         if idle:
             yield f"asked nothing, since no relation is of their class: {self._some(idle)}, first {idle[0]!r}"
-        what, advice = "asked nothing", "; give a class of Wikidata, by name or QID, or name relations with --relation"
+        what, advice = "asked nothing", "; give a class by name or QID, or name relations with --relation"
         if self.classes.relations(""):
             what, advice = "asked all relations that are named", ""
         if unknown:
-            yield f"{what}, since nothing is known of their class: {self._some(unknown)}, first {unknown[0]!r}{advice}"
+            hint = did_you_mean(unknown[0], self.classes.nouns)
+            where = f"{self._some(unknown)}, first {unknown[0]!r} ({hint})"
+            yield f"{what}, since nothing is known of their class: {where}{advice}"
         if counts[""] and advice:
             yield f"{what}, since they have no class: {self._some([''])}{advice}"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -197,8 +197,8 @@ class Classes:
         named: bool = False,
     ) -> None:
         table = table or {}
-        one_class = len({(relation.subject_class or relation.subject_type).qid for relation in asked.values()}) == 1
-        self._asked, self._named = asked, named or one_class
+        self._types = [relation.subject_class or relation.subject_type for relation in asked.values()]
+        self._asked, self._named = asked, named or len({kind.qid for kind in self._types}) == 1
         relations = (*every, *asked.values())
         types = [
             kind
@@ -208,6 +208,7 @@ class Classes:
         ]
         self._qids = {name_key(kind.noun): kind.qid for kind in reversed(types)}
         self._qids |= {name_key(name): qid for qid, entity_class in table.items() for name in entity_class.names}
+        self._qids |= {name_key(kind.noun): kind.qid for kind in types if kind.is_own}
         self._above: dict[str, set[str]] = {qid: set(entity_class.below) for qid, entity_class in table.items()}
         for kind in bundled().types.values():
             for lower in (kind.qid, *kind.subclasses):
@@ -220,6 +221,30 @@ class Classes:
         """Return the class for a QID or a name; None if it is unknown."""
         qid = as_qid(named) or self._qids.get(name_key(named))
         return qid if qid in self._above else None
+
+    @property
+    def nouns(self) -> Sequence[str]:
+        """Return the names of the classes that are asked about."""
+        return [*dict.fromkeys(kind.noun for kind in self._types)]
+
+    def doubles(self) -> Iterator[str]:
+        """Yield remarks about classes that are asked about and share a QID, or a name."""
+        by_qid, by_name = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
+        for kind in self._types:
+            by_qid[kind.qid].add(kind.noun)
+            by_name[name_key(kind.noun)].add(kind.qid)
+        for qid, nouns in by_qid.items():
+            if len(set(map(name_key, nouns))) > 1:
+                yield (
+                    f"{' and '.join(map(repr, sorted(nouns)))} have one QID, {qid}, so they are one class: leave it "
+                    f"out in the relations' modules if it is none of theirs, as in EntityType({min(nouns)!r})"
+                )
+        for name, qids in by_name.items():
+            if len(qids) > 1:
+                yield (
+                    f"two classes are called {name!r}, {' and '.join(sorted(qids))}; by that name, a subject is of "
+                    f"{self.qid(name)}: rename one in the relations' modules, or give QIDs"
+                )
 
     def relations(self, named: str) -> Sequence[str]:
         """Return the relations to ask about a subject of a class."""
