@@ -49,7 +49,10 @@ class EntityType:
         """Raise ValueError for a noun or a QID that is none."""
         own = name_key(self.noun)
         refuse(
-            (not own or as_qid(self.noun) is not None, f"the noun of a type is {self.noun!r}: give a word"),
+            (
+                not own or (not self.qid and as_qid(self.noun) is not None),
+                f"the noun of a type is {self.noun!r}: give a word",
+            ),
             (
                 self.qid not in ("", own) and as_qid(self.qid) != self.qid,
                 f"{self.noun!r} has {self.qid!r} in place of a QID: leave it out if the class is one of your own",

@@ -29,6 +29,11 @@ from lmkbc.names import as_qid, folded_key
 from lmkbc.relation import ANYTHING, EntityType, Relation, kind_named
 
 WIDTH = 120
+ABBREVIATIONS = frozenset(
+    "etc cf approx ca resp esp incl excl vs viz al nr vol st dr prof mr mrs ms jr sr inc ltd co corp dept fig bzw usw "
+    "vgl evtl ggf inkl ex env".split()
+)
+"""Words that a point shortens, in descriptions of properties."""
 ABSTRACT = frozenset({ANYTHING.qid, "Q488383", "Q4406616", "Q223557", "Q16889133", "Q7184903", "Q1190554"})
 """Classes whose noun says nothing in a question: entity, object, concrete object, physical object, occurrence ..."""
 NOUNS = {"Q2221906": "place", "Q5": "person"}
@@ -162,11 +167,20 @@ def _spelling(qid: str | None, words: str) -> str | None:
 def _definition(entity: WikidataEntity, question: str, objects: Objects, kind: Kind) -> str:
     """Return what counts: the property's description without notes for editors, else its question, and the form."""
     text = re.sub(r"\s*[(\[][^()\[\]]*(?:\b[PQ]\d+|\buse\b)[^()\[\]]*[)\]]", "", entity.description)
-    text = clean(re.split(r";|\. |, use \b", text)[0]).rstrip(" .,")
+    text = clean(re.split(r";|, use \b", _first_sentence(text))[0]).rstrip(" .,")
     text = f"The answer to {question.format(subject='SUBJECT')!r}" if text == "value" else text[:1].upper() + text[1:]
     if kind.form:
         return f"{text}{kind.form.format(within=objects.within)}"
     return f"{text}. {'Every one counts; nothing' if objects.many else 'Nothing'} when there is none."
+
+
+def _first_sentence(text: str) -> str:
+    """Return a text up to the end of its first sentence. A point after an initial or an abbreviation ends none."""
+    for found in re.finditer(r"(\S+?)\.\s", text):
+        word = found[1].lstrip("([").casefold()
+        if not (len(word) == 1 or "." in word or word in ABBREVIATIONS):
+            return text[: found.end()]
+    return text
 
 
 def _about(entity: WikidataEntity) -> str:
@@ -233,7 +247,9 @@ def _write(modules: Iterable[tuple[Relation, str]], folder: Path, taken: Collect
 
 def source(relation: Relation, docstring: str) -> str:
     """Return the text of a module, in the layout that ruff gives it."""
-    first, _, rest = clean(docstring).partition(". ")
+    text = clean(docstring)
+    first = _first_sentence(text).rstrip()
+    rest = text[len(first) :].lstrip()
     more = "\n".join(["", "", *textwrap.wrap(rest, WIDTH), ""]) if rest else ""
     body = _code(relation, "RELATION = ")
     used = sorted(name for name in ("EntityType", "Relation", "Shape") if f"{name}(" in body)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import Command
 from languages import client
 from wikidata_server import Json, Ranked, WikidataServer, claim, item, prop
 
@@ -191,6 +192,35 @@ def test_what_a_server_sends_stays_in_literals(tmp_path: Path, hostile: str, kin
             assert isinstance(node, ast.Call | ast.Name | ast.Load | ast.keyword | ast.Tuple | ast.Constant), node
             assert not isinstance(node, ast.Call) or node.func.id in {"Relation", "EntityType", "Shape"}  # type: ignore[attr-defined]
         assert path.read_text().replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize(
+    ("description", "definition"),
+    [
+        ("wheels, doors, etc. of a car. Use P1 for others", "Wheels, doors, etc. of a car"),
+        ("maker, e.g. a company", "Maker, e.g. a company"),
+        ("maker, i.e. who built it. Not the owner", "Maker, i.e. who built it"),
+        ("part (cf. P527)", "Part"),
+        ("mass, approx. in kg. See also: weight", "Mass, approx. in kg"),
+        ("character of J. R. R. Tolkien. Not of others", "Character of J. R. R. Tolkien"),
+        ("court of the U.S. and the U.K. Use with care", "Court of the U.S. and the U.K. Use with care"),
+        ("works by authors et al. and others", "Works by authors et al. and others"),
+        ("Teil, z. B. ein Rad, bzw. mehrere. Nicht das Ganze", "Teil, z. B. ein Rad, bzw. mehrere"),
+        ("doors, wheels, etc.", "Doors, wheels, etc"),
+        ("one sentence. Another one", "One sentence"),
+        ("maker\\nof it", "Maker nof it"),
+    ],
+)
+def test_a_definition_ends_with_a_sentence_and_not_with_an_abbreviation(
+    tmp_path: Path, command: Command, description: str, definition: str
+) -> None:
+    with WikidataServer([prop("P36", "made by", description=description)]) as stand_in:
+        command.done("init", "own")
+        command.done(
+            "relations", "new", "P36", "--workspace", "own", "--api-url", stand_in.api, "--contact", "me@example.org"
+        )
+    (relation,) = Workspace(tmp_path / "own").own_relations.values()
+    assert relation.definition == f"{definition}. Every one counts; nothing when there is none."
 
 
 def test_relations_of_one_file_are_refused(tmp_path: Path) -> None:
