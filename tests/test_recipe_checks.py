@@ -415,3 +415,35 @@ def test_a_question_needs_no_data_of_its_edition(tmp_path: Path, caplog: pytest.
     assert ([one.object for one in answer.objects], answer.edition) == (["chlorine", "sodium"], "2023")
     assert all(turn["role"] != "assistant" for turn in asked["messages"])
     assert "No data of edition 2023 here" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("setting", "content", "told"),
+    [
+        ('context = { provider = "passages", path = "it.jsonl" }', None, "context file it.jsonl does not exist"),
+        ('context = { provider = "titles", path = "it.jsonl" }', "{}", "it.jsonl, line 1: Object missing required fie"),
+        ('context = { provider = "titles", path = "it.jsonl" }', "", "it.jsonl is empty"),
+        ('context = { provider = "titles", path = "." }', None, ". is a directory: give a file"),
+        ('shots = { file = "it.jsonl" }', None, "shots 'it.jsonl' is no file"),
+        (
+            'shots = { file = "it.jsonl" }',
+            '{"subject": "a", "relation": "b", "objects": []}',
+            "line 1: 'b' is no relation",
+        ),
+        ('relations = { area = { shots = { file = "it.jsonl" } } }', None, "shots 'it.jsonl' is no file"),
+        ('context = { provider = "titles", path = "from" }', None, ""),
+        ('context = { provider = "titles", path = "it.jsonl" }', '{"title": "a", "text": "b"}', ""),
+    ],
+    ids=range(9),
+)
+def test_a_check_opens_the_files_that_a_recipe_reads(
+    command: Command, setting: str, content: str | None, told: str
+) -> None:
+    if content is not None:
+        Path("it.jsonl").write_text(content)
+    table = f'[[generate]]\ncomponent = "chat"\nmodel = "m"\nclosed_book = false\n{setting}\n'
+    Path("my.toml").write_text(f'description = "x"\n{table}[select]\nrule = "cutoff"\nthreshold = 0.5\n')
+    if told:
+        assert told in command.fails("systems", "check", "my.toml")
+    else:
+        command.done("systems", "check", "my.toml")

@@ -130,7 +130,7 @@ def lines(by_query: Mapping[Query, Sequence[Passage]]) -> bytes:
 
 def read_corpus(path: Path) -> list[Passage]:
     """Return the texts of a JSONL file of "title" and "text". Raise InputError with file, line and field."""
-    if not path.is_file():
+    if not path.exists():
         raise InputError(f"the context file {path} does not exist: write one JSON object per line, with title and text")
     texts = read_jsonl(path, Passage)
     if not texts:

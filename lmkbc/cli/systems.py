@@ -163,7 +163,7 @@ def check(
     trust: bool = False,
     json: bool = False,
 ) -> None:
-    """Check recipes completely, and with --base-url their server.
+    """Check recipes completely, with the files that they read, and with --base-url their server.
 
     No model is loaded, and without --base-url none is asked. Choices are the most answers to one request (n).
     """
@@ -177,6 +177,8 @@ def check(
         recipe = read_recipe(space, system)
         check_all_read(recipe, recipe.select)
         parts: list[Any] = recipe.parts
+        for part in parts:
+            part.check_files(space.relations)
         asked = {part.model: part for part in parts if hasattr(part, "offer")}
         offers += [{"system": recipe.name} | part.offer(run) for part in asked.values() if base_url]
     if json:

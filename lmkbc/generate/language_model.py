@@ -10,11 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any
 
 from lmkbc.answer.clean import Clean
 from lmkbc.ask.builder import PromptBuilder, PromptSettings
-from lmkbc.ask.context import ContextSettings, Provider, both, located, provider
+from lmkbc.ask.context import ContextSettings, Provider, both, located, provider, read_corpus
+from lmkbc.ask.examples import read_bank
 from lmkbc.errors import refuse
 from lmkbc.generate.access import is_given, open_model
 from lmkbc.generate.conversation import Conversation
@@ -94,6 +96,13 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
         check_names(self.context.titles, relations, f"generator {self.component!r}: context.titles")
         if self.verify:
             self.verify.check(relations, f"generator {self.component!r}: verify")
+
+    def check_files(self, relations: Relations) -> None:
+        """Open the files of context and of examples. InputError for one that cannot be read."""
+        if self.context.reads and self.context.path != "from":
+            read_corpus(Path(self.context.path))
+        for file in filter(None, dict.fromkeys(self.about(name)[1].file for name in ("", *self.relations))):
+            read_bank(file, relations, {})
 
     def sources(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
         """Yield the generator, which already names its draws by the table's name."""

@@ -76,6 +76,9 @@ class GeneratorSpec(ABC):
         """Raise InputError for an unknown relation."""
         check_names(self.only, relations, f"generator {self.component!r}: only")
 
+    def check_files(self, relations: Relations) -> None:  # noqa: B027 -- most read none
+        """Open the files that the table names. InputError for one that cannot be read; by default there is none."""
+
     @classmethod
     def reworded(cls, table: Mapping[str, Any], frames: str) -> Mapping[str, Any]:  # noqa: ARG003 -- subclasses use it
         """Return the table with its words replaced by a file of frames; unchanged if the generator has no prompts."""
