@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 MOST_OTHERS = 5
 """Most candidates that are shown in addition to the answer."""
+LONGEST = 500
+"""Most characters of a reply that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +127,12 @@ def ask(
     found = propose(plan, [query], progress)
     (candidates,) = found.sets
     (prediction,) = selector.select_all([candidates])
+    written = [reply.text for one in found.replies.get(query, ()) for part in one.parts for reply in part if reply]
     if prediction.failed:
         reasons = ", ".join(dict.fromkeys(candidates.draws)) or "not asked"
         hint = "the reason stands above" if State.MISSING in candidates.draws or run.files else "--fresh asks anew"
-        raise LmkbcError(f"{recipe.name} gave no usable answer about {query.subject!r} ({reasons}): {hint}")
+        wrote = f", but wrote {quoted(written[0])}" if written else ""
+        raise LmkbcError(f"{recipe.name} gave no usable answer about {query.subject!r} ({reasons}){wrote}: {hint}")
     (sure,) = confidences(selector, [candidates])
     others = [one for one in _likeliest(candidates, sure.p) if one not in prediction.objects]
     rows = [*prediction.objects, *others[:MOST_OTHERS]]
@@ -145,7 +149,6 @@ def ask(
         )
         for place, (one, link) in enumerate(zip(rows, links, strict=True))
     )
-    written = [reply.text for one in found.replies.get(query, ()) for part in one.parts for reply in part if reply]
     return Answer(
         subject=query.subject,
         relation=name,
@@ -159,6 +162,12 @@ def ask(
         replies=tuple(written),
         seconds=round(time.monotonic() - start, 3),
     )
+
+
+def quoted(text: str) -> str:
+    """Return what a model wrote as a quoted text: without what is not printable, and cut after `LONGEST` characters."""
+    text = text.strip()
+    return repr(text[:LONGEST]) + f" ... ({len(text)} characters)" * (len(text) > LONGEST)
 
 
 def _likeliest(candidates: CandidateSet, p: Sequence[float]) -> list[Candidate]:
