@@ -83,6 +83,25 @@ def test_a_phone_shows_f1_without_scrolling(browser: Any, files: dict[str, Path]
     opened.context.close()
 
 
+@pytest.mark.parametrize("name", ["report", "compare", "knowledge"])
+def test_no_column_hides_without_a_sign(browser: Any, files: dict[str, Path], knowledge: Path, name: str) -> None:
+    for width in (390, 1400):
+        opened = ReportView(browser, (files | {"knowledge": knowledge})[name], width=width)
+        hidden, wider, framed = opened.page.evaluate(
+            """() => [
+              [...document.querySelectorAll("th")].filter((head) => getComputedStyle(head).display === "none").length,
+              [...document.querySelectorAll(".wide")].filter((frame) => frame.scrollWidth > frame.clientWidth + 1)
+                .map((frame) => getComputedStyle(frame).backgroundImage.split("linear-gradient").length - 1),
+              [...document.querySelectorAll("table")].filter((table) => !table.closest(".wide"))
+                .every((table) => table.getBoundingClientRect().right <= innerWidth),
+            ]"""
+        )
+        assert hidden == 0
+        assert framed
+        assert wider == [] if width == 1400 else wider and {*wider} == {4}  # a shadow at an edge beyond which is more
+        opened.context.close()
+
+
 def test_rows_are_filtered_by_relation_error_and_text(view: ReportView) -> None:
     view.status("120 of 120")
     view.page.select_option("#relation", hostile.RELATIONS[0])
