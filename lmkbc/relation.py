@@ -47,23 +47,17 @@ class EntityType:
 
     def __post_init__(self) -> None:
         """Raise ValueError for a noun or a QID that is none."""
-        own = name_key(self.noun)
         refuse(
             (
-                not own or (not self.qid and as_qid(self.noun) is not None),
+                not name_key(self.noun) or (not self.qid and as_qid(self.noun) is not None),
                 f"the noun of a type is {self.noun!r}: give a word",
             ),
             (
-                self.qid not in ("", own) and as_qid(self.qid) != self.qid,
+                self.qid not in ("", name_key(self.noun)) and as_qid(self.qid) != self.qid,
                 f"{self.noun!r} has {self.qid!r} in place of a QID: leave it out if the class is one of your own",
             ),
         )
-        object.__setattr__(self, "qid", self.qid or own)
-
-    @property
-    def is_own(self) -> bool:
-        """Return whether the class has no QID."""
-        return as_qid(self.qid) is None
+        object.__setattr__(self, "qid", self.qid or name_key(self.noun))
 
 
 ANYTHING = EntityType("thing", "Q35120")

@@ -166,8 +166,7 @@ def ask(
 
 def quoted(text: str) -> str:
     """Return what a model wrote as a quoted text: without what is not printable, and cut after `LONGEST` characters."""
-    text = text.strip()
-    return repr(text[:LONGEST]) + f" ... ({len(text)} characters)" * (len(text) > LONGEST)
+    return repr(text.strip()[:LONGEST]) + f" ... ({len(text)} characters)" * (len(text) > LONGEST)
 
 
 def _likeliest(candidates: CandidateSet, p: Sequence[float]) -> list[Candidate]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict
-from itertools import islice
 from typing import Any
 
 from lmkbc.api.asking import Answer, quoted
@@ -12,8 +11,6 @@ from lmkbc.api.asking import ask as ask_one
 from lmkbc.cli.terminal import note, progress, show_json, show_table
 from lmkbc.cli.typed import made_from
 
-SHOWN = 5
-"""Most different replies that are shown."""
 EXAMPLE = "Example: lmkbc ask Peru country-borders --edition mini"
 
 
@@ -64,8 +61,6 @@ def _show(answer: Answer) -> None:
         if one.quote:
             place = one.quote.address or f"{one.quote.file}, characters {one.quote.start} to {one.quote.end}"
             note(f"{one.object}: {one.quote.text!r} ({place})")
-    texts, all_ = Counter(answer.replies), len(answer.replies)
-    for text, count in islice(texts.items(), SHOWN):
-        note(f"the model wrote{f', in {count} of {all_} samples' if all_ > 1 else ''}: {quoted(text)}")
-    if len(texts) > SHOWN:
-        note(f"{SHOWN} of {len(texts)} different texts are shown: --json shows all")
+    for text, count in Counter(answer.replies).most_common(5):
+        of = f", in {count} of {len(answer.replies)} samples" if len(answer.replies) > 1 else ""
+        note(f"the model wrote{of}: {quoted(text)}")

@@ -10,7 +10,7 @@ import msgspec
 
 from lmkbc.errors import InputError
 from lmkbc.files import jsonl, reader
-from lmkbc.files.tables import InputTable
+from lmkbc.files.tables import InputTable, TableRow
 
 ENDINGS = (".jsonl", ".csv", ".tsv")
 """Endings of the files of splits; all but the first are tables."""
@@ -28,26 +28,36 @@ def stream(path: Path) -> IO[bytes]:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    queries: dict[tuple[Any, ...], tuple[str, dict[str, Any], dict[str, list[str]]]] = {}
+    queries: dict[tuple[str | None, ...], list[TableRow]] = {}
     for row in InputTable(path, COLUMNS, 2).rows():
-        subject, relation, name, subject_id, object_id = ((value or "").strip() or None for value in row.values)
-        place, query, objects = queries.setdefault((subject, relation, subject_id), (row.place, {}, {}))
-        query |= {"SubjectEntity": subject or "", "Relation": relation or "", "SubjectEntityID": subject_id}
-        if (name is None and objects) or (name and not objects and "ObjectEntities" in query):
-            raise InputError(
-                f"{row.place}, field object: ({subject!r}, {relation!r}) has a blank object, which says that there is "
-                f"none, and another object, the first in {place}; remove one of them"
-            )
-        if name is not None:
-            names = objects.setdefault(object_id or name, [])
-            names += [] if name in names else [name]
-        if row.values[2] is not None:
-            query["ObjectEntities"] = [names[0] if len(names) == 1 else names for names in objects.values()]
-            has_ids = row.values[4] is not None and query.get("ObjectEntitiesID", objects) is not None
-            query["ObjectEntitiesID"] = [*objects] if has_ids and (object_id or not objects) else None
+        values = tuple(value and value.strip() for value in row.values)
+        queries.setdefault((*values[:2], values[3] or None), []).append(row._replace(values=values))
     written = 0
-    for place, query, _ in queries.values():
-        line = int(place.rpartition(" ")[2])
-        fields = {field: value for field, value in query.items() if value is not None}
-        yield b"\n" * (line - written - 1) + msgspec.json.encode(fields) + b"\n"
+    for query, rows in queries.items():
+        line = int(rows[0].place.rpartition(" ")[2])
+        yield b"\n" * (line - written - 1) + msgspec.json.encode(_row(*query, rows)) + b"\n"
         written = line
+
+
+def _row(subject: str, relation: str, subject_id: str | None, rows: list[TableRow]) -> dict[str, Any]:
+    """Return a query as a row of a split, without fields of columns that the table lacks."""
+    names: dict[str, dict[str, None]] = {}
+    for row in rows:
+        *_, name, _, qid = row.values
+        if name:
+            names.setdefault(qid or name, {})[name] = None
+    if names and (bare := next((row.place for row in rows if not row.values[2]), "")):
+        raise InputError(
+            f"{bare}, field object: blank, which says that ({subject!r}, {relation!r}) has no object, and another row "
+            "names one; remove one of them"
+        )
+    objects = [next(iter(spelt)) if len(spelt) == 1 else [*spelt] for spelt in names.values()]
+    has_ids = all(row.values[4] or (row.values[4] is not None and not names) for row in rows)
+    fields = {
+        "SubjectEntity": subject,
+        "SubjectEntityID": subject_id,
+        "Relation": relation,
+        "ObjectEntities": None if rows[0].values[2] is None else objects,
+        "ObjectEntitiesID": [*names] if has_ids else None,
+    }
+    return {field: value for field, value in fields.items() if value is not None}

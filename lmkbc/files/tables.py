@@ -12,7 +12,6 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import repeat
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,8 +29,6 @@ AT_ONCE = 1 << 16
 """Rows to convert between Python's values and a data frame at once."""
 _PARQUET = b"PAR1"
 _SIGNS = {",": "comma", ";": "semicolon", "\t": "tab"}
-_LISTED = 12
-"""Most columns that a message lists."""
 _NUMBER = r"^[+-]?([0-9][0-9,]*\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _FORMULA = "'*[=+\\-@\t\r\n\uff0b\uff0d\uff1d\uff20]"
 """Beginning of a formula of a spreadsheet, with apostrophes of our own or of the text."""
@@ -91,9 +88,9 @@ class InputTable:
         decoder = msgspec.json.Decoder(msgspec.defstruct("Row", fields, rename=rename, gc=False))
         for number, line in numbered(self.path):
             for row in decoded(self.path, line, decoder, number):
-                more = msgspec.json.decode(without_halves(line)) if self._keeps_more else {}
-                others = {name: _text(value) for name, value in more.items() if name not in self._columns}
-                yield TableRow(f"{self.path}, line {number}", msgspec.structs.astuple(row), others)
+                every = msgspec.json.decode(without_halves(line)) if self._keeps_more else {}
+                more = {name: _text(value) for name, value in every.items() if name not in self._columns}
+                yield TableRow(f"{self.path}, line {number}", msgspec.structs.astuple(row), more)
 
     def _csv(self, start: bytes) -> Iterator[TableRow]:
         with reader.stream(self.path) as file:
@@ -106,8 +103,7 @@ class InputTable:
                     continue
                 if not header:
                     header = [cell.strip() for cell in cells]
-                    places = self._places(header)
-                    others = self._others(header, places)
+                    places, others = self._places(header)
                     continue
                 if len(cells) != len(header):
                     raise InputError(
@@ -145,31 +141,26 @@ class InputTable:
                 raise not_utf8(self.path, number, line.encode("utf-8", "surrogateescape")) from None
             yield line
 
-    def _places(self, names: Sequence[str]) -> list[int]:
-        """Return the positions of the columns, -1 for a missing one. Case does not count."""
+    def _places(self, names: Sequence[str]) -> tuple[list[int], dict[str, int]]:
+        """Return the positions of the columns, -1 for a missing one, and those of other columns that are kept.
+
+        Case does not count. Columns without a name are left out.
+        """
         header = [*map(_folded, names)]
         header = [own if (own := self._also.get(name, name)) not in header else name for name in header]
         for name in self._columns[: self._needed]:
             if name not in header:
                 first = ",".join(self._columns[: max(self._needed, 2)])
-                found = ", ".join(map(repr, filter(None, names[:_LISTED]))) + ", ..." * (len(names) > _LISTED)
+                found = ", ".join(map(repr, filter(None, names)))[:200] or "none"
                 raise InputError(
                     f"{self.path} has no column {name!r}, but {found}: the first line must name it, as in {first}"
                 )
-        twice = next((name for name in self._columns if header.count(name) > 1), None)
-        if twice:
-            raise InputError(f"{self.path} has two columns {twice!r}: rename one")
-        return [header.index(name) if name in header else -1 for name in self._columns]
-
-    def _others(self, names: Sequence[str], places: Sequence[int]) -> dict[str, int]:
-        """Return the other columns that are kept, with their positions. Columns without a name are left out."""
-        if not self._keeps_more:
-            return {}
-        others = [(name, place) for place, name in enumerate(names) if name and place not in places]
-        if len(dict(others)) < len(others):
-            twice = next(name for name, _ in others if [*names].count(name) > 1)
-            raise InputError(f"{self.path} has two columns {twice!r}: rename one")
-        return dict(others)
+        places = [header.index(name) if name in header else -1 for name in self._columns]
+        others = {name: at for at, name in enumerate(names) if self._keeps_more and name and at not in places}
+        twice = [name for name in self._columns if header.count(name) > 1]
+        if twice := [*twice, *(name for name in others if [*names].count(name) > 1)]:
+            raise InputError(f"{self.path} has two columns {twice[0]!r}: rename one")
+        return places, others
 
     def _parquet(self) -> Iterator[TableRow]:
         import polars as pl
@@ -178,24 +169,23 @@ class InputTable:
         try:
             schema = pl.read_parquet_schema(self.path)
             names = [*schema]
-            there = [names[place] if place >= 0 else "" for place in self._places(names)]
+            places, others = self._places(names)
+            there = [names[place] if place >= 0 else "" for place in places]
             for name in filter(None, there):
                 if not isinstance(schema[name], pl.String | pl.Categorical | pl.Enum | pl.Null):
                     raise InputError(f"{self.path}, column {name!r}: holds {schema[name]}, where text is due; cast it")
-            others = [*self._others(names, self._places(names))]
             texts = pl.scan_parquet(self.path, glob=False).select(
                 pl.col(*filter(None, there)).cast(pl.String),
                 *(name if schema[name].is_nested() else pl.col(name).cast(pl.String) for name in others),
             )
             for batch in texts.collect_batches(chunk_size=AT_ONCE, maintain_order=True):
-                columns = [batch[name] if name else [None] * len(batch) for name in there]
-                more = batch.select(others).iter_rows(named=True) if others else repeat(dict[str, Any]())
-                for *values, rest in zip(*columns, more, strict=False):
+                columns = [batch[name].to_list() if name else [None] * len(batch) for name in (*there, *others)]
+                for values in zip(*columns, strict=True):
                     number += 1
                     if any(value is None for value in values[: self._needed]):
                         raise InputError(f"{self.path}, row {number}: {self._columns[0]} is null; mend the row")
-                    kept = {name: _text(value) for name, value in rest.items()}
-                    yield TableRow(f"{self.path}, row {number}", tuple(values), kept)
+                    more = dict(zip(others, map(_text, values[len(there) :]), strict=True))
+                    yield TableRow(f"{self.path}, row {number}", values[: len(there)], more)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
             reason = (str(error).splitlines() or ["damaged"])[0]
             raise InputError(f"{self.path} cannot be read as Parquet: {reason}; make it again") from None

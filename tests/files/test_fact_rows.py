@@ -68,8 +68,8 @@ def test_a_query_is_named_by_its_first_line_and_ids_name_one_object(own: Command
     ("content", "told"),
     [
         ("subject,relation,object\nA,designer,B\n\nA,desinger,C\n", "val.csv, line 4, field Relation: 'desinger'"),
-        ("subject,relation,object\nA,designer,B\nA,designer,\n", "line 3, field object: ('A', 'designer') has a blank"),
-        ("subject,relation,object\nA,designer,\nA,designer,B\n", "line 3, field object: ('A', 'designer') has a blank"),
+        ("subject,relation,object\nA,designer,B\nA,designer,\n", "field object: blank"),
+        ("subject,relation,object\nA,designer,\nA,designer,B\n", "field object: blank"),
         ("subject,relation,object\n,designer,B\n", "val.csv, line 2, field SubjectEntity: empty"),
         (
             "subject,relation\nA,designer\n",
