@@ -28,10 +28,11 @@ def stream(path: Path) -> IO[bytes]:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    queries: dict[tuple[str | None, ...], list[TableRow]] = {}
+    queries: dict[tuple[str, str, str | None], list[TableRow]] = {}
     for row in InputTable(path, COLUMNS, 2).rows():
         values = tuple(value and value.strip() for value in row.values)
-        queries.setdefault((*values[:2], values[3] or None), []).append(row._replace(values=values))
+        query = values[0] or "", values[1] or "", values[3] or None
+        queries.setdefault(query, []).append(row._replace(values=values))
     written = 0
     for query, rows in queries.items():
         line = int(rows[0].place.rpartition(" ")[2])
