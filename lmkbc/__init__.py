@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from lmkbc.api.pages import Page, report
     from lmkbc.api.predicting import PredictedRun, predict, read_run
     from lmkbc.api.querying import query
+    from lmkbc.api.reviewing import review
     from lmkbc.api.scores import Scores, score
     from lmkbc.api.tuning import Tuning, tune
     from lmkbc.edition import Download, Edition, Published
     from lmkbc.errors import InputError, LmkbcError
     from lmkbc.generate.spec import GeneratorSpec
+    from lmkbc.kb.audit.decisions import ReviewedBase
     from lmkbc.kb.query.result import QueryResult
     from lmkbc.link.explained import LinkReport
     from lmkbc.relation import EntityType, Precondition, Relation, Shape
@@ -50,11 +52,13 @@ _HOMES = {
     "lmkbc.api.predicting": ("PredictedRun", "predict", "read_run"),
     "lmkbc.api.querying": ("query",),
     "lmkbc.api.history": ("Runs", "runs"),
+    "lmkbc.api.reviewing": ("review",),
     "lmkbc.api.scores": ("Scores", "score"),
     "lmkbc.api.tuning": ("Tuning", "tune"),
     "lmkbc.edition": ("Download", "Edition", "Published"),
     "lmkbc.errors": ("InputError", "LmkbcError"),
     "lmkbc.generate.spec": ("GeneratorSpec",),
+    "lmkbc.kb.audit.decisions": ("ReviewedBase",),
     "lmkbc.kb.query.result": ("QueryResult",),
     "lmkbc.link.explained": ("LinkReport",),
     "lmkbc.relation": ("EntityType", "Precondition", "Relation", "Shape"),
@@ -92,6 +96,7 @@ __all__ = [
     "Published",
     "QueryResult",
     "Relation",
+    "ReviewedBase",
     "Rule",
     "Runs",
     "Scores",
@@ -113,6 +118,7 @@ __all__ = [
     "query",
     "read_run",
     "report",
+    "review",
     "runs",
     "score",
     "trust",

@@ -177,12 +177,22 @@ class Snak(Strict):
             raise ValueError("id and numeric-id differ")
 
 
+class Reference(Strict):
+    snaks: dict[Pid, list[Snak]]
+    snaks_order: list[Pid] = msgspec.field(name="snaks-order")
+
+    def __post_init__(self) -> None:
+        if [*self.snaks] != self.snaks_order:
+            raise ValueError("snaks have another order")
+
+
 class Statement(Strict):
     mainsnak: Snak
     type: Literal["statement"]
     rank: Literal["preferred", "normal", "deprecated"]
     qualifiers: dict[Pid, list[Snak]] = {}
     qualifiers_order: list[Pid] = msgspec.field(name="qualifiers-order", default=[])
+    references: list[Reference] = []
 
     def __post_init__(self) -> None:
         if [*self.qualifiers] != self.qualifiers_order:

@@ -18,6 +18,7 @@ from lmkbc.files.tables import comma_separated
 from lmkbc.files.writable import check_directory, check_new
 from lmkbc.kb.audit import known as known_facts
 from lmkbc.kb.audit.known import Known, Mark, MarkedFact
+from lmkbc.kb.audit.labels_file import LABELS, MOST, LabelsFile
 from lmkbc.kb.audit.precision import (
     COLUMNS,
     KnownCounts,
@@ -29,7 +30,7 @@ from lmkbc.kb.audit.precision import (
     listed,
     recalibrated,
 )
-from lmkbc.kb.audit.sample import LABELS, MOST, LabelsFile, draw, facts_of, page, rows_of
+from lmkbc.kb.audit.sample import draw, facts_of, page, rows_of
 from lmkbc.kb.base.knowledge import About, Knowledge
 from lmkbc.kb.base.schemas import frames
 from lmkbc.kinds.kind import kind_of
@@ -140,10 +141,10 @@ def audit(
     if place is not None and not files:
         raise OptionError("out", "names a file for facts beside what is known: give --known too")
     check_new(place)
-    base = Knowledge(path, report=progress)
-    precision, recalibration = _labelled(base, Path(labels)) if labels is not None else ([], None)
+    precision, recalibration = _labelled(path, Path(labels), progress) if labels is not None else ([], None)
     if not files:
         return Audit(path, precision=precision, recalibration=recalibration or Recalibration())
+    base = Knowledge(path, report=progress)
     known_here = _known(base, files, Workspace(workspace, data, trust=trust), asked, progress)
     return _beside(base, known_here, place, precision, recalibration)
 
@@ -155,7 +156,7 @@ def _sampled(path: Path, size: int, seed: int, out: Path | None, space: Workspac
         raise InputError(f"--out {place} holds files already, perhaps labels: name a directory that is new or empty")
     if size > MOST:
         raise OptionError("sample", f"is {size}: give {MOST} facts or fewer")
-    base = Knowledge(path, report=report)
+    base = Knowledge(path, as_built=True, report=report)
     base.describe(space.relations)
     sample = draw(base, size, seed)
     facts = facts_of(base, sample)
@@ -167,11 +168,11 @@ def _sampled(path: Path, size: int, seed: int, out: Path | None, space: Workspac
     return Audit(path, page=place / PAGE, labels=place / LABELS)
 
 
-def _labelled(base: Knowledge, path: Path) -> tuple[list[LabelledPrecision], Recalibration]:
-    labels = LabelsFile(path)
+def _labelled(place: Path, path: Path, report: Report) -> tuple[list[LabelledPrecision], Recalibration]:
+    base, labels = Knowledge(place, as_built=True, report=report), LabelsFile(path)
     labels.check_base(base.checksum, base.path)
     sample = draw(base, labels.name.sample, labels.name.seed)
-    given = labels.of(sample)
+    given = labels.of(sample.drawn)
     made = recalibrated(sample, given)
     selection = base.inputs.get("selection")
     promised = selection.get("precision") if isinstance(selection, dict) else None

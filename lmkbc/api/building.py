@@ -18,14 +18,17 @@ from lmkbc.api.data_frames import shown
 from lmkbc.api.keywords import keywords, opened
 from lmkbc.errors import InputError, OptionError, check_known, did_you_mean
 from lmkbc.files.arrays import key
+from lmkbc.kb.audit.contradicted import contradicted
+from lmkbc.kb.audit.known import MarkedFact
 from lmkbc.kb.base.knowledge import started
+from lmkbc.kb.base.reviews import Reviews
 from lmkbc.kb.base.schemas import FACTS, LEAST, SCHEMAS
 from lmkbc.kb.builder.addition import Earlier
 from lmkbc.kb.builder.base_directory import Directory
 from lmkbc.kb.builder.engine import Engine
 from lmkbc.kb.builder.facts import REACHED
 from lmkbc.kb.builder.growth import LEAST_MEAN, Bounds, Frontier, Growth
-from lmkbc.kb.builder.inputs import inputs_of
+from lmkbc.kb.builder.inputs import inputs_of, rules_of
 from lmkbc.kb.builder.settle import ENTITIES, REMOVED
 from lmkbc.kb.builder.shards import SHARD, Build, BuildQueries, chosen
 from lmkbc.kb.builder.subjects import Classes, SubjectFile
@@ -49,10 +52,15 @@ ORDERS = ("level", "value")
 
 @dataclass(frozen=True)
 class KnowledgeBase:
-    """Facts about many subjects, with confidences. manifest: inputs, outputs and counts."""
+    """Facts about many subjects, with confidences. manifest: inputs, outputs and counts.
+
+    contradicted: facts that labelled rows contradict, each with what its row says. Its tables are as they were built:
+    `lmkbc.export` and all other readers of a base also follow the decisions of persons.
+    """
 
     directory: Path
     manifest: Mapping[str, Any] = field(repr=False, compare=False)
+    contradicted: Sequence[MarkedFact] = field(default=(), repr=False, compare=False)
 
     @property
     def facts(self) -> pl.LazyFrame:
@@ -235,6 +243,13 @@ def build(
             extra=SELECTION,
         ),
     ] = None,
+    reviews: Annotated[
+        Path | str | None,
+        Meta(
+            description="Base, or its file reviews.jsonl, whose decisions of persons this base takes over.",
+            extra={"metavar": "BASE"},
+        ),
+    ] = None,
     progress: Report = silent,
     engine: AbstractContextManager[Engine | None] | None = None,
     **options: Unpack[SelectedRunOptions],
@@ -258,6 +273,7 @@ def build(
         raise OptionError(
             "grow", "asks about what a base names, and an addition only about what is given: leave it out"
         )
+    taken = Reviews() if reviews is None else Reviews.taken(Path(reviews))
     plan, found, queries, earlier, is_named = _planned(subjects, out, relation, limit, options, add=add)
     selector, provenance = selector_for(plan, settled(Selection, options))
     precision = provenance.get("precision")
@@ -280,18 +296,19 @@ def build(
     if least is None and precision is not None:
         least = 0.0
     directory = Directory(Path(out))
-    begun = started(about, queries.relations)
+    begun = started(about, queries.relations) | {"rules": rules_of(selector, queries.relations)}
     if earlier is not None:
-        begun = earlier.started(begun, queries.subjects, queries.relations)
+        begun = earlier.started(begun, queries.subjects, queries.relations, plan.run.edition.folder)
         if selector.reads_others:
             raise InputError(
                 f"{out}: its rules select facts by other facts of their block, so an addition would change them: build "
-                "all into a new directory, where kept answers are not asked again"
+                f"all into a new directory with --reviews {out}; kept answers are not asked again"
             )
     with directory.held(), engine or nullcontext() as answering:
         work = Build(plan, selector, begun, engine=answering, least=least, index=index, earlier=earlier)
         made = work.into(directory, queries, growth, progress)
-    return KnowledgeBase(directory.path, made)
+        taken.into(directory.path)
+    return KnowledgeBase(directory.path, made, contradicted(directory.path, plan.run))
 
 
 @keywords
@@ -312,6 +329,7 @@ def estimate_build(
     timings = run_directory.timings(plan.run.edition.name, plan.recipe.name, Path(out))
     asks = queries.asks()
     if earlier is not None:
+        earlier.expect(lambda selection: inputs_of(plan, selection, queries.relations))
         kept = earlier.kept(asks, queries.relations, SHARD)
         asks = (ask for _, lacking, _ in kept for ask in lacking)
     return estimate(plan, (ask.query for ask in asks), timings, progress)

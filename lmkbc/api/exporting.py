@@ -23,8 +23,6 @@ from lmkbc.session.subset import names_of, own_names
 from lmkbc.workspace import Workspace
 
 LEAST, BATCH = 0.5, 250
-UNSURE = "confidence below {:g}"
-"""Reason for facts that `least` leaves out."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class Export:
     """An exported knowledge base: its file, or its directory of files for review.
 
     count: number of lines, of files for review, or of rows of Parquet. facts: number of facts that were written.
-    left_out: number of facts that were left out, by reason, `UNSURE` included.
+    left_out: number of facts that were left out, by reason, those of `Knowledge.left_out` included.
     """
 
     path: Path
@@ -57,6 +55,14 @@ def export(
     least: Annotated[
         float, Meta(ge=0, le=1, description="Leave out facts with a smaller confidence. 0: write all facts.")
     ] = LEAST,
+    reviewed: Annotated[
+        bool | None,
+        Meta(
+            description="Write only facts that a person decided, or only others. Default: all; for quickstatements, "
+            "only decided ones.",
+            extra={"flags": ("--reviewed/--unreviewed",)},
+        ),
+    ] = None,
     base: Annotated[str, Meta(description="Beginning of the IRIs of things without a QID.")] = OWN,
     date: Annotated[
         str | None,
@@ -77,11 +83,12 @@ def export(
     trust: Trust = False,
     progress: Report = silent,
 ) -> Export:
-    """Write a knowledge base as a table, a database, a graph, RDF, Wikidata's JSON, or QuickStatements.
+    """Write a knowledge base as a table, a database, a graph, RDF, Wikidata's JSON, QuickStatements, or a worklist.
 
-    QuickStatements propose the facts that are new beside `known`. Those that contradict it, and those that it does not
-    cover, are in files of their own. workspace: for other names of a relation. progress: callback for
-    progress.
+    QuickStatements propose the facts that are new beside `known`: those that a person decided, with their sources; with
+    reviewed=False the others, which are for review. Those that contradict it, and those that it does not cover, are in
+    files of their own. A worklist has what is missing, contradicts or refines. workspace: for other names of a
+    relation. progress: callback for progress.
 
     InputError for wrong input, and for a base that is damaged or not finished.
     """
@@ -100,7 +107,9 @@ def export(
         raise OptionError("date", f"is {date!r}: give a day as in 2026-11-22") from None
     place = Path(out)
     chosen = own_names(Workspace(workspace, trust=trust), names_of(relation))
-    facts, tally = Knowledge(Path(knowledge), least, chosen=chosen, limit=limit, report=progress), ExportTally()
+    reviewed = exporter.reviewed if reviewed is None else reviewed
+    facts = Knowledge(Path(knowledge), least, chosen=chosen, limit=limit, reviewed=reviewed, report=progress)
+    tally = ExportTally()
     settings = ExportSettings(
         base=base,
         date=facts.date if day is None else day,
@@ -109,5 +118,4 @@ def export(
         batch=batch,
     )
     count = exporter.write(facts, place, tally, settings)
-    left_out = ({UNSURE.format(least): facts.unsure} if facts.unsure else {}) | dict(sorted(tally.left_out.items()))
-    return Export(place, count, tally.facts, left_out)
+    return Export(place, count, tally.facts, facts.left_out | dict(sorted(tally.left_out.items())))

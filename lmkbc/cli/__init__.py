@@ -29,6 +29,7 @@ PURPOSES = {
     "ask": "Ask one question: the answer, its confidence, its links and the evidence.",
     "build": "Build a knowledge base: facts of many subjects, as Parquet.",
     "audit": "Measure the precision of a knowledge base, by a labelled sample or by known facts.",
+    "review": "Make what persons decided part of a knowledge base.",
     "export": "Write a knowledge base as a table, a database, a graph, RDF, Wikidata's JSON, or QuickStatements.",
     "query": "Answer a SPARQL query over a knowledge base.",
     "tune": "Learn what to keep, per relation, from a labelled split.",

@@ -11,6 +11,7 @@ from lmkbc.cli.dry_run import show_estimate
 from lmkbc.cli.terminal import note, progress
 from lmkbc.cli.typed import made_from
 from lmkbc.errors import LmkbcError, counted
+from lmkbc.kb.audit.contradicted import worded
 
 EXAMPLE = "Example: lmkbc build --subjects rivers.csv --edition 2023 --relation river-countries --out rivers"
 
@@ -59,6 +60,8 @@ def _show(base: KnowledgeBase, seconds: float) -> None:
         counts_by_depth = graph.get("by_depth") or [level["subjects"] for level in graph["levels"]]
         levels = ", ".join(map(str, counts_by_depth))
         note(f"{where}: {graph['entities']} entities; subjects by depth {levels}; it ended by: {graph['stopped']}")
+    for sentence in worded(base.contradicted):
+        note(f"{where}: {sentence}")
     if limit := base.limit:
         note(
             f"{where}: {limit}: {base.failed} of {counts['queries']} queries were not asked; the same command with "

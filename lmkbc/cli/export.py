@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from lmkbc.api.exporting import UNSURE
 from lmkbc.api.exporting import export as export_base
 from lmkbc.cli.terminal import note, progress
 from lmkbc.cli.typed import made_from
 from lmkbc.errors import counted
+from lmkbc.kb.base.knowledge import UNSURE
 from lmkbc.registry import EXPORTS
 
 EXAMPLE = "Example: lmkbc export rivers --format statements --out rivers.nt"

@@ -102,8 +102,8 @@ def _tuned(plan: Plan, any_thresholds: bool) -> tuple[PerRelation, dict[str, Any
     other = tuned.provenance.differs(recipe.name, origin, labelled)
     if other and not any_thresholds:
         raise InputError(
-            f"{name} {other}: run lmkbc tune for these answers, give --any-thresholds to use it as it is, or --untuned "
-            "for the recipe's own rule"
+            f"{name} {other}: run 'lmkbc tune --overwrite' for these answers, give --any-thresholds to use it as it "
+            "is, or --untuned for the recipe's own rule"
         )
     remark = f", which {other}" if other else ""
     if own := [one for one in tuned.selector.rules if one in recipe.select.rules]:

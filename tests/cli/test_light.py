@@ -76,7 +76,7 @@ def test_a_local_model_that_answers_verifies_and_links_loads_no_server_s_library
     assert not found & {"openai", "optuna", "polars", "sklearn"}  # the store takes its statements from SQLAlchemy
 
 
-TABLES = {"audit", "build", "export", "link", "query"}
+TABLES = {"audit", "build", "export", "link", "query", "review"}
 """The commands that are about tables."""
 OTHERS = [COMMANDS.own[command] for command in sorted({*COMMANDS} - TABLES)]
 

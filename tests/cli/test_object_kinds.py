@@ -100,12 +100,12 @@ def test_kinds_of_objects_from_replies_to_exports(
     known = [("Q657", "P345", "007"), ("Q912", "P1", "Q2"), *(("Q1", number, "Q2") for number in properties)]
     Path("known.csv").write_text("".join(",".join(row) + "\n" for row in (("subject", "property", "object"), *known)))
     for name in EXPORTS:
-        more = ("--known", "known.csv") if name.startswith("quickstatements") else ()
+        more = ("--known", "known.csv", "--unreviewed") if name.startswith(("quickstatements", "worklist")) else ()
         told[name] = command.done(
             "export", "kb", "--workspace", ".", "-r", "has_inception", *KINDS, "--format", name, "--out", name, *more
         )[1].splitlines()
     without_lines = {"parquet", "turtle", "jsonld", "sqlite"}
-    for name in {*EXPORTS} - {"quickstatements", "quickstatements-csv"} - without_lines:
+    for name in {*EXPORTS} - {"quickstatements", "quickstatements-csv", "worklist"} - without_lines:
         lines = (tmp_path / name).read_bytes().count(b"\n")
         assert told[name] == [f"{name}: 10 facts in {lines} lines"], name
     assert all(told[name] == [f"{name}: 10 facts"] for name in without_lines)
@@ -142,7 +142,7 @@ def check_no_property(command: Command, asked: tuple[object, ...]) -> None:
     graph.parse("nodes.nt", format="nt")
     assert len([*graph.triples((None, rdflib.URIRef("urn:lmkbc:prop/statement/head"), None))]) == 2
     for form in ("wikidata-json", "quickstatements"):
-        known = ("--known", "known.csv") if form.startswith("quickstatements") else ()
+        known = ("--known", "known.csv", "--unreviewed") if form.startswith("quickstatements") else ()
         told = command.done("export", "own", "--format", form, "--out", f"own-{form}", *known)[1]
         assert "2 facts left out, by reason: no property of Wikidata 2" in told
     assert "no relation of this base is of a property" in command.fails("audit", "own", "--known", "wikidata")

@@ -69,7 +69,9 @@ READERS: dict[str, Callable[[bytes], int]] = {
     "wikidata-json": lambda content: sum(len(some) for one in items(content.decode()) for some in one.claims.values()),
     "quickstatements": lambda content: len(version_1(content.decode())),
     "quickstatements-csv": lambda content: len(comma_separated(content.decode())),
-    "csv": lambda content: len([*csv.DictReader(io.StringIO(content.decode(), newline=""))]),
+    **dict.fromkeys(
+        ("csv", "worklist"), lambda content: len([*csv.DictReader(io.StringIO(content.decode(), newline=""))])
+    ),
     "parquet": lambda content: len(pl.read_parquet(io.BytesIO(content))),
     "graphml": lambda content: networkx.parse_graphml(content.decode(), force_multigraph=True).number_of_edges(),
 }

@@ -106,10 +106,20 @@ def test_from_init_to_each_export_and_back(made: Path, kind: str, command: Comma
         *("build", *own, "--subjects", made / "subjects.csv", "--from", made / "from.jsonl", "--untuned"),
         *("--least", "0", "--out", "kb", "--trust"),
     )
-    for name in (name for name in EXPORTS if not name.startswith("quickstatements")):
+    for name in (name for name in EXPORTS if not name.startswith(("quickstatements", "worklist"))):
         command.done("export", "kb", "--format", name, "--out", f"kb.{name}", "--least", "0")
     Path("nothing.json").write_text('[\n{"type":"item","id":"Q1","claims":{}}\n]\n')
-    written = ("--format", "quickstatements-csv", "--out", "new", "--least", "0", "--known", "nothing.json")
+    written = (
+        "--format",
+        "quickstatements-csv",
+        "--out",
+        "new",
+        "--least",
+        "0",
+        "--unreviewed",
+        "--known",
+        "nothing.json",
+    )
     command.done("export", "kb", *written)
     assert any(f"qid,{PROPERTY}" in path.read_text(encoding="utf-8") for path in Path("new").glob("*.csv"))
     assert items(Path("kb.wikidata-json").read_text(encoding="utf-8"))

@@ -16,7 +16,8 @@ import numpy as np
 import polars as pl
 
 from lmkbc.kb.audit.known import Mark, MarkedFact
-from lmkbc.kb.audit.sample import BINS, RIGHT, UNKNOWN, WRONG, BinKey, Sample, SampleCell, key_of
+from lmkbc.kb.audit.sample import BINS, BinKey, Sample, SampleCell, key_of
+from lmkbc.kb.base.reviews import REVIEWED, Verdict
 from lmkbc.report.figures import wilson
 from lmkbc.select.calibration import SHARE_EDGE, log_odds, logistic
 from lmkbc.select.ranking import Floats
@@ -84,24 +85,24 @@ class KnownPrecision:
     origin: str | None = None
 
 
-def recalibrated(sample: Sample, labels: Mapping[int, str | None]) -> Recalibration:
+def recalibrated(sample: Sample, labels: Mapping[int, Verdict | None]) -> Recalibration:
     """Return the recalibration of confidences by labels."""
-    judged = [(place, labels[place]) for place in sample.drawn if labels.get(place) in (RIGHT, WRONG)]
+    judged = [(place, labels[place]) for place in sample.drawn if labels.get(place) in (Verdict.RIGHT, Verdict.WRONG)]
     relations = [sample.cells[sample.cell_of[place]].relation for place, _ in judged]
     confidence = np.array([sample.drawn[place].confidence for place, _ in judged])
-    right = np.array([float(label == RIGHT) for _, label in judged])
+    right = np.array([float(label is Verdict.RIGHT) for _, label in judged])
     return Recalibration.of(relations, confidence, np.ones_like(right), right) if judged else Recalibration()
 
 
 def by_labels(
-    sample: Sample, labels: Mapping[int, str | None], made: Recalibration, promised: float | None
+    sample: Sample, labels: Mapping[int, Verdict | None], made: Recalibration, promised: float | None
 ) -> list[LabelledPrecision]:
     """Return precision per relation, and of the whole base in the last row.
 
     If labelled rows state facts of the base, precision by origin comes first, that without these facts at the top.
     """
     counts = Counter((sample.cell_of[place], labels.get(place)) for place in sample.drawn)
-    kinds = (RIGHT, WRONG, UNKNOWN, None)
+    kinds = (*Verdict, None)
     table = np.array([[float(counts[at, kind]) for kind in kinds] for at in range(len(sample.cells))])
     confidence = np.array([cell.confidence for cell in sample.cells])
     expected = made.expected([cell.relation for cell in sample.cells], confidence)
@@ -219,6 +220,7 @@ COLUMNS: dict[str, Any] = {
     "known": pl.String,
     "model": pl.String,
     "stated_by": pl.String,
+    **dict.fromkeys(REVIEWED, pl.String),
 }
 
 
@@ -229,15 +231,17 @@ def compared_rows(facts: Iterable[MarkedFact]) -> Iterator[tuple[Any, ...]]:
         about = fact.relation, fact.about.property, fact.subject_row, fact.subject, fact.subject_id
         value = fact.object, fact.object_id, fact.literal, fact.confidence
         stated_by = ", ".join(fact.stated_by) if fact.stated_by else None
-        yield mark.value, *about, *value, others or None, fact.model, stated_by
+        decided = (getattr(fact, name) for name in REVIEWED)
+        yield mark.value, *about, *value, others or None, fact.model, stated_by, *decided
 
 
 def listed(marked: Iterable[pl.DataFrame], made: Recalibration) -> pl.DataFrame:
-    """Return compared facts with expected precision, by mark; in each group, the likeliest first."""
+    """Return compared facts with expected precision, 1 of decided ones, by mark; in each group, the likeliest first."""
     whole = pl.concat(marked)
     expected = made.expected(whole["relation"].to_list(), whole["confidence"].to_numpy())
     order, down = ["mark", "expected", "confidence", "relation", "subject_row"], [False, True, True, False, False]
-    ranked = whole.insert_column(1, pl.Series("expected", expected.round(6)))
+    sure = np.where(whole["reviewed_by"].is_not_null().to_numpy(), 1.0, expected.round(6))
+    ranked = whole.insert_column(1, pl.Series("expected", sure))
     return ranked.sort(order, descending=down, maintain_order=True)
 
 

@@ -1,8 +1,7 @@
 """A stratified random sample of facts, and its labels.
 
 Strata are by relation, confidence and origin, sized by Neyman allocation. The same base, size and seed give the same
-sample, so a labels file stores only these three. It is a JSONL file with one fact per line, filled in by any editor, or
-on a page without a network.
+sample, so a labels file stores only these three. It is filled in by any editor, or on a page without a network.
 """
 
 from __future__ import annotations
@@ -12,15 +11,14 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import msgspec
 
 from lmkbc.errors import InputError, OptionError
-from lmkbc.files.jsonl import decoded, numbered
+from lmkbc.kb.audit.labels_file import FEWEST, LABELS, LabelRow
 from lmkbc.kb.base.knowledge import FactRow, Knowledge
 from lmkbc.report.page import render
 from lmkbc.report.rows import FAILED, LONGEST_REPLY, LONGEST_TEXT, MOST_REPLIES, cut
@@ -29,8 +27,6 @@ from lmkbc.types import grouped
 
 BINS = 10
 """Bins of confidence, of equal width."""
-FEWEST = 10
-"""Fewest facts of a sample."""
 EXPECTED = 4.0
 """Fewest facts that a stratum contributes in expectation; smaller strata are pooled."""
 LEAST_DRAWN = 2
@@ -245,45 +241,11 @@ def facts_of(knowledge: Knowledge, sample: Sample) -> list[SampledFact]:
     return made
 
 
-LABELS = "labels.jsonl"
-"""The file of labels that is written beside the page."""
-MOST = 1_000_000
-"""Facts of a sample, at most."""
-RIGHT, WRONG, UNKNOWN = "y", "n", "u"
-"""Values of a label. A fact without a label has null."""
-
-
-class _SampleName(msgspec.Struct, frozen=True):
-    """Identity of a sample: enough to draw it again. base: checksum of the base's facts. sample: number of facts."""
-
-    base: str
-    sample: Annotated[int, msgspec.Meta(ge=FEWEST, le=MOST)]
-    seed: int
-
-
-class _LabelRow(_SampleName, frozen=True):
-    """Line of a labels file. fact: index among all facts. The fields after the label are for the reader only."""
-
-    fact: int
-    label: str | None
-    relation: str = ""
-    subject: str = ""
-    subject_id: str | None = None
-    object: str = ""
-    object_id: str | None = None
-    confidence: float = 0.0
-
-    @property
-    def name(self) -> _SampleName:
-        """Return the identity of the fact's sample."""
-        return _SampleName(self.base, self.sample, self.seed)
-
-
-def rows_of(sample: Sample, facts: Sequence[SampledFact]) -> list[_LabelRow]:
+def rows_of(sample: Sample, facts: Sequence[SampledFact]) -> list[LabelRow]:
     """Return the lines of a sample, without labels."""
     about = sample.base, sample.size, sample.seed
     return [
-        _LabelRow(
+        LabelRow(
             *about,
             place,
             None,
@@ -292,46 +254,11 @@ def rows_of(sample: Sample, facts: Sequence[SampledFact]) -> list[_LabelRow]:
             fact.subject_id,
             fact.object,
             fact.object_id,
+            fact.literal,
             fact.confidence,
         )
         for place, fact, *_ in facts
     ]
-
-
-class LabelsFile:
-    """A file of labels. name: identity of its sample. InputError, with the line, for lines of different samples."""
-
-    def __init__(self, path: Path) -> None:
-        decoder = msgspec.json.Decoder(_LabelRow)
-        self.path, self._rows = path, dict[int, tuple[int, _LabelRow]]()
-        for number, line in numbered(path):
-            (row,) = decoded(path, line, decoder, number)
-            first, other = next(iter(self._rows.values()), (number, row))
-            if row.name != other.name:
-                raise InputError(f"{path}, line {number}: of another sample than line {first}; part the two")
-            if row.label not in (None, RIGHT, WRONG, UNKNOWN):
-                raise InputError(f'{path}, line {number}, field label: {row.label!r}; write "y", "n", "u" or null')
-            if row.fact in self._rows:
-                raise InputError(f"{path}, line {number}: repeats line {self._rows[row.fact][0]}; remove one")
-            self._rows[row.fact] = number, row
-        if not self._rows:
-            raise InputError(f"{path} is empty: give a file of 'lmkbc audit --sample' with labels filled in")
-        self.name = next(iter(self._rows.values()))[1].name
-
-    def check_base(self, base: str, path: Path) -> None:
-        """Raise InputError if the labels belong to another base."""
-        if self.name.base != base:
-            raise InputError(
-                f"{self.path} has labels of another base than {path}, or of an earlier state of it: give "
-                "the base that its sample was drawn from"
-            )
-
-    def of(self, sample: Sample) -> dict[int, str | None]:
-        """Return the label of each fact in the file. InputError for a fact that is not in the sample."""
-        for place, (number, _) in self._rows.items():
-            if place not in sample.drawn:
-                raise InputError(f"{self.path}, line {number}: fact {place} is not of this sample; restore the line")
-        return {place: row.label for place, (_, row) in self._rows.items()}
 
 
 WIKIDATA, SEARCH = "https://www.wikidata.org/wiki/", "https://duckduckgo.com/?q="
@@ -343,7 +270,7 @@ def page(
     name: str,
     sample: Sample,
     facts: Sequence[SampledFact],
-    rows: Sequence[_LabelRow],
+    rows: Sequence[LabelRow],
     replies: Mapping[tuple[int, str], Sequence[tuple[str, str | None]]],
 ) -> str:
     """Return the page. name: name of the base. rows: lines of the labels file.

@@ -24,7 +24,8 @@ from lmkbc.errors import InputError, check_known
 from lmkbc.files import checksum
 from lmkbc.files.atomic import versions
 from lmkbc.files.reader import whole
-from lmkbc.kb.base.schemas import SCHEMA_VERSION
+from lmkbc.kb.base.reviews import PERSON, REVIEWED, Review, Reviews, SubjectReviews, decided
+from lmkbc.kb.base.schemas import FACTS, SCHEMA_VERSION
 from lmkbc.names import QID, spelling
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
@@ -116,7 +117,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """Content of a manifest. inputs: values that must be equal to resume a build. run: their hash.
 
     shards: None if the build is not finished. outputs: file below the directory -> SHA-256. additions: what was added
-    to the base later, in order.
+    to the base later, in order. rules: relation -> hash of what decides its facts; {} in a base of an earlier version.
     """
 
     run: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
@@ -126,6 +127,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     shards: tuple[Shard, ...] | None = None
     outputs: Mapping[str, Sha256] = {}
     additions: tuple[Mapping[str, Any], ...] = ()
+    rules: Mapping[str, str] = {}
 
 
 def started(inputs: Mapping[str, Any], relations: Mapping[str, Relation]) -> dict[str, Any]:
@@ -192,11 +194,19 @@ MEND = "build into a new directory; answers of models are in the store"
 REPORTED = 1 << 10
 """Facts between two reports of progress. A report takes longer than reading a fact."""
 ABOUT_SUBJECT = ("subject_row", "subject", "subject_id")
-_LAST = ("stated_by", "precision", "object_label")
+_PLACES = ("quote_file", "quote_start", "quote_end")
+_LAST = ("stated_by", "precision", "object_label", *REVIEWED, *_PLACES)
 SETTLED = ("subject_entity", "object_entity")
 COLUMNS = (*ABOUT_SUBJECT, "object", "object_id", "literal", "confidence", "sources", "model", *_LAST)
 ANSWER = (*ABOUT_SUBJECT, "relation", "reason")
 """Columns that are read for queries without a fact."""
+_ALL = {**{name: kind for name, kind in FACTS.items() if name != "relation"}, **dict.fromkeys(REVIEWED, pl.String)}
+UNSURE = "confidence below {:g}"
+"""Reason for facts that `least` leaves out."""
+OTHERS = ("decided by a person (--reviewed writes them)", "not decided by a person (--unreviewed writes them)")
+"""Reasons for facts that `reviewed` leaves out: False, True."""
+REFUTED = "wrong by review"
+"""Reason of a query whose facts are all wrong, as a person decided."""
 
 
 class Thing(NamedTuple):
@@ -225,8 +235,10 @@ class FactRow(NamedTuple):
 
     literal: plain digits of a number, or a date as `PartialDate` writes it; None for other objects.
     stated_by: splits whose labelled rows state the fact; None if no row does. precision: of a number, the value of its
-    last digit. object_label: label of the object's item, if an index or search knew it. subject_entity, object_entity:
-    the things that the base has settled; None where it has settled none.
+    last digit. object_label: label of the object's item, if an index or search knew it. reviewed_by, reviewed_on: who
+    decided that the fact is right, and the day; None without a decision. source, quote: address or item that states it,
+    and what is said there. quote_file, quote_start, quote_end: where that is in a document of the user. subject_entity,
+    object_entity: the things that the base has settled; None where it has settled none.
     """
 
     subject_row: int
@@ -243,6 +255,13 @@ class FactRow(NamedTuple):
     stated_by: list[str] | None = None
     precision: str | None = None
     object_label: str | None = None
+    reviewed_by: str | None = None
+    reviewed_on: str | None = None
+    source: str | None = None
+    quote: str | None = None
+    quote_file: str | None = None
+    quote_start: int | None = None
+    quote_end: int | None = None
     subject_entity: Thing | None = None
     object_entity: Thing | None = None
 
@@ -273,11 +292,24 @@ class _Timing(msgspec.Struct):
     finished: str = ""
 
 
-class Knowledge:
-    """The facts of a build's directory. least: least confidence; facts below it are left out, and counted in `unsure`.
+class _Decided(NamedTuple):
+    """What persons' decisions make of a relation. facts: row of a decided subject -> its facts, in order.
 
-    chosen: relations to read, all if empty. limit: read only facts of the first `limit` subjects. report: callback for
-    progress in facts. InputError for a directory without a finished build, a damaged one, or a missing relation.
+    emptied: subjects of which no fact is left: row, name and QID. unasked: decisions about subjects that are not asked.
+    """
+
+    facts: Mapping[int, Sequence[Mapping[str, Any]]]
+    emptied: Sequence[tuple[int, str, str | None]]
+    unasked: Sequence[Review]
+
+
+class Knowledge:
+    """The facts of a build's directory, as persons' decisions left them: wrong ones are out, and right ones are in.
+
+    least: least confidence; facts below it are left out, and counted in `unsure`. chosen: relations to read, all if
+    empty. limit: read only facts of the first `limit` subjects. reviewed: read only facts that persons decided, or only
+    others, which are counted in `others`; None for all. as_built: whether to leave out all decisions. report: callback
+    for progress in facts. InputError for a directory without a finished build, a damaged one, or a missing relation.
     """
 
     def __init__(
@@ -287,6 +319,8 @@ class Knowledge:
         *,
         chosen: Sequence[str] = (),
         limit: int | None = None,
+        reviewed: bool | None = None,
+        as_built: bool = False,
         report: Report = silent,
     ) -> None:
         self.path, self._least, self._limit, self._report = path, least, limit, report
@@ -316,7 +350,9 @@ class Knowledge:
         self.relations = {name: about for name, about in manifest.relations.items() if not chosen or name in chosen}
         self.run, self.inputs, self.shards = manifest.run, manifest.inputs, manifest.shards
         self.is_whole = not chosen and limit is None
-        self._outputs, self._done, self.unsure = manifest.outputs, 0, 0
+        self._outputs, self._done, self.unsure, self.others = manifest.outputs, 0, 0, 0
+        self.reviews, self._reviewed = Reviews() if as_built else Reviews.read(path), reviewed
+        self._decisions = dict[str, _Decided]()
         self._by_value = "by" in (manifest.inputs.get("grow") or {})
         self._whole = sum(shard.facts.get(name, 0) for shard in manifest.shards for name in self.relations)
 
@@ -355,7 +391,7 @@ class Knowledge:
 
     def facts(self) -> Iterator[FactRow]:
         """Yield all facts, relation by relation, each in the stored order."""
-        self._done = self.unsure = 0
+        self._done = self.unsure = self.others = 0
         for relation in self.relations:
             yield from self.of(relation)
 
@@ -395,17 +431,85 @@ class Knowledge:
 
     def parts(self, relation: str, columns: Sequence[str] = COLUMNS) -> Iterator[pl.DataFrame]:
         """Yield the facts of a relation as data frames, in the order of subjects."""
-        for frame in self._read(partition(relation), columns):
+        needed = dict.fromkeys((*columns, "confidence", *REVIEWED))
+        for frame in self._with_decisions(relation, [*needed]):
             within = self._limited(frame)
             kept = within.filter(pl.col("confidence") >= self._least) if self._least > 0 else within
+            own = kept
+            if self._reviewed is not None:
+                own = kept.filter(pl.col("reviewed_by").is_not_null() == self._reviewed)
             self.unsure += len(within) - len(kept)
-            self._done += len(frame) - len(kept)
-            yield kept
+            self.others += len(kept) - len(own)
+            self._done += len(frame) - len(own)
+            yield own.select(columns)
+
+    def _with_decisions(self, relation: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """Yield the facts of a relation as persons' decisions left them, in the order of subjects."""
+        left, schema = dict(sorted(self._decided(relation).facts.items())), {name: _ALL[name] for name in columns}
+        for frame in self._read(partition(relation), columns):
+            schema = dict(frame.schema)
+            last = int(frame["subject_row"].to_numpy().max(initial=-1))
+            rows = [left.pop(row) for row in [*left] if row <= last] if left else []
+            yield _together(frame.filter(~pl.col("subject_row").is_in([*self._decided(relation).facts])), rows)
+        if left:
+            yield _together(pl.DataFrame(schema=schema), [*left.values()])
+
+    def _decided(self, relation: str) -> _Decided:
+        """Return what persons' decisions make of a relation. The facts of its subjects are read once more for it."""
+        if relation in self._decisions:
+            return self._decisions[relation]
+        reviews, subjects = self.reviews.of(relation), dict[int, tuple[str, str | None]]()
+        own = defaultdict[int, list[dict[str, Any]]](list)
+        for folder in (partition(relation), *STATES) if reviews.rows else ():
+            columns = [*_ALL] if folder not in STATES else [*ANSWER]
+            for part in self._read(folder, columns):
+                frame = part if folder not in STATES else part.filter(pl.col("relation") == relation)
+                found = {
+                    row: (name, qid)
+                    for row, name, qid in frame.select(ABOUT_SUBJECT).unique(maintain_order=True).iter_rows()
+                    if reviews.about(name, qid)
+                }
+                subjects |= found
+                if folder not in STATES:
+                    for fact in frame.filter(pl.col("subject_row").is_in([*found])).iter_rows(named=True):
+                        own[fact["subject_row"]].append(fact)
+        made, emptied, single = dict[int, list[Mapping[str, Any]]](), [], self.relations[relation].one_object
+        for row, (name, qid) in subjects.items():
+            kept, lacking = SubjectReviews(reviews.about(name, qid), one_object=single).applied(own[row])
+            made[row] = [*kept, *(_given(row, name, qid, one) for one in lacking)]
+            if own[row] and not made[row]:
+                emptied.append((row, name, qid))
+        known = {id(one) for about in subjects.values() for one in reviews.about(*about)}
+        unasked = [one for one in reviews.rows if id(one) not in known]
+        self._decisions[relation] = _Decided(made, emptied, unasked)
+        return self._decisions[relation]
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """Return the facts of the last reading that were left out, by reason."""
+        found = {UNSURE.format(self._least): self.unsure, OTHERS[self._reviewed is True]: self.others}
+        return {reason: number for reason, number in found.items() if number}
+
+    def unasked(self) -> list[Review]:
+        """Return the decisions about subjects that the base does not ask in their relation, which change nothing."""
+        return [one for relation in self.relations for one in self._decided(relation).unasked]
 
     def answers(self, table: str) -> Iterator[pl.DataFrame]:
         """Yield the queries without a fact. table: "nothing", or "missing" for queries without an answer of a model."""
+        decided = {name: self._decided(name) for name in self.relations} if self.reviews.rows else {}
+        stated = [(row, name) for name, one in decided.items() for row, facts in one.facts.items() if facts]
+        schema = {"subject_row": pl.Int64, "relation": pl.String}
         for frame in self._read(table, ANSWER):
-            yield self._limited(frame.filter(pl.col("relation").is_in([*self.relations])))
+            own = frame.filter(pl.col("relation").is_in([*self.relations]))
+            if stated:
+                given = pl.DataFrame(stated, schema, orient="row")
+                own = own.join(given, on=[*schema], how="anti", maintain_order="left")
+            yield self._limited(own)
+        emptied = [(*about, name, REFUTED) for name, one in decided.items() for about in one.emptied]
+        if emptied and table == "nothing":
+            yield self._limited(
+                pl.DataFrame(emptied, {**{name: _ALL.get(name, pl.String) for name in ANSWER}}, orient="row")
+            )
 
     def replies(self, rows: Collection[int]) -> dict[tuple[int, str], list[tuple[str, str | None]]]:
         """Return (row of a subject, relation) -> (model, text) of each reply, for the subjects of some rows."""
@@ -473,3 +577,22 @@ class Knowledge:
         lacking = [pl.lit(None, pl.String).alias(name) for name in columns if name not in there]
         frame = pl.read_parquet(io.BytesIO(content), columns=[*filter(there.get, columns)], hive_partitioning=False)
         return frame.with_columns(lacking).select(columns)
+
+
+STATES = ("nothing", "missing")
+"""Tables of queries without a fact."""
+
+
+def _together(frame: pl.DataFrame, decided: Sequence[Sequence[Mapping[str, Any]]]) -> pl.DataFrame:
+    """Return facts and those of decided subjects, in the order of subjects."""
+    rows = [{name: fact.get(name) for name in frame.columns} for facts in decided for fact in facts]
+    if not rows:
+        return frame
+    return pl.concat([frame, pl.DataFrame(rows, frame.schema)]).sort("subject_row", maintain_order=True)
+
+
+def _given(row: int, subject: str, subject_id: str | None, review: Review) -> dict[str, Any]:
+    """Return a right object that no model gave as a fact of a subject."""
+    value = {"object": review.object, "object_id": review.object_id, "literal": review.literal}
+    about = {"subject_row": row, "subject": subject, "subject_id": subject_id, "model": PERSON, "sources": [PERSON]}
+    return {**about, **value, "confidence": 1.0, "calibrated": True, **decided(review)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -34,7 +34,8 @@ SUBJECTS = part("subjects", 0)
 class Earlier:
     """A finished base that a build adds to. subjects: its given subjects, as in `SubjectFile`.
 
-    manifest: as it was when the base was read, which the build compares again when it has the lock.
+    manifest: as it was when the base was read, which the build compares again when it has the lock. anew: relations of
+    the base that are decided anew, once the larger build is known.
 
     InputError if there is none, if it is damaged, or if it was grown.
     """
@@ -50,6 +51,7 @@ class Earlier:
             )
         listed = pl.read_parquet(path / SUBJECTS, glob=False).drop("subject_row", strict=False)
         self.subjects = pl.concat([pl.DataFrame(schema=LISTED), listed], how="diagonal")
+        self.anew: Sequence[str] = ()
 
     def names_relations(self, classes: Any, given: Sequence[str]) -> bool:
         """Return whether the user named the relations of the base. InputError if only the given ones are named."""
@@ -67,30 +69,69 @@ class Earlier:
         return [*self.manifest.relations]
 
     def started(
-        self, begun: Mapping[str, Any], subjects: Subjects, relations: Mapping[str, Relation]
+        self, begun: Mapping[str, Any], subjects: Subjects, relations: Mapping[str, Relation], folder: str = ""
     ) -> dict[str, Any]:
         """Return the manifest of the larger build before its first query. begun: that of a build of its own.
 
-        InputError if another input differs than subjects and further relations.
+        folder: of the edition's splits. Further subjects and relations are asked. Relations whose module or rule
+        changed are asked anew, and all of them if labelled rows changed. InputError if another input differs.
         """
         mine, theirs, frame = begun["inputs"], self.manifest.inputs, subjects.frame
-        shared = {name: theirs.get(name) for name in ("limit", "subjects")}
-        shared["relations"] = {name: mine["relations"].get(name) for name in theirs["relations"]}
-        if (other := differing({**mine, **shared}, theirs)) != "nothing":
+        if (other := differing({**mine, **self._shared(mine, folder)}, theirs)) != "nothing":
             raise InputError(
                 f"{self._path} is a base of other inputs, which differ in {other}: add with those of the base, or "
-                "build all into a new directory, where kept answers are not asked again"
+                f"build all into a new directory with --reviews {self._path}; kept answers are not asked again"
             )
         new = [name for name in mine["relations"] if name not in theirs["relations"]]
+        self.anew = self._changed(begun)
         added = {"subjects": len(frame) - len(self.subjects), "relations": new}
+        added |= {"anew": self.anew} if self.anew else {}
         told = f"{counted(len(frame) - len(self.subjects), 'new subject')}, {counted(len(new), 'new relation')}"
-        log.info("%s: %s", self._path, told)
-        if not new and frame.equals(self.subjects):
-            return {**started(theirs, relations), "additions": list(self.manifest.additions)}
+        told += f"; decided anew, since rules, modules or labelled rows changed: {', '.join(self.anew)}"
+        log.info("%s: %s", self._path, told if self.anew else told.partition(";")[0])
+        more = {name: begun[name] for name in ("rules",) if name in begun}
+        if not new and not self.anew and frame.equals(self.subjects):
+            return {**started(theirs, relations), **more, "additions": list(self.manifest.additions)}
         about = {"sha256": sha256(frame.write_csv().encode()), "subjects": len(frame)}
         whole = started({**mine, "limit": None, "subjects": about}, relations)
         about = {"run": whole["run"], "after": self.manifest.run, "system": mine["system"], "model": mine["model"]}
-        return {**whole, "additions": [*self.manifest.additions, about | added]}
+        return {**whole, **more, "additions": [*self.manifest.additions, about | added]}
+
+    def expect(self, inputs: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+        """Note which relations an addition asks anew, for an estimate. inputs: those of a selection.
+
+        What tuning changed is left out, since kept answers are decided anew without a question.
+        """
+        self.anew = self._changed({"inputs": inputs(self.manifest.inputs.get("selection") or {})})
+
+    def _shared(self, mine: Mapping[str, Any], folder: str) -> dict[str, Any]:
+        """Return the inputs that may differ, as those of the base: subjects, tuned rules, and labelled rows."""
+        theirs = self.manifest.inputs
+        shared = {name: theirs.get(name) for name in ("limit", "subjects")}
+        shared["relations"] = {
+            name: theirs["relations"][name] for name in theirs["relations"] if name in mine["relations"]
+        }
+        asked, held = (one.get("selection") or {} for one in (mine, theirs))
+        if all(asked.get(name) == held.get(name) for name in ("precision", "narrowed")):
+            shared |= {name: theirs[name] for name in ("selection", "thresholds") if name in theirs}
+        if "files" in theirs:
+            labelled = {name: sha for name, sha in theirs["files"].items() if name.startswith(f"{folder}/")}
+            others = {name: sha for name, sha in mine["files"].items() if not name.startswith(f"{folder}/")}
+            shared["files"] = {**labelled, **others} if folder else mine["files"]
+        return shared
+
+    def _changed(self, begun: Mapping[str, Any]) -> list[str]:
+        """Return the relations of the base that are decided anew."""
+        mine, theirs = begun["inputs"], self.manifest.inputs
+        same = {name: mine.get(name) == theirs.get(name) for name in ("files", "selection", "thresholds")}
+        rules, held = begun.get("rules", {}), self.manifest.rules
+        return [
+            name
+            for name, module in theirs["relations"].items()
+            if not same["files"]
+            or mine["relations"][name] != module
+            or (not (same["selection"] and same["thresholds"]) and rules.get(name) != held.get(name, ""))
+        ]
 
     def kept(
         self,
@@ -113,7 +154,7 @@ class Earlier:
             while _last(held) <= last and (more := next(earlier, None)) is not None:
                 held = Tables.together([held, more])
             if number not in there:
-                keys = [(ask.row, names[ask.query.relation]) for ask in some]
+                keys = [(ask.row, name) for ask in some if (name := names[ask.query.relation]) not in self.anew]
                 own = pl.DataFrame(keys, schema=_QUERY, orient="row")
                 kept = held.each(partial(_among, own))
                 kept = kept._replace(missing=held.missing.clear(), spent=spent_of(tokens if number == 0 else {}))

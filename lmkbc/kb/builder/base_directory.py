@@ -208,10 +208,11 @@ class Directory:
             if earlier is not None and earlier.run != start["run"]:
                 if (earlier.shards is not None and onto is None) or self._shards():
                     state = "an unfinished" if earlier.shards is None else "a finished"
+                    more = "; --add takes over what tuning, labelled rows or a relation's module changed"
                     raise InputError(
                         f"{self.path} holds {state} build of other inputs, which differ in "
                         f"{differing(start['inputs'], earlier.inputs)}: give the same ones, or name a new "
-                        "directory"
+                        f"directory{more if earlier.shards is not None else ''}"
                     )
                 earlier = None  # it has written nothing yet, so it may be replaced
             if earlier is not None and earlier.shards is not None and not self._reopened(earlier, report):

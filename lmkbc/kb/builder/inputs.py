@@ -8,8 +8,11 @@ from typing import Any
 import msgspec
 
 from lmkbc.files.arrays import key
+from lmkbc.files.checksum import sha256
 from lmkbc.plan import Plan
 from lmkbc.relation import Relation
+from lmkbc.select.narrowings import AtMost
+from lmkbc.select.selector import PerRelation
 
 
 def inputs_of(plan: Plan, provenance: Mapping[str, Any], relations: Mapping[str, Relation]) -> dict[str, Any]:
@@ -30,3 +33,23 @@ def inputs_of(plan: Plan, provenance: Mapping[str, Any], relations: Mapping[str,
         "relations": {name: key(table) for name, table in asked.items()},
         "files": plan.inputs,
     }
+
+
+def rules_of(selector: PerRelation, relations: Mapping[str, Relation]) -> dict[str, str]:
+    """Return relation -> SHA-256 of what decides its facts: its rule, calibration and narrowings.
+
+    relations: relations by their names in queries.
+    """
+    narrowings, made = selector.narrowings, dict[str, str]()
+    for own, relation in relations.items():
+        caps = [narrowing.most.get(own) for narrowing in narrowings if isinstance(narrowing, AtMost)]
+        about = [dict(narrowing.about) for narrowing in narrowings if narrowing.about]
+        decides = (
+            selector.rule(own),
+            selector.calibration(own),
+            caps,
+            about,
+            selector.curves.get(own) if about else None,
+        )
+        made[relation.name] = sha256(repr(decides).encode())
+    return made

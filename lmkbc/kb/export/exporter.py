@@ -33,12 +33,14 @@ class Exporter:
     """A format of one file.
 
     pieces: function that yields the text of a base's facts, and counts in the tally what it leaves out. counted: what
-    is counted in it, "" for the facts. remark: what is said of it when it is written.
+    is counted in it, "" for the facts. remark: what is said of it when it is written. reviewed: whether only facts that
+    persons decided are written, or only others, unless the user says so; None for all.
     """
 
     pieces: Callable[[Knowledge, ExportTally, ExportSettings], Iterable[str]] | None = None
     counted: str = "line"
     remark: str = ""
+    reviewed: bool | None = None
 
     def write(self, base: Knowledge, out: Path, tally: ExportTally, settings: ExportSettings) -> int:
         """Write the facts of a base, and return how many are counted. InputError if it is there."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -9,7 +10,9 @@ from typing import TypeVar
 
 from lmkbc.errors import InputError
 from lmkbc.kb.base.knowledge import FactRow
+from lmkbc.kb.base.reviews import ADDRESS
 from lmkbc.kinds.kind import Exported, LeftOutError, kind_of
+from lmkbc.names import as_qid
 
 Written = TypeVar("Written")
 
@@ -26,6 +29,17 @@ def exported(fact: FactRow) -> Exported | None:
         return kind.exported(fact.literal if kind.has_values else fact.object, fact.about)
     except InputError as error:
         raise InputError(f"relation {fact.relation}: {error}") from None
+
+
+def cited(fact: FactRow) -> tuple[str, str] | None:
+    """Return the source of a fact that a person decided: Wikidata's property of references, and an item or an address.
+
+    None without a decision, and for a source of another kind.
+    """
+    source = fact.source if fact.reviewed_by and fact.source else ""
+    if as_qid(source) == source:
+        return "P248", source
+    return ("P854", source) if re.fullmatch(ADDRESS, source) else None
 
 
 @dataclass(slots=True)

@@ -161,6 +161,9 @@ class Triples:
         qualifiers = [("confidence", f"{fact.confidence:.6f}", "decimal")]
         qualifiers += [("model", model, "") for model in fact.model.split("; ") if model]
         qualifiers += [*(("source", source, "") for source in fact.sources), ("run", self.run, "")]
+        decided = [("reviewedBy", fact.reviewed_by, ""), ("reviewedOn", fact.reviewed_on, "date")]
+        decided += [("reference", fact.source, ""), ("quote", fact.quote, "")]
+        qualifiers += [(name, value, datatype) for name, value, datatype in decided if value]
         for predicate, content, datatype in qualifiers:
             yield line(node, iri(f"{self.base}{predicate}"), text(content, datatype))
         if self.date:

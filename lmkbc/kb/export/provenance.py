@@ -11,8 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from lmkbc.files.arrays import key
+from lmkbc.files.checksum import sha256
 from lmkbc.kb.base.knowledge import FactRow, Knowledge
 from lmkbc.kb.export.ntriples import RDF_TYPE, RDFS_LABEL, Triples, escaped, iri, line, text
+from lmkbc.kinds.url import is_iri
+from lmkbc.names import WIKIDATA_ITEM, as_qid
 
 PROV = "http://www.w3.org/ns/prov#"
 PART_OF = "<http://purl.org/dc/terms/isPartOf>"
@@ -60,6 +63,27 @@ class FactProvenance:
                 self._described.add(agent)
                 yield line(self._build(), prov("wasAssociatedWith"), agent)
                 yield from _described_as(agent, "SoftwareAgent", model)
+        yield from self.of_support(fact)
+
+    def of_support(self, fact: FactRow) -> Iterator[str]:
+        """Yield who decided that a fact is right and when, its source, and the quote that supports it."""
+        node, source = self.triples.fact_node(fact), _source(fact)
+        if fact.reviewed_by:
+            person = iri(f"{self.triples.base}person/", fact.reviewed_by)
+            yield line(node, prov("wasAttributedTo"), person)
+            yield line(node, iri(f"{self.triples.base}reviewed"), text(fact.reviewed_on or "", "date"))
+            yield from _described_as(person, "Person", fact.reviewed_by)
+        if source:
+            yield line(node, prov("hadPrimarySource"), source)
+        if fact.quote:
+            quote = iri(
+                f"{self.triples.base}quote/", sha256(f"{source}\n{fact.quote}".encode("utf-8", "backslashreplace"))[:32]
+            )
+            yield line(node, prov("wasDerivedFrom"), quote)
+            yield from _described_as(quote, "Entity")
+            yield line(quote, prov("value"), text(fact.quote))
+            if source:
+                yield line(quote, prov("wasQuotedFrom"), source)
 
     def of_replies(self) -> Iterator[str]:
         """Yield the replies that the base keeps: text, model, and the question that each answers."""
@@ -87,6 +111,15 @@ class FactProvenance:
         if relation not in self._asked:
             return self._build()
         return f"<{self.triples.base}question/{self.triples.run}/{row}/{escaped(relation)}>"
+
+
+def _source(fact: FactRow) -> str:
+    """Return the node of a fact's source: an item, an address that RDF can hold, or the file of a document; or ""."""
+    if fact.source and as_qid(fact.source):
+        return iri(WIKIDATA_ITEM, fact.source)
+    if fact.source and is_iri(fact.source):
+        return f"<{fact.source}>"
+    return iri("urn:lmkbc:file/", fact.quote_file) if fact.quote_file else ""
 
 
 def _described_as(node: str, kind: str, label: str = "") -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A folder of files for review: what is new as QuickStatements, and what contradicts or is not covered as tables."""
+"""A folder of QuickStatements: what is new as commands, and what contradicts or is not covered as tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lmkbc.kb.audit.known import Mark, marked_by
 from lmkbc.kb.base.knowledge import FactRow, Knowledge
 from lmkbc.kb.export.exporter import Exporter, ExportSettings
 from lmkbc.kb.export.left_out import ExportTally
-from lmkbc.kb.export.quickstatements import NOTICE, REVIEW, Proposal, batches, commands, proposal, table
+from lmkbc.kb.export.quickstatements import DECIDED, NOTICE, REVIEW, Proposal, batches, commands, proposal, table
 from lmkbc.kinds.kind import LeftOutError
 
 COLUMNS = {
@@ -43,7 +43,7 @@ OTHERS = {
 
 @dataclass(frozen=True, kw_only=True)
 class ReviewExporter(Exporter):
-    """A format of a folder of files for review by a person, with the facts that are new beside known ones.
+    """A format of a folder of files for persons, with the facts that are new beside known ones.
 
     ending: of the files' names. form: function that formats a batch of statements.
     """
@@ -51,7 +51,8 @@ class ReviewExporter(Exporter):
     ending: str
     form: Callable[[Sequence[Proposal]], str]
     counted: str = "file"
-    remark: str = " to be checked by a person, none of them ready for upload: a model is no source"
+    remark: str = " to be checked by a person; what no person decided is never ready for upload: a model is no source"
+    reviewed: bool | None = True
 
     def write(self, base: Knowledge, out: Path, tally: ExportTally, settings: ExportSettings) -> int:
         """Write the facts of a base, and return the number of files of new ones. OptionError without known facts."""
@@ -78,10 +79,12 @@ class ReviewExporter(Exporter):
                     aside[marked.mark].append((*about, *values, "; ".join(sorted(marked.known))))
                 raise LeftOutError(OTHERS[marked.mark])
 
-            (stage / NOTICE).write_text(REVIEW, encoding="utf-8")
+            decided = True
             for batch in batches(tally.written(base.facts(), proposed), settings.batch):
                 files += 1
+                decided = decided and all(one.is_decided for one in batch)
                 (stage / f"review-{files:05d}.{self.ending}").write_text(self.form(batch), encoding="utf-8")
+            (stage / NOTICE).write_text(DECIDED if decided else REVIEW, encoding="utf-8")
             for mark, rows in aside.items():
                 frame = pl.DataFrame(rows, COLUMNS, orient="row")
                 (stage / ASIDE[mark]).write_text(comma_separated(frame), encoding="utf-8")

@@ -38,9 +38,11 @@ CREATE TABLE reviews (
   value TEXT, source_address TEXT, quote TEXT, reviewer TEXT, date TEXT
 );
 """
-"""Tables. evidence.kind: model, source (a draw of a model), stated_by (a split whose rows state the fact), or
+"""Tables.
 
-reply (a text that the base keeps of a model's replies about the subject and the relation).
+evidence.kind: "model", "draw" of a model, "stated_by" a split whose rows state the fact, or "reply" of a model about
+the question. "quote" and "source" are what supports the fact, and its address, item or file. reviews: the decisions
+that facts are right; wrong ones are no facts.
 """
 INDEXED = "CREATE INDEX facts_question ON facts(subject_row, relation_id)"
 INDEXES = """
@@ -67,6 +69,7 @@ INSERT INTO facts VALUES (
   (SELECT id FROM entities WHERE node = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
 )
 """
+REVIEW = "INSERT INTO reviews VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)"
 REPLY = """
 INSERT INTO evidence (fact_id, kind, text) SELECT id, 'reply', ? FROM facts
 WHERE subject_row = ? AND relation_id = (SELECT id FROM relations WHERE name = ?)
@@ -98,10 +101,14 @@ def _fill(db: sqlite3.Connection, base: Knowledge, tally: ExportTally) -> None:
         ends = row.subject_node, row.relation, row.object_node, row.subject, row.object
         values = row.value, row.datatype, row.language, row.unit, row.unit_id, row.precision, row.approximate
         number = db.execute(FACT, (key, fact.subject_row, *ends, *values, row.confidence)).lastrowid
-        evidence = [("model", model) for model in row.model.split("; ")] + [("source", one) for one in fact.sources]
+        evidence = [("model", model) for model in row.model.split("; ")] + [("draw", one) for one in fact.sources]
         evidence += [("stated_by", split) for split in fact.stated_by or ()]
+        evidence += [("quote", fact.quote or ""), ("source", fact.source or fact.quote_file or "")]
         rows = ((number, kind, text) for kind, text in evidence if text)
         db.executemany("INSERT INTO evidence (fact_id, kind, text) VALUES (?, ?, ?)", rows)
+        if fact.reviewed_by:
+            decided = number, key, "right", row.value, fact.source, fact.quote, fact.reviewed_by, fact.reviewed_on
+            db.execute(REVIEW, decided)
     db.execute(INDEXED)
     for part in base.reply_parts():
         for subject_row, relation, _, texts in part.iter_rows():

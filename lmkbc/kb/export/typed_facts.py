@@ -29,7 +29,8 @@ class TypedFact(NamedTuple):
     value of its last digit, null if the number was converted. approximate: of a date, whether it is "circa".
     object_label: label of the object's item, where an index or search knew it. language: of a text, its code.
     subject_node, object_node: the things that the base has settled: a QID, or the end of an IRI in RDF. The object's is
-    null for a value.
+    null for a value. reviewed_by, reviewed_on: person who decided that the fact is right, and the day. source, quote:
+    address or item that states it, and its words. quote_file, quote_start, quote_end: where it is in a document.
     """
 
     subject: str
@@ -53,10 +54,17 @@ class TypedFact(NamedTuple):
     language: str | None
     subject_node: str
     object_node: str | None
+    reviewed_by: str | None
+    reviewed_on: str | None
+    source: str | None
+    quote: str | None
+    quote_file: str | None
+    quote_start: int | None
+    quote_end: int | None
 
 
 SCHEMA: dict[str, Any] = dict.fromkeys(TypedFact._fields, pl.String)
-SCHEMA |= {"approximate": pl.Boolean, "confidence": pl.Float64}
+SCHEMA |= {"approximate": pl.Boolean, "confidence": pl.Float64} | dict.fromkeys(("quote_start", "quote_end"), pl.Int64)
 
 
 def typed(fact: FactRow) -> TypedFact:
@@ -89,6 +97,13 @@ def typed(fact: FactRow) -> TypedFact:
         language,
         fact.subject_node.node,
         None if made else fact.object_node.node,
+        fact.reviewed_by,
+        fact.reviewed_on,
+        fact.source,
+        fact.quote,
+        fact.quote_file,
+        fact.quote_start,
+        fact.quote_end,
     )
 
 
@@ -102,11 +117,15 @@ def write_parquet(file: IO[bytes], facts: Iterable[TypedFact]) -> None:
     try:
         register_io_source(lambda *_: frames(facts, SCHEMA), schema=SCHEMA).sink_parquet(file)
     except pl.exceptions.PolarsError as error:
+        file.write(bytes(1 << 16))  # raises the disk's own error, which polars does not always name
         raise OSError(printable(str(error))) from error
 
 
 OF_NODE = ("label", "kind", "datatype", "unit", "unit_id", "precision", "approximate", "language")
-OF_EDGE = ("relation", "property", "confidence", "sources", "model", "stated_by")
+OF_EDGE = (
+    *("relation", "property", "confidence", "sources", "model", "stated_by"),
+    *("reviewed_by", "reviewed_on", "source", "quote"),
+)
 """Attributes of nodes and of edges in GraphML."""
 _GRAPHML_TYPES = {"confidence": "double", "approximate": "boolean"}
 _NO_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

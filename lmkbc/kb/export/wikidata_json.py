@@ -1,8 +1,9 @@
 """Facts as Wikidata writes them: numbers in its units, and JSON, an array with one entity per line, as in its dumps.
 
 An object without an item becomes a statement of an unknown value, with the qualifier "object named as". A subject
-without an item becomes a new entity without an id. No statement has a reference: a model is no source, and "based on
-heuristic" (P887) would look like one. A name that Wikidata does not accept is left out.
+without an item becomes a new entity without an id. A model is no source, and "based on heuristic" (P887) would look
+like one. So a reference stands only where a person decided by a source. A name that Wikidata does not accept is left
+out.
 """
 
 from __future__ import annotations
@@ -11,15 +12,17 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lmkbc.kb.base.knowledge import FactRow, Knowledge
+from lmkbc.kb.base.knowledge import About, FactRow, Knowledge
 from lmkbc.kb.export.exporter import Exporter, ExportSettings
-from lmkbc.kb.export.left_out import ExportTally, exported
+from lmkbc.kb.export.left_out import ExportTally, cited, exported
 from lmkbc.kinds.kind import Exported, LeftOutError, accepted, kind_of
 
 NAMED_AS = "P1932"
 """Wikidata's property "object named as"."""
 LANGUAGE = "mul"
 """Language code of a name that is the same in all languages."""
+RETRIEVED = About("P813", "date")
+"""The day of a reference."""
 Json = dict[str, Any]
 
 
@@ -56,7 +59,18 @@ def _statement(fact: FactRow) -> Json:
     else:
         raise LeftOutError("no name that Wikidata accepts")
     mainsnak = _snak(fact.about.property, datatype, value)
-    return {"mainsnak": mainsnak, "type": "statement", "rank": "normal", **more}
+    return {"mainsnak": mainsnak, "type": "statement", "rank": "normal", **more, **_references(fact)}
+
+
+def _references(fact: FactRow) -> Json:
+    """Return the fields of a statement with a reference; {} if no person decided by a source."""
+    if (found := cited(fact)) is None:
+        return {}
+    name, source = found
+    value, day = {"type": "string", "value": source}, exported(fact._replace(about=RETRIEVED, literal=fact.reviewed_on))
+    snak = _snak(name, "wikibase-item", _item(source)) if name == "P248" else _snak(name, "url", value)
+    snaks = {name: [snak], "P813": [_snak("P813", "time", day and dict(day.wikidata[1]))]}
+    return {"references": [{"snaks": snaks, "snaks-order": [*snaks]}]}
 
 
 def _item(qid: str) -> Json:

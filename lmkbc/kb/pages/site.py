@@ -20,6 +20,7 @@ import polars as pl
 from lmkbc.files import atomic
 from lmkbc.files.checksum import sha256
 from lmkbc.kb.base.knowledge import COLUMNS, About, Knowledge, worded
+from lmkbc.kb.base.reviews import PERSON, REVIEWED
 from lmkbc.kb.pages.entity_pieces import (
     GIVEN,
     IN,
@@ -142,9 +143,9 @@ class _Contents:
                 "literal", pl.Series(map(worded, facts["object"], facts["object_label"]), dtype=pl.String)
             ),
             confidence="confidence",
-            source=pl.when(pl.col("stated_by").is_null())
-            .then(sources)
-            .otherwise(pl.format("{}, stated by {}", sources, rows)),
+            source=pl.concat_str(
+                sources, pl.format(", stated by {}", rows), *map(pl.format, _DECIDED, REVIEWED), ignore_nulls=True
+            ),
             known=pl.col("stated_by").is_not_null(),
         )
 
@@ -246,6 +247,10 @@ class _Contents:
         return [made[depth] for depth in sorted(made)] if len(made) > 1 else []
 
 
+_DECIDED = (", reviewed by {}", " on {}", "; {}", ": \u201c{}\u201d")
+"""Words behind the sources of a fact that a person decided, for each of its columns that is not empty."""
+
+
 def _mentions(rows: pl.DataFrame, names: pl.Series) -> pl.DataFrame:
     """Return facts as rows of their objects, if these are entities."""
     turned = rows.with_columns(kind=pl.lit(IN, pl.UInt8), key="other", name=names, other="key", text="name")
@@ -324,7 +329,8 @@ class Coverage:
         self.confidence += float(facts["confidence"].sum())
         places = np.minimum((facts["confidence"].to_numpy() * BINS).astype(int), BINS - 1)
         self.bins = (np.bincount(places, minlength=BINS) + self.bins).tolist()
-        proposed = facts.filter(~pl.col("model").is_in(pl.coalesce("stated_by", pl.lit([]))))
+        of_models = facts.filter(pl.col("model") != PERSON)
+        proposed = of_models.filter(~pl.col("model").is_in(pl.coalesce("stated_by", pl.lit([]))))
         self.models.update(dict(proposed["model"].str.split("; ").explode().value_counts().iter_rows()))
         drawn = rows.with_columns(draw=self._draw.random(len(rows)))
         self._drawn = [pl.concat([*self._drawn, drawn]).sort("draw").head(self.size)]

@@ -1,17 +1,24 @@
 "use strict";
-// A fact at a time, labelled by keys. All text is set as text, never as markup. Labels are kept in the browser by the
-// sample's own key, and saved as the lines of the labels file.
+// A fact at a time, labelled by keys. All text is set as text, never as markup. Labels, and what is given with them, are
+// kept in the browser by the sample's own key, and saved as the lines of the labels file.
 (() => {
   const byId = (id) => document.getElementById(id);
   const { key, file, facts } = JSON.parse(byId("data").textContent);
   const WORDS = { y: "right", n: "wrong", u: "unknown" };
-  let labels = {}, at = 0, kept = true;
+  const FIELDS = ["value", "value_id", "source", "quote", "date"];
+  let labels = {}, more = {}, reviewer = "", at = 0, kept = true;
 
   try {
     const stored = JSON.parse(localStorage.getItem(key) ?? "{}");
     facts.forEach(({ line }) => {
       if (Object.hasOwn(WORDS, stored?.[line.fact])) labels[line.fact] = stored[line.fact];
     });
+    const given = JSON.parse(localStorage.getItem(`${key}-more`) ?? "{}"), texts = (own) =>
+      Object.fromEntries(FIELDS.filter((name) => typeof own?.[name] === "string").map((name) => [name, own[name]]));
+    facts.forEach(({ line }) => {
+      if (given?.facts?.[line.fact]) more[line.fact] = texts(given.facts[line.fact]);
+    });
+    if (typeof given?.reviewer === "string") reviewer = given.reviewer;
     localStorage.setItem(key, JSON.stringify(labels));
   } catch {
     kept = false;
@@ -19,6 +26,7 @@
   const keep = () => {
     try {
       localStorage.setItem(key, JSON.stringify(labels));
+      localStorage.setItem(`${key}-more`, JSON.stringify({ facts: more, reviewer }));
     } catch {
       kept = false;
     }
@@ -63,14 +71,29 @@
     return order.find((place) => !label(place));
   };
 
-  const draw = () => {
-    const fact = facts[at], own = label(at), count = { y: 0, n: 0, u: 0 };
+  const complain = () => {
+    const wrong = FIELDS.find((name) => !byId(name).checkValidity());
+    byId("invalid").textContent = wrong ? `This is no ${document.querySelector(`label[for=${wrong}]`).textContent}` : "";
+    return wrong;
+  };
+
+  const tell = () => {
+    const own = label(at), count = { y: 0, n: 0, u: 0 };
     Object.values(labels).forEach((one) => { count[one] += 1; });
     const done = count.y + count.n + count.u;
     byId("progress").value = done;
     byId("status").textContent = `${done} of ${facts.length} labelled: ${count.y} right, ${count.n} wrong, `
       + `${count.u} unknown${kept ? "" : ". This browser keeps no labels: save them before you leave"}`;
     byId("place").textContent = `Fact ${at + 1} of ${facts.length}${own ? `: ${WORDS[own]}` : ""}`;
+    document.querySelectorAll("[data-label]").forEach((button) => {
+      button.setAttribute("aria-pressed", String(button.dataset.label === own));
+    });
+    byId("next").disabled = unlabelled(at) === undefined;
+    complain();
+  };
+
+  const draw = () => {
+    const fact = facts[at];
     const claim = element("p", "", "claim");
     claim.append(link(...fact.subject, "subject"), element("span", ` ${fact.relation[0]} `, "muted"), link(...fact.object));
     const about = element("dl", "", "facts");
@@ -83,12 +106,11 @@
     byId("fact").replaceChildren(claim, ...(fact.definition ? [element("p", fact.definition, "muted")] : []), about,
       ...written(fact), element("h3", fact.others.length ? "Other facts of the subject" : "No other fact of the subject"), others);
     if (!fact.others.length) others.remove();
-    document.querySelectorAll("[data-label]").forEach((button) => {
-      button.setAttribute("aria-pressed", String(button.dataset.label === own));
-    });
+    FIELDS.forEach((name) => { byId(name).value = more[fact.line.fact]?.[name] ?? ""; });
+    byId("reviewer").value = reviewer;
     byId("before").disabled = at === 0;
     byId("after").disabled = at + 1 === facts.length;
-    byId("next").disabled = unlabelled(at) === undefined;
+    tell();
   };
   const go = (place) => {
     if (place === undefined || place < 0 || place >= facts.length) return;
@@ -103,7 +125,11 @@
     if (value) go(at + 1);
   };
   const save = () => {
-    const lines = facts.map(({ line }) => `${JSON.stringify({ ...line, label: labels[line.fact] ?? null })}\n`);
+    const filled = (own) => Object.fromEntries(Object.entries(own).filter(([, text]) => text.trim()));
+    const lines = facts.map(({ line }) => {
+      const label = labels[line.fact] ?? null, given = filled(more[line.fact] ?? {});
+      return `${JSON.stringify({ ...line, ...given, ...(label ? filled({ reviewer }) : {}), label })}\n`;
+    });
     const made = element("a");
     made.href = URL.createObjectURL(new Blob(lines, { type: "application/x-ndjson" }));
     made.download = file;
@@ -117,13 +143,27 @@
     w: () => byId("subject")?.click(), g: () => byId("search").click(),
   };
   document.addEventListener("keydown", (event) => {
-    const isPressed = event.key === " " && event.target.closest("a, button");
+    if (event.target.closest("input, textarea")) return;
+    const isPressed = event.key === " " && event.target.closest("a, button, summary");
     if (event.ctrlKey || event.metaKey || event.altKey || isPressed || !Object.hasOwn(keys, event.key)) return;
     event.preventDefault();
     keys[event.key]();
   });
   document.querySelectorAll("[data-label]").forEach((button) => {
     button.addEventListener("click", () => set(button.dataset.label));
+  });
+  FIELDS.forEach((name) => {
+    byId(name).addEventListener("input", () => {
+      const fact = facts[at].line.fact, own = (more[fact] ??= {});
+      own[name] = byId(name).value;
+      if (own.value?.trim() && !labels[fact]) labels[fact] = "n"; // a right value stands in place of a wrong one
+      keep();
+      tell();
+    });
+  });
+  byId("reviewer").addEventListener("input", () => {
+    reviewer = byId("reviewer").value;
+    keep();
   });
   byId("clear").addEventListener("click", () => set(null));
   byId("before").addEventListener("click", () => go(at - 1));

@@ -101,7 +101,7 @@ def changed(given: Rows, place: int, **fields: Any) -> str:
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        (lambda rows: changed(rows, 2, label="yes"), "line 3, field label: 'yes'; write"),
+        (lambda rows: changed(rows, 2, label="maybe"), "line 3, field label: 'maybe'; write right, wrong or unknown"),
         (lambda rows: changed(rows, 2, label=1), "line 3, field label: Expected"),
         (lambda rows: changed(rows, 1, fact=rows[0]["fact"]), "line 2: repeats line 1"),
         (lambda rows: changed(rows, 1, seed=9), "line 2: of another sample than line 1"),
@@ -110,7 +110,7 @@ def changed(given: Rows, place: int, **fields: Any) -> str:
         (lambda rows: changed(rows, 9)[:-40], "line 60: not valid JSON"),
         (lambda rows: "".join(changed([row], 0, base="0" * 64) for row in rows), "has labels of another base than kb"),
         (lambda rows: "\n", "labels.jsonl is empty"),
-        (lambda rows: "y\nn\n", "line 1: not valid JSON"),
+        (lambda rows: "y\nn\n", "labels.jsonl has no column 'relation'"),
     ],
 )
 def test_labels_that_cannot_be_are_one_sentence(run: Command, wrong: Callable[[Rows], str], told: str) -> None:

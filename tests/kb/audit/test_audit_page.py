@@ -1,6 +1,7 @@
 """The page in a real browser, opened from disk: labelled by keys alone, kept, saved, and read again."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,45 @@ def test_labels_by_keys_are_kept_saved_and_read(opened: AuditView, made: Path, t
     assert [{**row, "label": None} for row in saved] == empty
     whole = lmkbc.audit(made / "kb", labels=tmp_path / "labels.jsonl").precision[-1]
     assert (whole.right, whole.labelled, whole.unknown) == (1, 2, 1)
+
+
+def test_a_right_value_and_its_source_are_kept_saved_and_decided(opened: AuditView, made: Path, tmp_path: Path) -> None:
+    given = {"value": f"yes {ATTACK}", "value_id": "Q5", "source": "https://example.org/?a=1&b='2'", "quote": "n\nx"}
+    opened.page.click("#more summary")
+    for name, text in ({"value": "y"} | given | {"date": "2026-11-02", "reviewer": "Ann <b>"}).items():
+        opened.page.fill(f"#{name}", text)
+    assert opened.place.endswith(": wrong")  # a right value stands in place of a wrong one
+    opened.page.focus("#quote")
+    opened.press("y", "ArrowLeft")  # in a field, keys write
+    assert opened.status.startswith(f"1 of {FACTS} labelled: 0 right, 1 wrong")
+    opened.page.fill("#quote", given["quote"])
+    opened.page.reload()
+    opened.page.wait_for_selector("body[data-ready]")
+    opened.press("ArrowLeft")
+    assert opened.page.input_value("#value") == given["value"]
+    opened.page.click("#more summary")
+    opened.page.fill("#source", "javascript:alert(1)")
+    assert "source: an address" in opened.page.inner_text("#invalid")
+    opened.page.fill("#source", given["source"])
+    assert opened.page.inner_text("#invalid") == ""
+    opened.check_access()
+    opened.page.focus("#after")
+    opened.press("ArrowRight", "y")
+    with opened.page.expect_download() as coming:
+        opened.press("s")
+    coming.value.save_as(tmp_path / "labels.jsonl")
+    first, second, third, *_ = (json.loads(line) for line in (tmp_path / "labels.jsonl").read_bytes().splitlines())
+    assert first.items() >= ({"label": "n", "date": "2026-11-02", "reviewer": "Ann <b>"} | given).items()
+    assert (second["label"], second["value"], second["reviewer"], third["reviewer"]) == ("y", None, "Ann <b>", None)
+    shutil.copytree(made / "kb", tmp_path / "kb")
+    lmkbc.review(tmp_path / "kb", tmp_path / "labels.jsonl")
+    decided = [json.loads(line) for line in (tmp_path / "kb" / "reviews.jsonl").read_bytes().splitlines()]
+    assert [(one["verdict"], one["reviewed_by"]) for one in decided] == [
+        ("wrong", "Ann <b>"),
+        ("right", "Ann <b>"),
+        ("right", "Ann <b>"),
+    ]
+    assert (decided[1]["source"], decided[1]["quote"]) == (given["source"], given["quote"])
 
 
 def test_a_button_does_what_its_key_does(opened: AuditView) -> None:

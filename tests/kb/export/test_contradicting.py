@@ -83,7 +83,9 @@ def test_only_new_facts_are_proposed_and_others_are_listed_apart(form: Any, audi
         rows = [*csv.DictReader(Path("marked.csv").read_text().splitlines())]
         assert {(row["subject_id"], row["property"]): row["mark"] for row in rows} == MARKS
     given = "marked.csv" if audited else "known"
-    _, said = command.done("export", "kb", "--format", "quickstatements", "--known", given, "--out", "review")
+    _, said = command.done(
+        "export", "kb", "--format", "quickstatements", "--unreviewed", "--known", given, "--out", "review"
+    )
     proposed = Path("review/review-00001.txt").read_text().splitlines()
     assert {tuple(line.split("\t")[:2]) for line in proposed} == {key for key, mark in MARKS.items() if mark == "new"}
     for name, mark in (("contradicting.csv", "contradicting"), ("not-covered.csv", "not covered")):

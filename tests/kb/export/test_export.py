@@ -103,7 +103,7 @@ def test_low_confidence_is_left_out_and_counted_unless_it_is_asked_for(command: 
     command.done("build", "--subjects", "subjects.csv", "--system", recipe, *options, "--out", "low", "--least", "0")
     Path("known").write_text("subject,property,object\nQ9,P47,Q1\nQ657,P1,Q1\n")
     for form in EXPORTS:
-        more = ("--known", "known") if form.startswith("quickstatements") else ()
+        more = ("--known", "known", "--unreviewed") if form.startswith(("quickstatements", "worklist")) else ()
         _, told = command.done("export", "low", "--format", form, "--out", f"sure.{form}", *more)
         reasons = "confidence below 0.5 1; --least 0 writes facts of any confidence"
         assert f"sure.{form}: 1 fact left out, by reason: {reasons}" in told
@@ -168,7 +168,7 @@ READERS: dict[str, Callable[[str], set[Any]]] = {
 @pytest.mark.parametrize("form", READERS)
 def test_a_part_is_written_alone_for_a_reader_of_each_format(run: Command, tmp_path: Path, form: str) -> None:
     Path("known").write_text("subject,property,object\nQ9,P47,Q1\nQ9,P1971,3\nQ1,P1,Q1\nQ2,P1,Q1\n")
-    more = ("--known", "known") if form.startswith("quickstatements") else ()
+    more = ("--known", "known", "--unreviewed") if form.startswith("quickstatements") else ()
     assert run("kb", "--format", form, "--out", "part", "-r", "children", "--limit", "2", *more)[0] == 0
     part = tmp_path / "part"
     written = part.read_text() if part.is_file() else next(part.glob("review-*")).read_text()
@@ -207,8 +207,8 @@ def test_only_linked_facts_that_are_not_known_are_for_review(
 ) -> None:
     known(form, tmp_path / "known")
     assert (
-        "none of them ready for upload"
-        in run.done("kb", "--format", written, "--known", "known", "--out", "review", "--batch", "1")[1]
+        "never ready for upload"
+        in run.done("kb", "--format", written, "--unreviewed", "--known", "known", "--out", "review", "--batch", "1")[1]
     )
     notice, contradicting, uncovered, _, *files = sorted((tmp_path / "review").iterdir())
     read, ending = (version_1, "txt") if written == "quickstatements" else (comma_separated, "csv")
@@ -509,7 +509,7 @@ def test_what_is_no_space_of_iris_is_refused(run: Command, base: str) -> None:
     assert "give the beginning of an absolute IRI" in told
 
 
-@pytest.mark.parametrize("form", [form for form in EXPORTS if not form.startswith("quickstatements")])
+@pytest.mark.parametrize("form", [form for form in EXPORTS if not form.startswith(("quickstatements", "worklist"))])
 def test_a_full_disk_is_one_sentence_and_leaves_nothing(run: Command, tmp_path: Path, form: str) -> None:
     with small_disk(10):
         told = run.fails("kb", "--format", form, "--out", "x", status=1)

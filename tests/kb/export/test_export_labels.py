@@ -24,7 +24,7 @@ def test_a_build_keeps_the_labels_that_the_index_knows_and_every_reader_shows_th
     command.done("export", "kb", "--format", "csv", "--out", "kb.csv")
     assert pl.read_csv("kb.csv").sort("object")["object_label"].to_list() == ["France", "Netherlands"]
     Path("known.csv").write_text("subject,property,object\nQ1,P47,Q2\nQ31,P37,Q3\n")
-    command.done("export", "kb", "--format", "quickstatements", "--known", "known.csv", "--out", "qs")
+    command.done(*"export kb --format quickstatements --unreviewed --known known.csv --out qs".split())
     batches = "".join(path.read_text() for path in Path("qs").glob("*.txt"))
     assert "Belgium - country-borders - Holland (Netherlands); m" in batches
     assert "Belgium - country-borders - France; m" in batches

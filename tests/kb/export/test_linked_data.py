@@ -6,7 +6,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from bases import Base, answered
+from bases import Base, answered, written
+from bases import fact as fact_row
 from command import Command
 from pyoxigraph import RdfFormat, Store
 
@@ -89,7 +90,7 @@ def test_a_database_has_evidence_and_is_searched(run: Command) -> None:
         ]
         assert all(f"statement/{key}>" in Path("s.nt").read_text() for (key,) in db.execute("SELECT key FROM facts"))
         kinds = db.execute("SELECT kind, count(*) FROM evidence GROUP BY kind ORDER BY kind").fetchall()
-        assert kinds == [("model", 4), ("reply", 4), ("source", 4)]
+        assert kinds == [("draw", 4), ("model", 4), ("reply", 4)]
         search = "SELECT {} FROM {} WHERE {} MATCH ?"
         assert db.execute(search.format("name", "entities_fts", "entities_fts"), ("nowhere",)).fetchall() == [
             ("Nowhere",)
@@ -122,6 +123,36 @@ def test_an_export_that_fails_leaves_no_file(run: Command, tmp_path: Path) -> No
     (part,) = Path("kb").glob("facts/*/*.parquet")
     part.write_bytes(part.read_bytes()[:-1] + b"x")
     for form in EXPORTS:
-        if not form.startswith("quickstatements"):
+        if not form.startswith(("quickstatements", "worklist")):
             assert "is damaged" in run.fails("kb", "--format", form, "--out", "x")
     assert not Path("x").exists()
+
+
+def test_decisions_and_quotes_are_in_rdf_and_in_the_database(command: Command) -> None:
+    quote = {"quote": 'Chad "borders" \n<Niger>', "quote_file": "a b/ä.md", "quote_start": 3, "quote_end": 9}
+    rows = [
+        fact_row(0, "country-borders", "Niger", 0.9, object_id="Q1032", source="https://example.org/a?b=1", **quote),
+        fact_row(0, "country-borders", "Mali", 0.9, object_id="Q912", **quote),
+    ]
+    written(Path("kb"), rows)
+    Path("labels.csv").write_text("relation,subject,object,label,source\ncountry-borders,subject 0,Mali,right,Q42\n")
+    command.done("review", "kb", "labels.csv", "--reviewer", 'Ann "A" <a@b>')
+    found = json.loads(
+        command.done("query", "kb", "SELECT ?fact ?source WHERE { ?fact prov:hadPrimarySource ?source }", "--json")[0]
+    )
+    assert sorted(row["source"].strip("<>") for row in found) == [
+        "http://www.wikidata.org/entity/Q42",
+        "https://example.org/a?b=1",
+    ]
+    quoted = (
+        "SELECT ?text ?who WHERE { ?fact prov:wasDerivedFrom [ prov:value ?text ] ; "
+        "prov:wasAttributedTo [ a prov:Person ; rdfs:label ?who ] }"
+    )
+    (row,) = json.loads(command.done("query", "kb", quoted, "--json")[0])
+    assert (row["text"], row["who"]) == (quote["quote"], 'Ann "A" <a@b>')
+    command.done("export", "kb", "--format", "sqlite", "--out", "kb.sqlite")
+    with closing(sqlite3.connect("kb.sqlite")) as db:
+        assert db.execute("SELECT verdict, source_address, reviewer FROM reviews").fetchall() == [
+            ("right", "Q42", 'Ann "A" <a@b>')
+        ]
+        assert db.execute("SELECT count(*) FROM evidence WHERE kind = 'quote'").fetchone() == (2,)

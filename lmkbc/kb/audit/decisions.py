@@ -1,0 +1,138 @@
+"""From labels to decisions: what a person says of facts becomes part of a base."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from getpass import getuser
+from pathlib import Path
+
+from lmkbc.errors import InputError, check_known, counted
+from lmkbc.files.writable import writing_alone
+from lmkbc.kb.audit.labels_file import Label, LabelRow, checked, read_labels
+from lmkbc.kb.base.knowledge import About, Knowledge
+from lmkbc.kb.base.reviews import Review, Reviews, Verdict
+from lmkbc.kinds.kind import Stated, kind_of
+from lmkbc.names import as_qid
+
+
+@dataclass(frozen=True)
+class ReviewedBase:
+    """The decisions about a base. added: those that it did not have before.
+
+    counts: verdict -> number of decisions. disputes: those of several persons that differ. unasked: decisions about
+    subjects that the base does not ask in their relation; they are kept, and change nothing until it does.
+    """
+
+    directory: Path
+    added: int
+    counts: Mapping[str, int]
+    disputes: Sequence[str]
+    unasked: Sequence[Review]
+
+    def sentences(self, most: int = 20) -> Iterator[str]:
+        """Yield the result in words. most: disputes to name."""
+        every, counts = counted(sum(self.counts.values()), "decision"), sorted(self.counts.items())
+        each = ", ".join(f"{number} {verdict}" for verdict, number in counts)
+        yield f"{self.directory}: {every}, {self.added} of them new{each and f': {each}'}"
+        for dispute in self.disputes[:most]:
+            yield f"reviewers differ, and the later date counts, then the last given: {dispute}"
+        if len(self.disputes) > most:
+            yield f"reviewers differ about {len(self.disputes) - most} more"
+        for first in self.unasked[:1]:
+            yield (
+                f"{counted(len(self.unasked), 'decision')} about subjects that the base does not ask, first "
+                f"{first.relation} of {first.subject!r}: kept until it asks them, as after 'lmkbc build --add'"
+            )
+
+
+def decide(path: Path, file: Path | None, reviewer: str | None) -> ReviewedBase:
+    """Make the labels of a file decisions about a base, and return all its decisions.
+
+    reviewer: person of labels that name none; None for the login. The day of labels without one is today. InputError
+    for a file without a decision, and, with file, row and field, for what cannot be one.
+    """
+    base, today = Knowledge(path, as_built=True), datetime.now(UTC).astimezone().date().isoformat()
+    by = reviewer or getuser()
+    given = [*(decisions(file, base.relations, by, today) if file is not None else ())]
+    if file is not None and not given:
+        raise InputError(f"{file} decides nothing: fill in its column label (right, wrong, unknown)")
+    with writing_alone(path):
+        undated = [one for one, is_dated in given if not is_dated]
+        after, added = Reviews(one for one, _ in given).into(path, undated)
+    found = Knowledge(path)
+    disputes = after.disputes({name: about.one_object for name, about in found.relations.items()})
+    counts = Counter(one.verdict.value for one in after.rows)
+    return ReviewedBase(path, added, counts, disputes, found.unasked())
+
+
+def decisions(path: Path, relations: Mapping[str, About], reviewer: str, today: str) -> Iterator[tuple[Review, bool]]:
+    """Yield the decisions of a file of labels, each with whether the file says its day."""
+    for label in read_labels(path):
+        place, row, verdict = label
+        has_value, has_object = bool(row.value or row.value_id), bool(row.object or row.object_id)
+        if verdict is None and not has_value:
+            continue
+        check_known(row.relation, relations, f"{place}, field relation: {row.relation!r} is no relation of this base")
+        _check(label, has_value=has_value, has_object=has_object)
+        about = relations[row.relation]
+        if has_object:
+            cited = {} if has_value else _cited(row)
+            value = _object(about, row.object, row.object_id, row.literal)
+            yield _decision(place, row, verdict or Verdict.WRONG, value, cited, (reviewer, today))
+        if has_value:
+            text = row.value or row.value_id or ""
+            value = _object(about, text, row.value_id, None)
+            if kind_of(about).has_values and value["literal"] is None:
+                example = kind_of(about).example
+                raise InputError(f"{place}, field value: {text!r} is no {about.kind} that can be read: write {example}")
+            yield _decision(place, row, Verdict.RIGHT, value, _cited(row), (reviewer, today))
+
+
+def _check(label: Label, *, has_value: bool, has_object: bool) -> None:
+    """Raise InputError for a label that contradicts itself, or that is about nothing."""
+    place, row, verdict = label
+    if not has_object and not has_value:
+        raise InputError(f"{place}, field object: empty; name the object that is {verdict}, or a right one as value")
+    if has_value and (verdict is Verdict.UNKNOWN or (verdict is Verdict.RIGHT and has_object)):
+        raise InputError(f"{place}, field value: {row.value!r} stands beside a label {verdict}; leave one of them out")
+    if has_value and has_object and (row.value, row.value_id) in ((row.object, row.object_id), (row.object, None)):
+        raise InputError(f"{place}, field value: {row.value!r} is the wrong object itself; give another one, or none")
+
+
+def _object(about: About, text: str, qid: str | None, literal: str | None) -> dict[str, str | None]:
+    """Return an object as facts have it: its word, its QID, and its literal in the unit of the relation."""
+    kind = kind_of(about)
+    if kind.is_entity:
+        return {"object": text or qid or "", "object_id": as_qid(qid or text), "literal": None}
+    if kind.has_values and literal is None:
+        literal = kind.literal((qid or "", text))[0]
+        known = kind.known(Stated(text), about) if literal is None else None
+        literal = kind.literal((known.text,))[0] if known else literal
+    return {"object": literal or text, "object_id": None, "literal": literal}
+
+
+def _cited(row: LabelRow) -> dict[str, str | None]:
+    return {"source": row.source or None, "quote": row.quote or None}
+
+
+def _decision(
+    place: str,
+    row: LabelRow,
+    verdict: Verdict,
+    value: Mapping[str, str | None],
+    cited: Mapping[str, str | None],
+    default: tuple[str, str],
+) -> tuple[Review, bool]:
+    """Return a checked decision. default: person and day of a row that names none."""
+    reviewer, today = default
+    cells = {
+        **{"relation": row.relation, "subject": row.subject or row.subject_id or ""},
+        **{"subject_id": row.subject_id and (as_qid(row.subject_id) or row.subject_id), "verdict": verdict.value},
+        **{"reviewed_by": row.reviewer or reviewer, "reviewed_on": row.date or today},
+        **value,
+        **cited,
+    }
+    return checked(place, {name: cell for name, cell in cells.items() if cell is not None}, Review), bool(row.date)
