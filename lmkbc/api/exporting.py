@@ -63,6 +63,13 @@ def export(
             extra={"flags": ("--reviewed/--unreviewed",)},
         ),
     ] = None,
+    quoted: Annotated[
+        bool | None,
+        Meta(
+            description="Write only facts that a text supports with a quote, or only others. Default: all.",
+            extra={"flags": ("--quoted/--unquoted",)},
+        ),
+    ] = None,
     base: Annotated[str, Meta(description="Beginning of the IRIs of things without a QID.")] = OWN,
     date: Annotated[
         str | None,
@@ -108,7 +115,9 @@ def export(
     place = Path(out)
     chosen = own_names(Workspace(workspace, trust=trust), names_of(relation))
     reviewed = exporter.reviewed if reviewed is None else reviewed
-    facts = Knowledge(Path(knowledge), least, chosen=chosen, limit=limit, reviewed=reviewed, report=progress)
+    facts = Knowledge(
+        Path(knowledge), least, chosen=chosen, limit=limit, reviewed=reviewed, quoted=quoted, report=progress
+    )
     tally = ExportTally()
     settings = ExportSettings(
         base=base,

@@ -187,5 +187,9 @@ def test_a_base_keeps_the_quote_of_each_fact(command: Command, tmp_path: Path, f
     text, file, start, end = rows["Chile"]
     assert (folder / file).read_text()[start:end] == text
     assert "Chile" in text
+    for flag, name, left in (("--quoted", "Chile", "without a quote"), ("--unquoted", "Narnia", "with a quote")):
+        _, told = command.done("export", "kb", "--format", "csv", flag, "--least", "0", "--out", f"{name}.csv")
+        assert pl.read_csv(f"{name}.csv")["object"].to_list() == [name]
+        assert f"1 fact left out, by reason: {left}" in told
     (folder / "peru.md").write_text("Peru borders nothing.")
     assert "texts/" in command.fails(*words)  # other documents make another base

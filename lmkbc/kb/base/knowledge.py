@@ -203,8 +203,14 @@ ANSWER = (*ABOUT_SUBJECT, "relation", "reason")
 _ALL = {**{name: kind for name, kind in FACTS.items() if name != "relation"}, **dict.fromkeys(REVIEWED, pl.String)}
 UNSURE = "confidence below {:g}"
 """Reason for facts that `least` leaves out."""
-OTHERS = ("decided by a person (--reviewed writes them)", "not decided by a person (--unreviewed writes them)")
-"""Reasons for facts that `reviewed` leaves out: False, True."""
+OTHERS = {
+    "reviewed_by": (
+        "decided by a person (--reviewed writes them)",
+        "not decided by a person (--unreviewed writes them)",
+    ),
+    "quote": ("with a quote (--quoted writes them)", "without a quote (--unquoted writes them)"),
+}
+"""Column -> reasons for facts that have it, and that lack it, where only the others are read."""
 REFUTED = "wrong by review"
 """Reason of a query whose facts are all wrong, as a person decided."""
 
@@ -308,8 +314,9 @@ class Knowledge:
 
     least: least confidence; facts below it are left out, and counted in `unsure`. chosen: relations to read, all if
     empty. limit: read only facts of the first `limit` subjects. reviewed: read only facts that persons decided, or only
-    others, which are counted in `others`; None for all. as_built: whether to leave out all decisions. report: callback
-    for progress in facts. InputError for a directory without a finished build, a damaged one, or a missing relation.
+    others; None for all. quoted: the same of facts with a quote. others: counts of what these two leave out, by reason.
+    as_built: whether to leave out all decisions. report: callback for progress in facts. InputError for a directory
+    without a finished build, a damaged one, or a missing relation.
     """
 
     def __init__(
@@ -320,6 +327,7 @@ class Knowledge:
         chosen: Sequence[str] = (),
         limit: int | None = None,
         reviewed: bool | None = None,
+        quoted: bool | None = None,
         as_built: bool = False,
         report: Report = silent,
     ) -> None:
@@ -350,8 +358,9 @@ class Knowledge:
         self.relations = {name: about for name, about in manifest.relations.items() if not chosen or name in chosen}
         self.run, self.inputs, self.shards = manifest.run, manifest.inputs, manifest.shards
         self.is_whole = not chosen and limit is None
-        self._outputs, self._done, self.unsure, self.others = manifest.outputs, 0, 0, 0
-        self.reviews, self._reviewed = Reviews() if as_built else Reviews.read(path), reviewed
+        self._outputs, self._done, self.unsure, self.others = manifest.outputs, 0, 0, Counter[str]()
+        self.reviews = Reviews() if as_built else Reviews.read(path)
+        self._having = {"reviewed_by": reviewed, "quote": quoted}
         self._decisions = dict[str, _Decided]()
         self._by_value = "by" in (manifest.inputs.get("grow") or {})
         self._whole = sum(shard.facts.get(name, 0) for shard in manifest.shards for name in self.relations)
@@ -391,7 +400,7 @@ class Knowledge:
 
     def facts(self) -> Iterator[FactRow]:
         """Yield all facts, relation by relation, each in the stored order."""
-        self._done = self.unsure = self.others = 0
+        self._done, self.unsure, self.others = 0, 0, Counter[str]()
         for relation in self.relations:
             yield from self.of(relation)
 
@@ -436,10 +445,12 @@ class Knowledge:
             within = self._limited(frame)
             kept = within.filter(pl.col("confidence") >= self._least) if self._least > 0 else within
             own = kept
-            if self._reviewed is not None:
-                own = kept.filter(pl.col("reviewed_by").is_not_null() == self._reviewed)
+            for column, wanted in self._having.items():
+                if wanted is not None:
+                    rest = own.filter(pl.col(column).is_not_null() == wanted)
+                    self.others[OTHERS[column][wanted]] += len(own) - len(rest)
+                    own = rest
             self.unsure += len(within) - len(kept)
-            self.others += len(kept) - len(own)
             self._done += len(frame) - len(own)
             yield own.select(columns)
 
@@ -487,7 +498,7 @@ class Knowledge:
     @property
     def left_out(self) -> dict[str, int]:
         """Return the facts of the last reading that were left out, by reason."""
-        found = {UNSURE.format(self._least): self.unsure, OTHERS[self._reviewed is True]: self.others}
+        found = {UNSURE.format(self._least): self.unsure, **self.others}
         return {reason: number for reason, number in found.items() if number}
 
     def unasked(self) -> list[Review]:

@@ -71,7 +71,6 @@ class FactProvenance:
         if fact.reviewed_by:
             person = iri(f"{self.triples.base}person/", fact.reviewed_by)
             yield line(node, prov("wasAttributedTo"), person)
-            yield line(node, iri(f"{self.triples.base}reviewed"), text(fact.reviewed_on or "", "date"))
             yield from _described_as(person, "Person", fact.reviewed_by)
         if source:
             yield line(node, prov("hadPrimarySource"), source)
