@@ -103,6 +103,7 @@ def test_a_setting_without_effect_is_refused(
         own = {name: value for name, value in tables.items() if name not in (*parts, "generate") and value is not None}
         return recipe_file(tmp_path / "r.toml", *tables.get("generate", [generator | own]), **parts)
 
+    Path("x.jsonl").write_text('{"title": "Chad", "text": "A country."}\n')
     path = written(dead)
     for words in (("systems", "check"), ("predict", "-e", "mini", "-s", "val", "--offline", "--system")):
         told = command.fails(*words, path)

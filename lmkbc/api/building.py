@@ -36,7 +36,7 @@ from lmkbc.link.index import AliasIndex
 from lmkbc.plan import Plan
 from lmkbc.progress import Report, silent
 from lmkbc.run import directory as run_directory
-from lmkbc.session.options import SELECTION, RunOptions, SelectedRunOptions, Selection, settled
+from lmkbc.session.options import INPUT, SELECTION, RunOptions, SelectedRunOptions, Selection, settled
 from lmkbc.session.subset import names_of
 from lmkbc.tune.chooser import selector_for
 
@@ -247,7 +247,7 @@ def build(
         Path | str | None,
         Meta(
             description="Base, or its file reviews.jsonl, whose decisions of persons this base takes over.",
-            extra={"metavar": "BASE"},
+            extra={**INPUT, "metavar": "BASE"},
         ),
     ] = None,
     progress: Report = silent,

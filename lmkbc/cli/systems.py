@@ -163,7 +163,7 @@ def check(
     trust: bool = False,
     json: bool = False,
 ) -> None:
-    """Check recipes completely, with the files that they read, and with --base-url their server.
+    """Check recipes, their files, and with --base-url their server.
 
     No model is loaded, and without --base-url none is asked. Choices are the most answers to one request (n).
     """
