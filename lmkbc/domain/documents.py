@@ -40,7 +40,9 @@ SHOWN, RANKED = 3, 200
 _MARK = re.compile(r"<(?=[\w|/!｜▁])|\[(?=/?(?:INST|SYS|AVAILABLE|TOOL)\b)", re.IGNORECASE)
 """Sign before what some models read as the mark of a turn."""
 _SHOWN = {"<": "‹", "[": "("}
-_WORD = re.compile(r"\w+")
+_UNPARTED = "\u1100-\u11ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
+"""Characters of scripts without blanks between words, or with endings on names: each counts as a word."""
+_WORD = re.compile(rf"[{_UNPARTED}]|[^\W{_UNPARTED}]+")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 """Border of two words in the name of a relation."""
 _SPACED = re.compile(r"\S+")

@@ -98,6 +98,22 @@ def test_a_subject_is_a_whole_name(folder: Path) -> None:
     assert not found(Query("", BORDERS))
 
 
+@pytest.mark.parametrize(
+    ("text", "subject", "name"),
+    [
+        ("秘鲁共和国位于南美洲。秘鲁与智利接壤。", "秘鲁", "智利"),
+        ("ペルーはチリと国境を接する。", "ペルー", "チリ"),
+        ("페루는 칠레와 국경을 접한다.", "페루", "칠레"),
+        ("Перу граничит с Чили.", "Перу", "Чили"),
+    ],
+)
+def test_names_in_scripts_without_blanks_are_found(tmp_path: Path, text: str, subject: str, name: str) -> None:
+    (tmp_path / "a.txt").write_text(f"A\n\nÜber alles. {text}", encoding="utf-8")
+    quote = quoted(tmp_path, name, Query(subject, BORDERS))
+    assert name in quote.text
+    assert quoted(tmp_path, "Narnia", Query(subject, BORDERS)) is None
+
+
 def test_long_documents_are_cut_with_their_places(tmp_path: Path) -> None:
     words = [f"w{number}" for number in range(1000)]
     words[777] = "Peru"
