@@ -278,11 +278,18 @@ def _read(path: Path, name: str) -> _Document:
     if path.suffix.lower().startswith(".htm"):
         page = _Html(raw)
         text, places, address, title = "".join(page.pieces), page.places or [(0, 0)], page.address, page.title
-    sidecar = path.with_name(f"{path.name}.url")
-    beside = sidecar.read_text("utf-8", "replace")[:_HEAD] if sidecar.is_file() else ""
+    beside = _head(path.with_name(f"{path.name}.url"))
     named = next(filter(None, (_ADDRESS.search(part) for part in (beside, address, text[:_HEAD]))), None)
     title = " ".join(title.split()) or _titled(text) or path.stem
     return _Document(name, title, text, places, named[0].rstrip(".,;") if named else "")
+
+
+def _head(sidecar: Path) -> str:
+    """Return the beginning of the file beside a document; "" for none, and for a link, which may lead out."""
+    if sidecar.is_symlink() or not sidecar.is_file():
+        return ""
+    with sidecar.open(encoding="utf-8", errors="replace") as file:
+        return file.read(_HEAD)
 
 
 def _titled(text: str) -> str:

@@ -165,8 +165,12 @@ def test_links_out_of_the_folder_are_left_out(tmp_path: Path, folder: Path, capl
     outside = tmp_path / "secret.txt"
     outside.write_text("Peru borders Narnia.")
     (folder / "link.txt").symlink_to(outside)
+    (folder / "notes.txt.url").unlink()
+    outside.write_text("https://example.org/secret Peru borders Narnia.")
+    (folder / "notes.txt.url").symlink_to(outside)
     assert quoted(folder, "Narnia") is None
     assert "1 link of" in caplog.text
+    assert quoted(folder, "Brazil").address == ""
 
 
 RECORDED = 'description = "r"\n[[generate]]\ncomponent = "recorded"\n[select]\nrule = "cutoff"\nthreshold = 0.5\n'
