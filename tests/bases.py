@@ -13,8 +13,8 @@ import pytest
 from space import SPACE
 
 from lmkbc import Workspace
-from lmkbc.kb.base import knowledge
-from lmkbc.kb.base.knowledge import started
+from lmkbc.kb.base import manifest
+from lmkbc.kb.base.manifest import started
 from lmkbc.kb.base.schemas import FACTS, MISSING, NOTHING
 from lmkbc.kb.builder import engine as engines
 from lmkbc.kb.builder import shards as module
@@ -160,10 +160,10 @@ def written(folder: Path, facts: Iterable[dict[str, Any]], **inputs: Any) -> Pat
     settled = Settled(tables, pl.DataFrame(schema=REMOVED))
     outputs = dict(write_parts(folder, [settled], RUN))
     counts = dict(Counter(frame["relation"].to_list()))
-    shard = knowledge.Shard(number=0, queries=len(frame), facts=counts, linked={}, nothing={}, failed={})
+    shard = manifest.Shard(number=0, queries=len(frame), facts=counts, linked={}, nothing={}, failed={})
     begun = started({"edition": "mini", **inputs}, {name: SPACE.relations[name] for name in counts})
-    whole = knowledge.finished(begun, len(frame), [shard], {"outputs": outputs})
-    (folder / knowledge.MANIFEST).write_bytes(knowledge.written(whole))
+    whole = manifest.finished(begun, len(frame), [shard], {"outputs": outputs})
+    (folder / manifest.MANIFEST).write_bytes(manifest.written(whole))
     return folder
 
 

@@ -9,6 +9,7 @@ later call from a loop over rows does not count.
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 import tempfile
@@ -16,10 +17,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
+from unittest.mock import patch
 
+import lmkbc
 from eval.bench import parsed, parser_of
 from eval.bench._shape import measured
 from lmkbc.cli import build
+from lmkbc.web_client import WebClient
 
 LOADED = """
 import sys
@@ -97,6 +101,24 @@ def loaded(options: str) -> str:
     return f"not counted, since the run failed: {said[-1].partition(': ')[2]}" if done.returncode else said[-1]
 
 
+def frames() -> int:
+    """Return the most frames of the engine that stand between a question and a request, by `ask` of a server."""
+    from loopback import Loopback
+
+    deepest, send = [0], WebClient.send
+
+    def counted(client: WebClient, *given: Any, **named: Any) -> Any:
+        own = (frame.frame for frame in inspect.stack(context=0))
+        deepest[0] = max(deepest[0], 1 + sum(module_of(frame) is not None for frame in own))
+        return send(client, *given, **named)
+
+    system = {"generate": [{"component": "chat", "model": "m"}], "select": {"rule": "cutoff", "threshold": 0.5}}
+    with Loopback() as server, patch.object(WebClient, "send", counted):
+        asked: dict[str, Any] = {"system": {"description": "Asks a server.", **system}, "base_url": server.url}
+        lmkbc.ask("Peru", "country-borders", edition="mini", fresh=True, **asked)
+    return deepest[0]
+
+
 def main(argv: Sequence[str]) -> None:
     parser = parser_of(__doc__, data=False)
     parser.add_argument("--system", default="prior", help="the system whose path is traced")
@@ -104,6 +126,7 @@ def main(argv: Sequence[str]) -> None:
     given = parsed(parser, argv, runs=())
     for name, number in measured().items():
         print(f"{name.replace('_', ' ')}: {number:,}")
+    print(f"frames from a question to the request of a server: {frames()}")
     for run in given.runs:
         print(f"modules of the engine that `predict {run}` loads: {loaded(run)}")
     options = ["--system", given.system, *(["--limit", "1", "--no-report", "--untuned"] if given.small else [])]

@@ -31,7 +31,8 @@ from lmkbc.kb.audit.precision import (
     recalibrated,
 )
 from lmkbc.kb.audit.sample import draw, facts_of, page, rows_of
-from lmkbc.kb.base.knowledge import About, Knowledge
+from lmkbc.kb.base.knowledge import Knowledge
+from lmkbc.kb.base.manifest import About
 from lmkbc.kb.base.schemas import frames
 from lmkbc.kinds.kind import kind_of
 from lmkbc.link.search import wikidata
@@ -99,8 +100,8 @@ def audit(
         Path | str | Sequence[Path | str] | None,
         Meta(
             description="Facts that are known: wikidata, which is asked about the base's subjects; a table of subject, "
-            "property, object; truthy N-Triples; Wikidata's JSON dump (.gz and .bz2 too); or the edition's split train "
-            "or val. Repeatable, for the pieces of a dump.",
+            "property, object; N-Triples, truthy or full; Wikidata's JSON dump (.gz and .bz2 too); a base, or its "
+            "CSV; or the edition's split train or val. Repeatable, for the pieces of a dump.",
             extra={"metavar": "FILE"},
         ),
     ] = None,
@@ -215,11 +216,11 @@ def _known(base: Knowledge, files: Sequence[Any], space: Workspace, asked: Mappi
     if split is not None and len(files) > 1:
         raise OptionError("known", f"names {split} and more: give {split} alone, or files")
     if split in (None, WIKIDATA):
-        properties = known_facts.of_wikidata_alone(base)
+        properties = known_facts.wikidata_relations(base)
         if not properties:
             lacks = "has what Wikidata knows, and no relation of this base is of a property of Wikidata"
             raise OptionError("known", f"{lacks}: give a labelled split")
-        subjects, keys = known_facts.asked_of(base)
+        subjects, keys = known_facts.items_of(base)
         linked = [key for key in keys if key[2]]
         if split is None:
             return known_facts.read([*map(Path, files)], properties, subjects, linked)

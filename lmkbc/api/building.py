@@ -20,7 +20,7 @@ from lmkbc.errors import InputError, OptionError, check_known, did_you_mean
 from lmkbc.files.arrays import key
 from lmkbc.kb.audit.contradicted import contradicted
 from lmkbc.kb.audit.known import MarkedFact
-from lmkbc.kb.base.knowledge import started
+from lmkbc.kb.base.manifest import started
 from lmkbc.kb.base.reviews import Reviews
 from lmkbc.kb.base.schemas import FACTS, LEAST, SCHEMAS
 from lmkbc.kb.builder.addition import Earlier

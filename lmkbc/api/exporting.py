@@ -81,8 +81,7 @@ def export(
     known: Annotated[
         Path | str | None,
         Meta(
-            description="Facts that Wikidata has: a table of subject, property, object, truthy N-Triples, or what "
-            "'lmkbc audit --known ... --out' wrote."
+            description="Facts that Wikidata has, in a form that 'lmkbc audit --known' reads, or what its --out wrote."
         ),
     ] = None,
     batch: Annotated[int, Meta(ge=1, description="Statements per file of quickstatements.")] = BATCH,

@@ -10,6 +10,7 @@ of vectors. Here a frozen sentence encoder replaces DPR, and all passages are co
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -32,6 +33,7 @@ from lmkbc.settings import ReadBy
 from lmkbc.types import Query, grouped
 
 BATCH = 4096
+_WORD = re.compile(r"\S+")
 Vectors = npt.NDArray[np.float32]
 
 
@@ -91,24 +93,6 @@ class Provider(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Both:
-    """Finds passages by two providers, those of the first one first."""
-
-    first: Provider
-    second: Provider
-
-    def find(self, queries: Sequence[Query]) -> list[tuple[Passage, ...]]:
-        """Return the passages of each query."""
-        found = zip(self.first.find(queries), self.second.find(queries), strict=True)
-        return [(*first, *second) for first, second in found]
-
-
-def both(first: Provider | None, second: Provider | None) -> Provider | None:
-    """Return a provider of what two find, or the only one that is there."""
-    return _Both(first, second) if first and second else first or second
-
-
 def gathered(finder: Provider, queries: Sequence[Query]) -> dict[Query, tuple[Passage, ...]]:
     """Return the passages of each query."""
     return dict(zip(queries, finder.find(queries), strict=True))
@@ -149,13 +133,19 @@ def chunks(text: str, words: int, overlap: int) -> Iterator[str]:
 
     The whole text is one piece if words is 0.
     """
-    parts = text.split()
-    if not words or len(parts) <= words:
+    if not words or len(text.split()) <= words:
         yield text.strip()
         return
-    step = words - overlap
-    for start in range(0, max(len(parts) - overlap, 1), step):
-        yield " ".join(parts[start : start + words])
+    for start, end in spans(text, words, overlap):
+        yield " ".join(text[start:end].split())
+
+
+def spans(text: str, words: int, overlap: int) -> Iterator[tuple[int, int]]:
+    """Yield where the pieces of a text begin and end: of `words` words, with the last `overlap` of the piece before."""
+    places = [found.span() for found in _WORD.finditer(text)]
+    for first in range(0, max(len(places) - overlap, 1), words - overlap):
+        if some := places[first : first + words]:
+            yield some[0][0], some[-1][1]
 
 
 class Titles:

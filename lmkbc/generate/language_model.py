@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from lmkbc.answer.clean import Clean
 from lmkbc.ask.builder import PromptBuilder, PromptSettings
-from lmkbc.ask.context import ContextSettings, Provider, both, located, provider, read_corpus
+from lmkbc.ask.context import ContextSettings, Provider, located, provider, read_corpus
 from lmkbc.ask.examples import read_bank
 from lmkbc.errors import refuse
 from lmkbc.generate.access import is_given, open_model
@@ -234,9 +234,8 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
         return PromptBuilder(run.edition, run.relations, examples, self, run.workspace.relations)
 
     def provider(self, run: Run) -> Provider | None:
-        """Return the provider of passages; None if the table wants none."""
-        own = provider(located(self.context, run.files), run.relations, run.cache)
-        return both(own, run.documents)
+        """Return the provider of passages: the user's documents, else what the table names; None for none."""
+        return run.documents or provider(located(self.context, run.files), run.relations, run.cache)
 
 
 class AnswerGenerator:

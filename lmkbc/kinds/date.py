@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,9 +24,12 @@ EDTF = "http://id.loc.gov/datatypes/edtf/EDTF"
 CIRCA = "P1480", "Q5727902"
 """Wikidata's qualifier "sourcing circumstances", and its item "circa"."""
 TYPES = {Precision.YEAR: "gYear", Precision.MONTH: "gYearMonth", Precision.DAY: "date"}
+_PRECISIONS = {"dateTime": None} | {name: precision for precision, name in TYPES.items()}
+_GREGORIAN, _JULIAN = (model.rpartition("/")[2] for model in (GREGORIAN, JULIAN))
 FINEST = 14
 """Precision of a second, the finest of Wikidata."""
-_TIME = re.compile(r"([+-]?[0-9]{4,16})-([0-9]{2})-([0-9]{2})T.*")
+_RDF = re.compile(r"([+-]?[0-9]{4,16})(?:-([0-9]{2}))?(?:-([0-9]{2}))?(?:T.*|Z|[+-][0-9]{2}:[0-9]{2})?")
+_INTERVAL = re.compile(r"(-?[0-9]{4,6})/(-?[0-9]{4,6})")
 
 
 class Date(Kind):
@@ -111,7 +115,7 @@ class Date(Kind):
         if date is None:
             return None
         is_rough = stated.precision is None and "T" in stated.text and date.month == date.day == 1
-        known = _Known.of(date.at(Precision.YEAR) if is_rough else date, stated.calendar, is_rough=is_rough)
+        known = _Readings.of(date.at(Precision.YEAR) if is_rough else date, stated.calendar, is_rough=is_rough)
         return KnownValue(str(known.date), known)
 
     def compare(self, own: str, known: KnownValue, about: Described) -> Match:
@@ -119,7 +123,7 @@ class Date(Kind):
         date, true = read_date(own), known.value
         if date is None:
             return Match.UNDECIDED
-        given = _Known.of(date, "")
+        given = _Readings.of(date, "")
         if given.day and true.day:
             return Match.SAME if given.day == true.day else Match.CONTRADICTS
         precision = min(date.precision, true.date.precision)
@@ -130,24 +134,19 @@ class Date(Kind):
         return Match.UNDECIDED if any(given.agrees(true, rough) for rough in true.rough) else Match.CONTRADICTS
 
     def gold(self, text: str, row: Mapping[str, str], relation: Relation) -> str:
-        """Return a date of a query service at its precision.
-
-        RDF counts the year 1 BC as 0, and gives days of the Julian calendar in the Gregorian one.
-        """
-        parts, exactness = _TIME.fullmatch(text), row.get("precision", "")
+        """Return a date of a query service, which writes RDF, at its precision."""
+        stated, exactness = of_rdf(text, "dateTime"), row.get("precision", "")
         precision = int(exactness) if re.fullmatch("[0-9]{1,9}", exactness) else 0
         if precision > FINEST:
             raise LeftOutError("a date of an unknown precision")
-        if parts is None or precision < Precision.DECADE:
-            raise LeftOutError("a date coarser than a decade" if parts else "a value that is no date")
-        year, month, day = map(int, parts.groups())
-        if precision > Precision.MONTH and row.get("calendar", "").endswith(JULIAN.rpartition("/")[2]):
+        if stated is None or precision < Precision.DECADE:
+            raise LeftOutError("a date coarser than a decade" if stated else "a value that is no date")
+        if precision > Precision.MONTH and row.get("calendar", "").endswith(_JULIAN):
             raise LeftOutError("a day or month of another calendar")
-        try:
-            date = PartialDate(abs(year) + (year < 1), month, day, Precision(min(precision, Precision.DAY)), year < 1)
-        except ValueError:
-            raise LeftOutError("a value that is no date") from None
-        return str(date.at(date.precision))
+        known = self.known(stated._replace(precision=precision, calendar=""), relation)
+        if known is None:
+            raise LeftOutError("a value that is no date")
+        return known.text
 
 
 def _finest(date: PartialDate, dates: Mapping[str, PartialDate]) -> str:
@@ -169,6 +168,26 @@ def lexical(date: PartialDate) -> tuple[str, str]:
     return f"{_year(first)}/{_year(last)}", EDTF
 
 
+def of_rdf(text: str, datatype: str) -> Stated | None:
+    """Return a literal as a time of Wikidata's JSON; None if it is no date. It is Gregorian, and 44 BC is -43.
+
+    datatype: a name of XML Schema, or EDTF. A dateTime has no precision.
+    """
+    if datatype == EDTF and (interval := _INTERVAL.fullmatch(text)):
+        first, last = map(int, interval.groups())
+        precision = Precision.CENTURY if last - first > 9 else Precision.DECADE
+        return Stated(_time(last if last < 1 else first, 0, 0), None, precision, _GREGORIAN)
+    if datatype not in _PRECISIONS or (time := _RDF.fullmatch(text)) is None:
+        return None
+    year, month, day = (int(part or 0) for part in time.groups())
+    return Stated(_time(year, month, day), None, _PRECISIONS[datatype], _GREGORIAN)
+
+
+def _time(year: int, month: int, day: int) -> str:
+    """Return a time as in Wikidata's JSON. year: astronomical."""
+    return f"{'+' if year > 0 else '-'}{year if year > 0 else 1 - year:04}-{month:02}-{day:02}T00:00:00Z"
+
+
 def _year(year: int) -> str:
     return f"{'-' if year < 0 else ''}{abs(year):04}"
 
@@ -188,8 +207,8 @@ def _moved(year: int, month: int, day: int, sign: int) -> tuple[int, int, int]:
 
 
 @dataclass(frozen=True)
-class _Known:
-    """A date beside others. day: astronomical year, month and day in the Gregorian calendar; None if it is no day.
+class _Readings:
+    """A date as it may be read. day: astronomical year, month and day in the Gregorian calendar; None if it is no day.
 
     readings: the date in both calendars. rough: lower precisions that it may have instead.
     """
@@ -200,22 +219,23 @@ class _Known:
     rough: tuple[Precision, ...] = ()
 
     @classmethod
-    def of(cls, date: PartialDate, calendar: str, *, is_rough: bool = False) -> _Known:
+    def of(cls, date: PartialDate, calendar: str, *, is_rough: bool = False) -> _Readings:
         """Return a date of a calendar's item; "" for the usual one of its time."""
         if not date.day:
             year = date.astronomical
             ends = ((Precision.DECADE, year % 10 == 0), (Precision.CENTURY, year % 100 < 2))
             return cls(date, None, (date,), tuple(rough for rough, is_end in ends if is_rough and is_end))
         written = date.astronomical, date.month, date.day
-        is_julian = date.is_julian if not calendar else calendar == JULIAN.rpartition("/")[2]
+        is_julian = date.is_julian if not calendar else calendar == _JULIAN
         day = _moved(*written, 1) if is_julian else written
         readings = {written, day, _moved(*day, -1)}
-        months = (
-            PartialDate(abs(year) + (year < 1), month, 0, Precision.MONTH, year < 1) for year, month, _ in readings
-        )
+        months = list[PartialDate]()
+        for year, month, _ in readings:
+            with suppress(ValueError):  # the last day of all in the other calendar
+                months.append(PartialDate(abs(year) + (year < 1), month, 0, Precision.MONTH, year < 1))
         return cls(date, day, tuple(months))
 
-    def agrees(self, other: _Known, precision: Precision) -> bool:
+    def agrees(self, other: _Readings, precision: Precision) -> bool:
         """Return whether two dates agree at a precision in some calendar."""
         own = {reading.at(precision) for reading in self.readings}
         return not own.isdisjoint(reading.at(precision) for reading in other.readings)

@@ -105,7 +105,7 @@ class KnownValue(NamedTuple):
 
 
 class Match(StrEnum):
-    """What an object says beside a known one, the closest first: REFINES says more, and COMPATIBLE less."""
+    """Result of comparing an object with a known one, the closest first. REFINES says more, and COMPATIBLE less."""
 
     SAME = "same"
     COMPATIBLE = "compatible"

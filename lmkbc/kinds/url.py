@@ -19,9 +19,18 @@ _IRI = re.compile(
 """Pattern of an absolute IRI of RFC 3987, but for private characters and hosts that are numbers in brackets."""
 
 
+SCHEMES = ("http", "https")
+
+
 def is_iri(text: str) -> bool:
     """Return whether a text is an absolute IRI that readers of RDF accept. Invisible characters are in none."""
     return text.isprintable() and _IRI.fullmatch(text) is not None
+
+
+def is_address(text: str) -> bool:
+    """Return whether a text is the address of a page, with a host, that readers of RDF accept."""
+    match = _IRI.fullmatch(text)
+    return match is not None and bool(match["host"]) and match["scheme"].lower() in SCHEMES and text.isprintable()
 
 
 class Url(Kind):
@@ -44,9 +53,7 @@ class Url(Kind):
 
     def exported(self, value: str | None, about: Described) -> Exported:
         """Return an address, with a fault if it is none."""
-        match = _IRI.fullmatch(value or "")
-        is_address = match and match["host"] and match["scheme"].lower() in ("http", "https") and match[0].isprintable()
-        fault = "" if is_address else "no web address"
+        fault = "" if is_address(value or "") else "no web address"
         return super().exported(value, about)._replace(datatype="anyURI", fault=fault)
 
 

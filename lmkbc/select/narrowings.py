@@ -14,7 +14,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from lmkbc.errors import counted
 from lmkbc.select.calibration import Calibration, Point, PrecisionCurve
@@ -30,10 +30,13 @@ STATED = "labelled rows state all that would be kept"
 
 
 class Narrowing(ABC):
-    """What keeps less of each answer than its rule does.
+    """Keeps less of each answer than its rule does.
 
-    If objects were kept before it, and none is left, the answer is withheld, and not empty.
+    If objects were kept before it, and none is left, the answer is withheld, and not empty. chooses: whether it chooses
+    among all candidates anew, so that it comes before those that take objects away.
     """
+
+    chooses: ClassVar[bool] = False
 
     @abstractmethod
     def left(self, candidates: CandidateSet, objects: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
@@ -93,6 +96,7 @@ class AtPrecision(Narrowing):
     by every spelling, with their points on the curve. rules: of these relations. below: the other relations, sorted.
     """
 
+    chooses: ClassVar[bool] = True
     asked: float | str
     precision: float
     reached: Mapping[str, Point]

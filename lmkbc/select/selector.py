@@ -65,8 +65,8 @@ class PerRelation(BatchSelector):
         return replace(self, rules={**self.rules, **rules})
 
     def narrowed(self, *narrowings: Narrowing) -> PerRelation:
-        """Return the selector with further narrowings."""
-        return replace(self, narrowings=(*self.narrowings, *narrowings))
+        """Return the selector with further narrowings: those that choose anew first, the others in order behind."""
+        return replace(self, narrowings=tuple(sorted((*self.narrowings, *narrowings), key=lambda one: not one.chooses)))
 
     def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
         """Return the kept objects of each query by its relation's rule, in order. sets: of a whole run."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from lmkbc.errors import InputError, LmkbcError, OptionError
 from lmkbc.files.checksum import sha256
 from lmkbc.plan import Plan, alone
 from lmkbc.recipe import check_all_read
-from lmkbc.select.narrowings import AtPrecision, Unstated, surest
+from lmkbc.select.narrowings import AtPrecision, Narrowing, Unstated, surest
 from lmkbc.select.selector import PerRelation
 from lmkbc.session.options import BEST, Selection
 from lmkbc.tune.tuned_rules import files, named_few, read, split_sha256
@@ -26,21 +27,18 @@ def selector_for(plan: Plan, selection: Selection) -> tuple[PerRelation, dict[st
         raise OptionError("untuned", "uses no thresholds, and any thresholds are asked for too: give one of the two")
     selector, how = _untuned(plan) if untuned else _tuned(plan, selection["any_thresholds"])
     check_all_read(plan.recipe, selector)
-    narrowed = []
-    for option, narrow in NARROWINGS.items():
-        usual, selector = selector, narrow(plan, selection, selector)
-        for narrowing in selector.narrowings:
-            if narrowing not in usual.narrowings:
-                narrowed.append(option)
-                how |= {**narrowing.about, "how": f"{how['how']}{narrowing.words}"}
-    return selector, how | ({"narrowed": narrowed} if narrowed else {})
+    made = ((option, narrowing(plan, selection, selector)) for option, narrowing in NARROWINGS.items())
+    narrowings = {option: one for option, one in made if one is not None}
+    for narrowing in narrowings.values():
+        how |= {**narrowing.about, "how": f"{how['how']}{narrowing.words}"}
+    return selector.narrowed(*narrowings.values()), how | ({"narrowed": [*narrowings]} if narrowings else {})
 
 
-def _at_precision(plan: Plan, selection: Selection, selector: PerRelation) -> PerRelation:
-    """Return the selector that promises the precision that is asked for. InputError without tuned thresholds."""
+def _at_precision(plan: Plan, selection: Selection, selector: PerRelation) -> AtPrecision | None:
+    """Return the narrowing to the precision that is asked for. InputError without tuned thresholds."""
     asked = selection["precision"]
     if asked is None:
-        return selector
+        return None
     if not selector.curves:
         edition, system = plan.run.edition.name, plan.recipe.name
         raise OptionError(
@@ -52,16 +50,19 @@ def _at_precision(plan: Plan, selection: Selection, selector: PerRelation) -> Pe
     sure = AtPrecision.of(selector.curves, selector.calibration, precision, asked)
     if not sure.reached:
         raise nothing_sure(selector, asked)
-    return replace(selector, narrowings=(sure, *selector.narrowings))  # it chooses anew, and a cap comes after it
+    return sure
 
 
-def _unstated(plan: Plan, _: Selection, selector: PerRelation) -> PerRelation:
-    """Return the selector of a run that learns from no labelled rows, so that it keeps nothing that they state."""
-    return selector.narrowed(Unstated(plan.run.statements)) if plan.run.learn_from == () else selector
+def _unstated(plan: Plan, *_: object) -> Unstated | None:
+    """Return the narrowing of a run that learns from no labelled rows, so that it keeps nothing that they state."""
+    return Unstated(plan.run.statements) if plan.run.learn_from == () else None
 
 
-NARROWINGS = {"precision": _at_precision, "learn_from": _unstated}
-"""Option -> what it leaves of the answers, in the order in which they apply. Scores of tuning do not hold for these."""
+NARROWINGS: dict[str, Callable[[Plan, Selection, PerRelation], Narrowing | None]] = {
+    "precision": _at_precision,
+    "learn_from": _unstated,
+}
+"""Option -> function that makes its narrowing, None if it is not asked for. Scores of tuning do not hold for these."""
 
 
 def nothing_sure(selector: PerRelation, precision: float | str) -> LmkbcError:

@@ -20,22 +20,14 @@ threshold = 0.1
 """
 
 
-def ask(command: Command, texts: Sequence[str], *more: str) -> tuple[int, str, str]:
-    Path("chat.toml").write_text(RECIPE)
+ASKED = ("ask", "Ada", "PersonHasNumberOfChildren", "-e", "mini", "--system", "chat.toml", "--store", "s.sqlite")
+
+
+def ask(command: Command, texts: Sequence[str], *more: str, recipe: str = RECIPE) -> tuple[int, str, str]:
+    Path("chat.toml").write_text(recipe)
     turn: Iterator[str] = cycle(texts)
     with Loopback(lambda _: next(turn)) as server:
-        asked = (
-            "ask",
-            "Ada",
-            "PersonHasNumberOfChildren",
-            "-e",
-            "mini",
-            "--system",
-            "chat.toml",
-            "--base-url",
-            server.url,
-        )
-        return command(*asked, "--store", "s.sqlite", *more)
+        return command(*ASKED, "--base-url", server.url, *more)
 
 
 def test_a_reply_that_cannot_be_read_is_shown_shortened_and_escaped(command: Command) -> None:
@@ -62,18 +54,6 @@ def test_samples_are_counted_by_what_they_wrote(
 
 
 def test_a_reply_of_one_sample_is_not_counted(command: Command) -> None:
-    Path("chat.toml").write_text(RECIPE.replace("samples = 5", "samples = 1"))
-    with Loopback(lambda _: "12") as server:
-        asked = (
-            "ask",
-            "Ada",
-            "PersonHasNumberOfChildren",
-            "-e",
-            "mini",
-            "--system",
-            "chat.toml",
-            "--base-url",
-            server.url,
-        )
-        assert "the model wrote: '12'\n" in command.done(*asked, "--store", "s.sqlite")[1]
-        assert json.loads(command.done(*asked, "--store", "s.sqlite", "--json")[0])["replies"] == ["12"]
+    single = RECIPE.replace("samples = 5", "samples = 1")
+    assert "the model wrote: '12'\n" in ask(command, ["12"], recipe=single)[2]
+    assert json.loads(ask(command, ["12"], "--json", recipe=single)[1])["replies"] == ["12"]

@@ -9,6 +9,7 @@ import pyoxigraph
 import pytest
 import rdflib
 from command import Command
+from opened import recipe_file
 from wikidata_readers import comma_separated, items, version_1
 
 from lmkbc.registry import EXPORTS
@@ -30,13 +31,6 @@ EDITION = Edition(
     splits=dict.fromkeys(("train", "val", "test")), column="ObjectEntities", target="string",
 )
 '''
-RECIPE = """description = "Recorded."
-[[generate]]
-component = "recorded"
-[select]
-rule = "cutoff"
-threshold = 0.1
-"""
 ROWS = [
     ("Chad", "inception", "It became independent on 11 August 1960.", "1960-08-11", "1960-08-11"),
     ("Mali", "inception", "c. 1960", "1960", "c. 1960"),
@@ -80,7 +74,7 @@ def options(tmp_path: Path) -> tuple[object, ...]:
         {"SubjectEntity": s, "Relation": f"has_{r}", "model": "m", "completions": [text]} for s, r, text, _, _ in ROWS
     ]
     (tmp_path / "told.jsonl").write_text("".join(json.dumps(one) + "\n" for one in told))
-    (tmp_path / "mine.toml").write_text(RECIPE)
+    recipe_file(tmp_path / "mine.toml", {"component": "recorded"}, select={"rule": "cutoff", "threshold": 0.1})
     (tmp_path / "subjects.csv").write_text("id,name,class\nQ657,Chad,Q188443\nQ912,Mali,Micronation\n")
     return ("--workspace", ".", "--edition", "mine")
 

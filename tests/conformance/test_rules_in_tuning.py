@@ -230,7 +230,7 @@ def test_facts_that_promise_a_precision_are_those_that_a_run_keeps(selector: Per
     curves = {name: one.curve for name, one in made.confidences.relations.items()}
     sure = AtPrecision.of(curves, whole.get, 0.5)
     assert sure.reached
-    run = replace(selector, narrowings=(sure, *selector.narrowings))
+    run = selector.narrowed(sure)
     for name, point in sure.reached.items():
         sets = [found for found in SETS if found.query.relation == name and not found.failed]
         examples = [x for x in EXAMPLES if x.query in {found.query for found in sets}]

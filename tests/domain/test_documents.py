@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 from command import Command
+from opened import recipe_file
 from space import SPACE
 
 from lmkbc.api.predicting import foreseen
@@ -173,9 +174,6 @@ def test_links_out_of_the_folder_are_left_out(tmp_path: Path, folder: Path, capl
     assert quoted(folder, "Brazil").address == ""
 
 
-RECORDED = 'description = "r"\n[[generate]]\ncomponent = "recorded"\n[select]\nrule = "cutoff"\nthreshold = 0.5\n'
-
-
 def recorded(tmp_path: Path) -> Path:
     file = tmp_path / "answers.jsonl"
     rows = [{"object": "Chile", "score": 0.9}, {"object": "Narnia", "score": 0.8}]
@@ -196,8 +194,7 @@ def test_ask_shows_the_quote_of_each_object(command: Command, tmp_path: Path, fo
 
 def test_a_base_keeps_the_quote_of_each_fact(command: Command, tmp_path: Path, folder: Path) -> None:
     Path("subjects.csv").write_text("name,id\nPeru,Q419\n")
-    system = tmp_path / "rec.toml"
-    system.write_text(RECORDED)
+    system = recipe_file(tmp_path / "rec.toml", {"component": "recorded"})
     asked = ("build", "--subjects", "subjects.csv", "--edition", "mini", "--relation", BORDERS, "--least", "0")
     words = (*asked, "--system", system, "--from", recorded(tmp_path), "--documents", folder, "--out", "kb")
     assert "facts with a quote from the documents: 1 of 2" in command.done(*words)[1]

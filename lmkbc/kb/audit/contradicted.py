@@ -7,7 +7,8 @@ from itertools import chain
 from pathlib import Path
 
 from lmkbc.kb.audit.known import Mark, MarkedFact, of_split
-from lmkbc.kb.base.knowledge import About, Knowledge
+from lmkbc.kb.base.knowledge import Knowledge
+from lmkbc.kb.base.manifest import About
 from lmkbc.session.run import Run
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from lmkbc.errors import InputError, check_known, counted
 from lmkbc.files.writable import writing_alone
 from lmkbc.kb.audit.labels_file import Label, LabelRow, checked, read_labels
-from lmkbc.kb.base.knowledge import About, Knowledge
+from lmkbc.kb.base.knowledge import Knowledge
+from lmkbc.kb.base.manifest import About
 from lmkbc.kb.base.reviews import Review, Reviews, Verdict
 from lmkbc.kinds.kind import Stated, kind_of
 from lmkbc.names import as_qid

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from lmkbc.errors import OptionError
 from lmkbc.kb.audit.known_files import (
     MERGED,
     NO_VALUE,
@@ -33,7 +34,9 @@ from lmkbc.kb.audit.known_files import (
     rows_of,
     stated,
 )
-from lmkbc.kb.base.knowledge import About, FactRow, Knowledge
+from lmkbc.kb.base.fact_row import FactRow
+from lmkbc.kb.base.knowledge import Knowledge
+from lmkbc.kb.base.manifest import About
 from lmkbc.kb.export import quickstatements
 from lmkbc.kb.export.quickstatements import Triple
 from lmkbc.kinds.kind import KnownValue, Match, Stated, kind_of
@@ -92,7 +95,7 @@ class Known:
     properties: frozenset[str]
     subjects: frozenset[str] = _NOTHING
     named: bool = False
-    merged: Mapping[str, str] | None = None
+    merged: Mapping[str, str] = field(default_factory=dict)
     undecided: frozenset[tuple[str, str]] = frozenset()
 
     def marked(self, fact: FactRow) -> MarkedFact:
@@ -123,7 +126,7 @@ class Known:
         kind = kind_of(fact.about)
         if not kind.is_entity:
             return [text] if (text := fact.literal if kind.has_values else fact.object) else []
-        item = (self.merged or {}).get(fact.object_id or "", fact.object_id)
+        item = self.merged.get(fact.object_id or "", fact.object_id)
         return [text for text in (item, fact.object if self.named else None) if text]
 
 
@@ -154,15 +157,19 @@ def read(
     return _followed(_gathered(unmerged(), properties, subjects, is_whole=bool(dumps)), merged, properties)
 
 
-def marked_by(path: Path, base: Knowledge) -> Callable[[FactRow], MarkedFact]:
+def marked_by(path: Path | None, base: Knowledge, need: str) -> Callable[[FactRow], MarkedFact]:
     """Return a function that marks the facts of a base by a file of known facts, or by the table of an audit.
 
-    A fact that the audit does not list is not covered. InputError as `read`.
+    A fact that the audit does not list is not covered. need: sentence of the format that has no file. OptionError for
+    none, and InputError as `read`.
     """
+    if path is None:
+        made = "the file that 'lmkbc audit DIR --known wikidata --out FILE' wrote"
+        raise OptionError("format", f"{need}: give those that it has with --known FILE, or {made}")
     marks = quickstatements.read_marks(path)
     if marks is None:
-        subjects, linked = asked_of(base)
-        return read([path], of_wikidata_alone(base), subjects, linked).marked
+        subjects, linked = items_of(base)
+        return read([path], wikidata_relations(base), subjects, linked).marked
 
     def marked(fact: FactRow) -> MarkedFact:
         key = fact.subject_id or "", fact.about.property, quickstatements.object_of(fact)
@@ -272,12 +279,12 @@ def _gathered(
     )
 
 
-def of_wikidata_alone(base: Knowledge) -> dict[str, About]:
+def wikidata_relations(base: Knowledge) -> dict[str, About]:
     """Return the relations of a base that are of a property of Wikidata, by property."""
     return {about.property: about for about in base.relations.values() if about.is_of_wikidata()}
 
 
-def asked_of(base: Knowledge) -> tuple[frozenset[str], list[Triple]]:
+def items_of(base: Knowledge) -> tuple[frozenset[str], list[Triple]]:
     """Return the items that a base has facts about, and these facts: subject, property, and the object's item or ""."""
     keys = {(fact.subject_id, fact.about.property, fact.object_id or "") for fact in base.facts() if fact.subject_id}
     return frozenset(subject for subject, *_ in keys), sorted(keys)

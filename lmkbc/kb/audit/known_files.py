@@ -18,8 +18,8 @@ from lmkbc.errors import InputError
 from lmkbc.files import reader
 from lmkbc.files.tables import InputTable
 from lmkbc.kb.base.knowledge import Knowledge
-from lmkbc.kb.export.ntriples import unescaped
-from lmkbc.kinds.date import EDTF
+from lmkbc.kb.export.ntriples import PROP, WIKIBASE, XSD, unescaped
+from lmkbc.kinds.date import of_rdf
 from lmkbc.kinds.kind import Stated, kind_of
 from lmkbc.link.index_sources import entity_of, lines, open_dump
 from lmkbc.link.wikibase import Empty, Redirect, ShapeError, Statement, decode
@@ -36,7 +36,7 @@ Row = tuple[str, str, Stated]
 
 
 class Wanted(NamedTuple):
-    """What is read of a file. objects: items that may have been merged."""
+    """Subjects and properties that are read of a file. objects: items that may have been merged."""
 
     subjects: Collection[str]
     properties: Collection[str]
@@ -81,14 +81,13 @@ def _of_table(path: Path) -> Iterator[Row]:
         if qid is None or not re.fullmatch(r"P[1-9][0-9]*", name):
             raise InputError(f"{row.place}: {subject!r}, {name!r} are no item and property; write them like Q42, P31")
         if typed and datatype:
-            yield qid, name, _literal(typed, datatype.replace("xsd:", XSD))._replace(unit=as_qid(unit))
+            yield qid, name, _literal(typed, datatype.removeprefix("xsd:"))._replace(unit=as_qid(unit))
         else:
             value = as_qid(object_id) or as_qid(value) or value.strip()
             is_time = re.fullmatch(r"[^+/]{4,9}-\d\d-\d\dT[\d:.]*Z", value)  # as a query service writes it
-            yield qid, name, _literal(value, f"{XSD}dateTime") if is_time else Stated(value)
+            yield qid, name, _literal(value, "dateTime") if is_time else Stated(value)
 
 
-XSD = "http://www.w3.org/2001/XMLSchema#"
 _ENTITY_IRI, _PROP_IRI = rb"http://www\.wikidata\.org/entity/", rb"http://www\.wikidata\.org/prop/"
 _OF_ITEM = re.compile(
     rb"\s*<" + _ENTITY_IRI + rb"(" + QID.encode() + rb")>\s*<(?:" + _PROP_IRI + rb"(direct/|)(P[1-9][0-9]*)"
@@ -101,12 +100,6 @@ _OBJECT = re.compile(
     rf'<http://www\.wikidata\.org/entity/({QID})>|<((?!http://www\.wikidata\.org/\.well-known/genid/)[^<>"\s]*)>'
     r'|"((?:[^"\\]|\\.)*)"(?:\^\^<([^<>"\s]*)>|@[\w-]+)?'
 )
-_STATEMENT, _VALUE = "http://www.wikidata.org/prop/statement/", "http://www.wikidata.org/prop/statement/value/"
-_WIKIBASE = "http://wikiba.se/ontology#"
-_PRECISIONS = {f"{XSD}{name}": precision for name, precision in (("gYear", 9), ("gYearMonth", 10), ("date", 11))}
-_TIME = re.compile(r"(-?\d{4,16})(?:-(\d\d))?(?:-(\d\d))?(?:T[\d:.]*)?(?:Z|[+-]\d\d:\d\d)?")
-_INTERVAL = re.compile(r"(-?\d{4,6})/(-?\d{4,6})")
-GREGORIAN = "Q1985727"
 
 
 def _triples(path: Path, wanted: Wanted) -> Iterator[Row]:
@@ -146,16 +139,16 @@ def _of_nodes(path: Path, nodes: Mapping[bytes, tuple[Sequence[str], str]]) -> I
         if node not in nodes:
             continue
         name = predicate.decode("utf-8", "replace")
-        if name == f"{_VALUE}{nodes[node][1]}":
+        if name == f"{PROP}statement/value/{nodes[node][1]}":
             inner[node] = value
-        elif name == f"{_STATEMENT}{nodes[node][1]}":
+        elif name == f"{PROP}statement/{nodes[node][1]}":
             simple[node] = _read(value)
-        elif name == f"{_WIKIBASE}rank" and value == f"<{_WIKIBASE}DeprecatedRank>".encode():
+        elif name == f"{WIKIBASE}rank" and value == f"<{WIKIBASE}DeprecatedRank>".encode():
             deprecated.add(node)
     parts: dict[bytes, dict[str, Stated]] = {value: {} for value in inner.values()}
     for node, predicate, value in _matches(path, _OF_NODE) if parts else ():
         if node in parts:
-            parts[node][predicate.decode("utf-8", "replace").removeprefix(_WIKIBASE)] = _read(value)
+            parts[node][predicate.decode("utf-8", "replace").removeprefix(WIKIBASE)] = _read(value)
     for node, stated in simple.items():
         owners, name = nodes[node]
         value = _whole(stated, parts.get(inner.get(node, b""), {}))
@@ -166,7 +159,7 @@ def _whole(stated: Stated, parts: Mapping[str, Stated]) -> Stated:
     """Return a value with what its value node says: a time's precision, and a number's unit and bounds."""
     if precision := parts.get("timePrecision"):
         time = parts.get("timeValue", stated)
-        return time._replace(precision=int(precision.text) if precision.text.isdecimal() else None)
+        return time._replace(precision=int(precision.text) if re.fullmatch("[0-9]{1,9}", precision.text) else None)
     low, high = (parts.get(f"quantity{side}Bound") for side in ("Lower", "Upper"))
     if unit := parts.get("quantityUnit"):
         return stated._replace(unit=unit.text, bounds=(low.text, high.text) if low and high else None)
@@ -195,21 +188,8 @@ def _read(raw: bytes) -> Stated:
 
 
 def _literal(text: str, datatype: str) -> Stated:
-    """Return a literal of a type with an IRI. A time of XML Schema is Gregorian, and written as in Wikidata's JSON."""
-    interval = _INTERVAL.fullmatch(text) if datatype == EDTF else None
-    if interval:
-        first, last = map(int, interval.groups())
-        precision = 7 if last - first > 9 else 8
-        return Stated(_time(last if last < 1 else first, 0, 0), None, precision, GREGORIAN)
-    if datatype in (*_PRECISIONS, f"{XSD}dateTime") and (time := _TIME.fullmatch(text)):
-        year, month, day = (int(part or 0) for part in time.groups())
-        return Stated(_time(year, month, day), None, _PRECISIONS.get(datatype), GREGORIAN)
-    return Stated(text)
-
-
-def _time(year: int, month: int, day: int) -> str:
-    """Return a time as in Wikidata's JSON. year: 44 BC is -43."""
-    return f"{'+' if year > 0 else '-'}{year if year > 0 else 1 - year:04}-{month:02}-{day:02}T00:00:00Z"
+    """Return a literal of a type with an IRI."""
+    return of_rdf(text, datatype.removeprefix(XSD)) or Stated(text)
 
 
 _DUMP = re.compile(rb'\s*(\[|\{\s*"(type|id|labels|pageid|ns|claims)")')

@@ -19,7 +19,8 @@ import msgspec
 
 from lmkbc.errors import InputError, OptionError
 from lmkbc.kb.audit.labels_file import FEWEST, LABELS, LabelRow
-from lmkbc.kb.base.knowledge import FactRow, Knowledge
+from lmkbc.kb.base.fact_row import FactRow
+from lmkbc.kb.base.knowledge import Knowledge
 from lmkbc.report.page import render
 from lmkbc.report.rows import FAILED, LONGEST_REPLY, LONGEST_TEXT, MOST_REPLIES, cut
 from lmkbc.select.calibration import confidence_text

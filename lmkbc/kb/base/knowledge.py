@@ -1,4 +1,4 @@
-"""A knowledge base on disk: its manifest, with inputs by hash and never by path, and the reader of its facts.
+"""Reader of a knowledge base on disk: its facts, as the decisions of persons left them.
 
 Facts are read one by one or part by part. The hash of every file is checked.
 """
@@ -7,187 +7,27 @@ from __future__ import annotations
 
 import heapq
 import io
-import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
-from urllib.parse import quote
+from typing import Any, NamedTuple
 
 import msgspec
 import polars as pl
 
 from lmkbc.errors import InputError, check_known
 from lmkbc.files import checksum
-from lmkbc.files.atomic import versions
 from lmkbc.files.reader import whole
+from lmkbc.kb.base.fact_row import FactRow, Thing
+from lmkbc.kb.base.manifest import MANIFEST, PART, TIMING, UNFINISHED, About, partition, read_manifest
 from lmkbc.kb.base.reviews import PERSON, REVIEWED, Review, Reviews, SubjectReviews, decided
 from lmkbc.kb.base.schemas import FACTS, SCHEMA_VERSION
-from lmkbc.names import QID, spelling
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
 from lmkbc.run.submission import PREDICTIONS
-
-MANIFEST, TIMING, UNFINISHED = "manifest.json", "timing.json", "unfinished"
-"""Names of a base's manifest, of the file for what differs from run to run, and of an unfinished build's folder."""
-SHA256_FIELD = b',\n  "sha256": "%s"\n}\n'
-_SHA256_FIELD = re.compile(SHA256_FIELD.replace(b"%s", b"([0-9a-f]{64})") + rb"\Z")
-PART = re.compile(r"(?:facts/relation=[^/]+|nothing|missing|removed|entities|subjects|replies)/part-[0-9]{6,}\.parquet")
-_PID = re.compile("P[1-9][0-9]{0,11}")
-PACKAGES = ("lmkbc", "numpy", "polars", "scikit-learn", "torch", "transformers")
-Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
-Count = Annotated[int, msgspec.Meta(ge=0)]
-
-
-def partition(relation: str) -> str:
-    """Return the directory of a relation's facts."""
-    return f"facts/relation={quote(relation, safe='')}"
-
-
-class About(msgspec.Struct, frozen=True):
-    """Description of a relation, for readers of facts that have no workspace.
-
-    property: of Wikidata; the relation's own name, quoted, if it is of no property. subject, object: nouns for their
-    classes. one_object: whether a subject has at most one object. other_side: name of the relation that states the same
-    facts from the object's side. tolerance, absolute_tolerance: of numbers and places beside known ones.
-    """
-
-    property: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.~%-]+\Z")]
-    kind: str
-    unit: str | None = None
-    unit_id: Annotated[str, msgspec.Meta(pattern=f"^{QID}$")] | None = None
-    subject: str = ""
-    object: str = ""
-    definition: str = ""
-    one_object: bool = False
-    other_side: str = ""
-    language: str = ""
-    tolerance: float = 0.0
-    absolute_tolerance: float = 0.0
-
-    @classmethod
-    def of(cls, relation: Relation) -> About:
-        """Return the description of a relation."""
-        return cls(
-            relation.property if _PID.fullmatch(relation.property) else quote(relation.name, safe=""),
-            relation.kind,
-            relation.unit,
-            relation.unit_id,
-            relation.subject_type.noun,
-            relation.object_type.noun,
-            relation.definition,
-            relation.has_one_object(),
-            relation.other_side(),
-            relation.language,
-            relation.tolerance,
-            relation.absolute_tolerance,
-        )
-
-    def is_of_wikidata(self) -> bool:
-        """Return whether the relation is of a property of Wikidata."""
-        return _PID.fullmatch(self.property) is not None
-
-
-class Shard(msgspec.Struct, frozen=True, kw_only=True):
-    """Record of a shard. number: from 0. queries: number of queries, failed ones included.
-
-    depth: its level, or its round if the base grows by value. facts, nothing, failed, removed, replies: relation ->
-    rows. linked, stated_by_labels, quoted: relation -> facts that are linked, that labelled rows state, and that a
-    document supports. tokens: relation -> tokens of prompts and replies, stored ones included.
-    """
-
-    number: Count
-    depth: Count = 0
-    queries: Count
-    facts: Mapping[str, Count]
-    linked: Mapping[str, Count]
-    stated_by_labels: Mapping[str, Count] = {}
-    quoted: Mapping[str, Count] = {}
-    nothing: Mapping[str, Count]
-    failed: Mapping[str, Count]
-    tokens: Mapping[str, Count] = {}
-    removed: Mapping[str, Count] = {}
-    replies: Mapping[str, Count] = {}
-
-
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """Content of a manifest. inputs: values that must be equal to resume a build. run: their hash.
-
-    shards: None if the build is not finished. outputs: file below the directory -> SHA-256. additions: what was added
-    to the base later, in order. rules: relation -> hash of what decides its facts; {} in a base of an earlier version.
-    """
-
-    run: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
-    schema: str
-    inputs: Mapping[str, Any]
-    relations: Mapping[str, About]
-    shards: tuple[Shard, ...] | None = None
-    outputs: Mapping[str, Sha256] = {}
-    additions: tuple[Mapping[str, Any], ...] = ()
-    rules: Mapping[str, str] = {}
-
-
-def started(inputs: Mapping[str, Any], relations: Mapping[str, Relation]) -> dict[str, Any]:
-    """Return the manifest before the first query. inputs: all that the facts depend on; their hash is the run's id."""
-    inputs = {"schema": SCHEMA_VERSION, **json.loads(json.dumps(inputs, default=dict))}
-    return {
-        "run": checksum.sha256(msgspec.json.encode(inputs, order="deterministic"))[:16],
-        "schema": SCHEMA_VERSION,
-        "inputs": inputs,
-        "relations": {relation.name: msgspec.to_builtins(About.of(relation)) for relation in relations.values()},
-        "versions": versions(*PACKAGES),
-    }
-
-
-def written(manifest: Mapping[str, Any]) -> bytes:
-    """Return the bytes of a manifest's file. The last field is the SHA-256 of everything before it."""
-    content = json.dumps(manifest, ensure_ascii=False, indent=2).encode("utf-8", "backslashreplace")
-    return content.removesuffix(b"\n}") + SHA256_FIELD % checksum.sha256(content).encode()
-
-
-def read_manifest(path: Path) -> Manifest | None:
-    """Read a manifest; None if there is none. InputError if it is damaged, or is another kind of file."""
-    if not path.exists():
-        return None
-    content = whole(path)
-    try:
-        if field := _SHA256_FIELD.search(content):
-            content = content[: field.start()] + b"\n}"
-            if checksum.sha256(content) != field[1].decode():
-                raise ValueError("its SHA-256 is another")
-        return msgspec.json.decode(content, type=Manifest)
-    except (ValueError, RecursionError) as error:
-        raise InputError(
-            f"{path} is no manifest of a build, or is damaged ({error}): build into a new directory"
-        ) from None
-
-
-def differing(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
-    """Return the name of the first input in which two builds differ."""
-    for name in [*mine, *theirs]:
-        if mine.get(name) != theirs.get(name):
-            if isinstance(mine.get(name), Mapping) and isinstance(theirs.get(name), Mapping):
-                return f"{name}: {differing(mine[name], theirs[name])}"
-            return name
-    return "nothing"
-
-
-def finished(
-    start: Mapping[str, Any], subjects: int, shards: Sequence[Shard], more: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the manifest of a build when every query was asked. more: further fields."""
-    tables = {
-        name: sum((Counter(getattr(shard, name)) for shard in shards), Counter[str]())
-        for name in ("facts", "linked", "stated_by_labels", "quoted", "nothing", "failed")
-    }
-    counts = {"subjects": subjects, "queries": sum(shard.queries for shard in shards)}
-    counts |= {name: sum(rows.values()) for name, rows in tables.items()}
-    of_each = {name: {table: rows.get(name, 0) for table, rows in tables.items()} for name in start["relations"]}
-    return {**start, "counts": counts, "of_relations": of_each, **more, "shards": msgspec.to_builtins(list(shards))}
-
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 MEND = "build into a new directory; answers of models are in the store"
@@ -215,83 +55,6 @@ REFUTED = "wrong by review"
 """Reason of a query whose facts are all wrong, as a person decided."""
 
 
-class Thing(NamedTuple):
-    """A thing of a base, as it was settled. id: its QID. name: its most frequent name. other: number, if it has no QID.
-
-    The number is 0 for the first thing without a QID that has this name, so name and number stand for one thing.
-    """
-
-    id: str | None
-    name: str
-    other: int = 0
-
-    @property
-    def path(self) -> str:
-        """Return the end of an IRI: the name, escaped except for letters and digits; a slash parts it from a number."""
-        return quote(self.name, safe="", errors="backslashreplace") + (f"/{self.other}" if self.other else "")
-
-    @property
-    def node(self) -> str:
-        """Return the text that stands for the thing: its QID, or "entity/" and the end of its IRI."""
-        return self.id or f"entity/{self.path}"
-
-
-class FactRow(NamedTuple):
-    """A row of facts, and its relation's description.
-
-    literal: plain digits of a number, or a date as `PartialDate` writes it; None for other objects.
-    stated_by: splits whose labelled rows state the fact; None if no row does. precision: of a number, the value of its
-    last digit. object_label: label of the object's item, if an index or search knew it. reviewed_by, reviewed_on: who
-    decided that the fact is right, and the day; None without a decision. source, quote: address or item that states it,
-    and what is said there. quote_file, quote_start, quote_end: where that is in a document of the user. subject_entity,
-    object_entity: the things that the base has settled; None where it has settled none.
-    """
-
-    subject_row: int
-    subject: str
-    subject_id: str | None
-    object: str
-    object_id: str | None
-    literal: str | None
-    confidence: float
-    sources: list[str]
-    model: str
-    relation: str
-    about: About
-    stated_by: list[str] | None = None
-    precision: str | None = None
-    object_label: str | None = None
-    reviewed_by: str | None = None
-    reviewed_on: str | None = None
-    source: str | None = None
-    quote: str | None = None
-    quote_file: str | None = None
-    quote_start: int | None = None
-    quote_end: int | None = None
-    subject_entity: Thing | None = None
-    object_entity: Thing | None = None
-
-    @property
-    def subject_node(self) -> Thing:
-        """Return the thing that the subject is."""
-        return self.subject_entity or Thing(self.subject_id, self.subject)
-
-    @property
-    def object_node(self) -> Thing:
-        """Return the thing that the object is, if it is an entity."""
-        return self.object_entity or Thing(self.object_id, self.object)
-
-    @property
-    def worded(self) -> str:
-        """Return the model's word for the object, and the label of its item in brackets if that is another name."""
-        return worded(self.object, self.object_label)
-
-
-def worded(word: str, label: str | None) -> str:
-    """Return a word, and the label of its item if that is another name, as in "Holland (Netherlands)"."""
-    return word if not label or spelling(label) == spelling(word) else f"{word} ({label})"
-
-
 class _Timing(msgspec.Struct):
     """Field that is read from the file beside the manifest."""
 
@@ -299,7 +62,7 @@ class _Timing(msgspec.Struct):
 
 
 class _Decided(NamedTuple):
-    """What persons' decisions make of a relation. facts: row of a decided subject -> its facts, in order.
+    """Facts of a relation as decisions left them. facts: row of a decided subject -> its facts, in order.
 
     emptied: subjects of which no fact is left: row, name and QID. unasked: decisions about subjects that are not asked.
     """

@@ -19,14 +19,13 @@ import msgspec
 from lmkbc.errors import OptionError
 from lmkbc.files import atomic
 from lmkbc.files.jsonl import decoded, numbered
-from lmkbc.names import QID, name_key, shown
+from lmkbc.kinds.url import is_address
+from lmkbc.names import QID, as_qid, name_key, shown
 
 REVIEWS = "reviews.jsonl"
 """Name of the file of decisions in the directory of a base."""
 PERSON = "review"
 """Source and model of a fact that a person gave."""
-ADDRESS = r"https?://[^\s\"<>|\\^`{}\x00-\x20\x7f-\x9f]{1,2000}"
-"""Pattern of the address of a source. It is shown as a link, so it has no other scheme, and no sign that ends one."""
 LONGEST = 5_000
 """Most characters of a quote, and of a name."""
 _Text = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST)]
@@ -36,7 +35,7 @@ REVIEWED = ("reviewed_by", "reviewed_on", "source", "quote")
 
 
 class Verdict(StrEnum):
-    """What a person says of an object."""
+    """Verdict of a person on an object."""
 
     RIGHT = "right"
     WRONG = "wrong"
@@ -59,11 +58,13 @@ class Review(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     verdict: Verdict
     reviewed_by: _Text
     reviewed_on: Annotated[str, msgspec.Meta(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}\Z")]
-    source: Annotated[str, msgspec.Meta(pattern=rf"^(?:{ADDRESS}|{QID})\Z")] | None = None
+    source: Annotated[str, msgspec.Meta(pattern=rf"^(?:https?://\S{{1,2000}}|{QID})\Z")] | None = None
     quote: _Text | None = None
 
     def __post_init__(self) -> None:
         calendar.fromisoformat(self.reviewed_on)
+        if self.source and as_qid(self.source) is None and not is_address(self.source):
+            raise ValueError(f"source {self.source!r} is no address of a page: write its other signs as %20 and so on")
         for name in ("subject", "object", "reviewed_by"):
             if not shown(getattr(self, name)):
                 raise ValueError(f"{name} is blank")
@@ -105,7 +106,7 @@ def _by_object(reviews: Iterable[Review]) -> list[list[Review]]:
 
 
 class SubjectReviews:
-    """What persons decided about one subject in one relation. one_object: whether a subject has at most one object.
+    """Decisions of persons about one subject in one relation. one_object: whether a subject has at most one object.
 
     right: the right objects. If there is at most one, it is the one that was decided last, and no other object stays.
     """

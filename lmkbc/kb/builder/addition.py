@@ -21,7 +21,7 @@ import polars as pl
 from lmkbc.errors import InputError, counted
 from lmkbc.files.arrays import key
 from lmkbc.files.checksum import sha256
-from lmkbc.kb.base.knowledge import TIMING, differing, started
+from lmkbc.kb.base.manifest import TIMING, differing, started
 from lmkbc.kb.builder.base_directory import Directory, part
 from lmkbc.kb.builder.facts import Ask, Tables, among, spent_of
 from lmkbc.kb.builder.subjects import LISTED, Subjects

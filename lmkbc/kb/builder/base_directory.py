@@ -30,7 +30,7 @@ from msgspec import structs
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import atomic, checksum, writable
 from lmkbc.files.writable import writing_alone
-from lmkbc.kb.base.knowledge import (
+from lmkbc.kb.base.manifest import (
     MANIFEST,
     PART,
     TIMING,

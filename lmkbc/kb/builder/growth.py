@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from lmkbc.kb.base.knowledge import Shard
+from lmkbc.kb.base.manifest import Shard
 from lmkbc.kb.builder.base_directory import Directory
 from lmkbc.kb.builder.facts import REACHED, Ask, Tables
 from lmkbc.kb.builder.settle import WEIGHT

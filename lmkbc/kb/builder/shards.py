@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from lmkbc.errors import did_you_mean
-from lmkbc.kb.base.knowledge import Shard, finished
+from lmkbc.kb.base.manifest import Shard, finished
 from lmkbc.kb.builder.addition import Earlier
 from lmkbc.kb.builder.base_directory import Directory
 from lmkbc.kb.builder.engine import UNASKED, Answers, Engine, ShardPart, ThisProcess, Work

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from lmkbc.errors import InputError
-from lmkbc.kb.base.knowledge import FactRow
-from lmkbc.kb.base.reviews import ADDRESS
+from lmkbc.kb.base.fact_row import FactRow
 from lmkbc.kinds.kind import Exported, LeftOutError, kind_of
+from lmkbc.kinds.url import is_address
 from lmkbc.names import as_qid
 
 Written = TypeVar("Written")
@@ -39,7 +38,7 @@ def cited(fact: FactRow) -> tuple[str, str] | None:
     source = fact.source if fact.reviewed_by and fact.source else ""
     if as_qid(source) == source:
         return "P248", source
-    return ("P854", source) if re.fullmatch(ADDRESS, source) else None
+    return ("P854", source) if is_address(source) else None
 
 
 @dataclass(slots=True)

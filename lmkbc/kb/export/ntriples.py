@@ -16,7 +16,8 @@ from urllib.parse import quote
 
 from lmkbc.errors import OptionError
 from lmkbc.files.checksum import sha256
-from lmkbc.kb.base.knowledge import FactRow, Knowledge, Thing
+from lmkbc.kb.base.fact_row import FactRow, Thing
+from lmkbc.kb.base.knowledge import Knowledge
 from lmkbc.kb.export.exporter import Exporter, ExportSettings
 from lmkbc.kb.export.left_out import ExportTally, exported
 from lmkbc.kb.export.wikidata_json import check

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 
 from lmkbc.files.arrays import key
 from lmkbc.files.checksum import sha256
-from lmkbc.kb.base.knowledge import FactRow, Knowledge
+from lmkbc.kb.base.fact_row import FactRow
+from lmkbc.kb.base.knowledge import Knowledge
 from lmkbc.kb.export.ntriples import RDF_TYPE, RDFS_LABEL, Triples, escaped, iri, line, text
-from lmkbc.kinds.url import is_iri
+from lmkbc.kinds.url import is_address
 from lmkbc.names import WIKIDATA_ITEM, as_qid
 
 PROV = "http://www.w3.org/ns/prov#"
@@ -116,7 +117,7 @@ def _source(fact: FactRow) -> str:
     """Return the node of a fact's source: an item, an address that RDF can hold, or the file of a document; or ""."""
     if fact.source and as_qid(fact.source):
         return iri(WIKIDATA_ITEM, fact.source)
-    if fact.source and is_iri(fact.source):
+    if fact.source and is_address(fact.source):
         return f"<{fact.source}>"
     return iri("urn:lmkbc:file/", fact.quote_file) if fact.quote_file else ""
 

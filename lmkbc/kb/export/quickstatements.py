@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from lmkbc.files import reader
 from lmkbc.files.tables import InputTable
-from lmkbc.kb.base.knowledge import FactRow
+from lmkbc.kb.base.fact_row import FactRow
 from lmkbc.kb.export.left_out import cited, exported
 from lmkbc.kb.export.wikidata_json import check, check_property
 from lmkbc.kinds.kind import LeftOutError, accepted, kind_of

@@ -13,7 +13,8 @@ from typing import IO
 
 from pyoxigraph import RdfFormat, Triple, parse, serialize
 
-from lmkbc.kb.base.knowledge import FactRow, Knowledge
+from lmkbc.kb.base.fact_row import FactRow
+from lmkbc.kb.base.knowledge import Knowledge
 from lmkbc.kb.export.exporter import Exporter, ExportSettings
 from lmkbc.kb.export.left_out import ExportTally
 from lmkbc.kb.export.ntriples import PROP, RDFS, WIKIBASE, XSD, Triples

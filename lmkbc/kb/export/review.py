@@ -14,7 +14,8 @@ from lmkbc.files.atomic import staged
 from lmkbc.files.tables import comma_separated
 from lmkbc.files.writable import check_directory
 from lmkbc.kb.audit.known import Mark, marked_by
-from lmkbc.kb.base.knowledge import FactRow, Knowledge
+from lmkbc.kb.base.fact_row import FactRow
+from lmkbc.kb.base.knowledge import Knowledge
 from lmkbc.kb.export.exporter import Exporter, ExportSettings
 from lmkbc.kb.export.left_out import ExportTally
 from lmkbc.kb.export.quickstatements import DECIDED, NOTICE, REVIEW, Proposal, batches, commands, proposal, table
@@ -26,6 +27,7 @@ COLUMNS = {
     **dict.fromkeys(("model", "known"), pl.String),
 }
 """Columns of facts that are no proposals. known: what is known in their place."""
+NEED = "quickstatements writes only facts that Wikidata lacks"
 ASIDE = {
     Mark.CONTRADICTING: "contradicting.csv",
     Mark.REFINING: "refining.csv",
@@ -56,16 +58,10 @@ class ReviewExporter(Exporter):
 
     def write(self, base: Knowledge, out: Path, tally: ExportTally, settings: ExportSettings) -> int:
         """Write the facts of a base, and return the number of files of new ones. OptionError without known facts."""
-        if settings.known is None:
-            lacks = (
-                "quickstatements writes only facts that Wikidata lacks: give those that it has with --known FILE, or "
-                "the file that 'lmkbc audit DIR --known wikidata --out FILE' wrote"
-            )
-            raise OptionError("format", lacks)
+        mark_of, files = marked_by(settings.known, base, NEED), 0
         check_directory(out)
         if out.is_dir() and any(out.iterdir()):
             raise OptionError("out", f"{out} holds files already: name a directory that is new or empty")
-        mark_of, files = marked_by(settings.known, base), 0
         aside: dict[Mark, list[tuple[Any, ...]]] = {mark: [] for mark in ASIDE}
         with staged(out) as stage:
 

@@ -16,7 +16,8 @@ from polars.io.plugins import register_io_source
 
 from lmkbc.files import tables
 from lmkbc.http import printable
-from lmkbc.kb.base.knowledge import FactRow, Knowledge
+from lmkbc.kb.base.fact_row import FactRow
+from lmkbc.kb.base.knowledge import Knowledge
 from lmkbc.kb.base.schemas import frames
 from lmkbc.kb.export.exporter import Exporter, ExportSettings
 from lmkbc.kb.export.left_out import ExportTally, exported

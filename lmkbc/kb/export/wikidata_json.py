@@ -12,7 +12,9 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lmkbc.kb.base.knowledge import About, FactRow, Knowledge
+from lmkbc.kb.base.fact_row import FactRow
+from lmkbc.kb.base.knowledge import Knowledge
+from lmkbc.kb.base.manifest import About
 from lmkbc.kb.export.exporter import Exporter, ExportSettings
 from lmkbc.kb.export.left_out import ExportTally, cited, exported
 from lmkbc.kinds.kind import Exported, LeftOutError, accepted, kind_of

@@ -10,16 +10,17 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from lmkbc.errors import OptionError
 from lmkbc.files.tables import comma_separated
 from lmkbc.kb.audit.known import Mark, MarkedFact, marked_by
 from lmkbc.kb.audit.precision import COLUMNS, KnownCounts, compared_rows, listed
-from lmkbc.kb.base.knowledge import FactRow, Knowledge
+from lmkbc.kb.base.fact_row import FactRow
+from lmkbc.kb.base.knowledge import Knowledge
 from lmkbc.kb.base.schemas import frames
 from lmkbc.kb.export.exporter import Exporter, ExportSettings
 from lmkbc.kb.export.left_out import ExportTally
 from lmkbc.kinds.kind import LeftOutError
 
+NEED = "worklist has only facts that Wikidata lacks or has otherwise"
 MISSING = "missing"
 """Word of the list for a fact that is new."""
 OTHERS = {Mark.KNOWN: "known already", Mark.UNCOVERED: "what --known names does not cover them"}
@@ -27,13 +28,7 @@ OTHERS = {Mark.KNOWN: "known already", Mark.UNCOVERED: "what --known names does 
 
 
 def _pieces(base: Knowledge, tally: ExportTally, settings: ExportSettings) -> Iterator[str]:
-    if settings.known is None:
-        lacks = (
-            "worklist has what Wikidata lacks or has otherwise: give what it has with --known FILE, or the file that "
-            "'lmkbc audit DIR --known wikidata --out FILE' wrote"
-        )
-        raise OptionError("format", lacks)
-    mark_of, counts = marked_by(settings.known, base), KnownCounts()
+    mark_of, counts = marked_by(settings.known, base, NEED), KnownCounts()
 
     def work(fact: FactRow) -> MarkedFact:
         marked = mark_of(fact)

@@ -19,7 +19,9 @@ import polars as pl
 
 from lmkbc.files import atomic
 from lmkbc.files.checksum import sha256
-from lmkbc.kb.base.knowledge import COLUMNS, About, Knowledge, worded
+from lmkbc.kb.base.fact_row import worded
+from lmkbc.kb.base.knowledge import COLUMNS, Knowledge
+from lmkbc.kb.base.manifest import About
 from lmkbc.kb.base.reviews import PERSON, REVIEWED
 from lmkbc.kb.pages.entity_pieces import (
     GIVEN,

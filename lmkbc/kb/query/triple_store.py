@@ -18,7 +18,8 @@ from lmkbc.files.arrays import key
 from lmkbc.files.atomic import staged, versions
 from lmkbc.files.checksum import file_sha256
 from lmkbc.files.places import cache_dir
-from lmkbc.kb.base.knowledge import MANIFEST, Knowledge
+from lmkbc.kb.base.knowledge import Knowledge
+from lmkbc.kb.base.manifest import MANIFEST
 from lmkbc.kb.export.exporter import ExportSettings
 from lmkbc.kb.export.left_out import ExportTally
 from lmkbc.kb.export.ntriples import XSD

@@ -336,7 +336,7 @@ def test_a_worklist_has_what_is_missing_or_contradicts_with_its_source(reviewed:
     ]
     assert (rows[0]["source"], rows[0]["quote"], rows[2]["known"]) == ("https://example.org/*/a", "A quote", "7")
     assert "known already 1" in told
-    assert "give what it has with --known" in reviewed.fails(
+    assert "give those that it has with --known" in reviewed.fails(
         "export", "kb", "--format", "worklist", "--out", "other.csv"
     )
     assert not Path("other.csv").exists()

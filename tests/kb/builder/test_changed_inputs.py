@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from command import Command
+from opened import recipe_file
 
 RELATION = '''"""What it is."""
 from lmkbc import EntityType, Relation
@@ -24,13 +25,6 @@ EDITION = Edition(
     column="ObjectEntities", target="string",
 )
 '''
-RECIPE = """description = "Recorded."
-[[generate]]
-component = "recorded"
-[select]
-rule = "cutoff"
-threshold = 0.1
-"""
 LANDS = [f"Land {n}" for n in range(24)]
 KINDS = {"code": "identifier", "head": "entity", "motto": "string"}
 
@@ -69,7 +63,7 @@ def run(command: Command) -> Command:
         for one in ("code", "head")
     ]
     Path("told.jsonl").write_text("".join(json.dumps(one) + "\n" for one in told))
-    Path("mine.toml").write_text(RECIPE)
+    recipe_file(Path("mine.toml"), {"component": "recorded"}, select={"rule": "cutoff", "threshold": 0.1})
     for name, some in (("few", LANDS[:4]), ("more", LANDS[4:6])):
         Path(f"{name}.csv").write_text("name,class\n" + "".join(f"{land},Q188443\n" for land in some))
     return command
