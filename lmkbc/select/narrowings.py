@@ -61,6 +61,10 @@ class Narrowing(ABC):
         """Return what a manifest records of it."""
         return {}
 
+    def decides(self, relation: str) -> Any:  # noqa: ARG002
+        """Return what it takes from the answers about a relation, so that a change of it is found."""
+        return self.words
+
     def reason(self, query: Query) -> str:  # noqa: ARG002
         """Return why the answer to a query is withheld."""
         return "nothing is left of it"
@@ -86,6 +90,10 @@ class AtMost(Narrowing):
     def left(self, candidates: CandidateSet, objects: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
         """Return the first objects."""
         return objects[: self.most.get(candidates.query.relation)]
+
+    def decides(self, relation: str) -> Any:
+        """Return the maximum number of objects."""
+        return self.most.get(relation)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,6 +143,10 @@ class AtPrecision(Narrowing):
                 for place, sure in zip(places, rule.select_all([sets[place] for place in places]), strict=True):
                     left[place] = sure.objects
         return left
+
+    def decides(self, relation: str) -> Any:
+        """Return the precision, and the point on the relation's curve that reaches it."""
+        return self.precision, self.reached.get(relation)
 
     @property
     def words(self) -> str:

@@ -11,7 +11,6 @@ from lmkbc.files.arrays import key
 from lmkbc.files.checksum import sha256
 from lmkbc.plan import Plan
 from lmkbc.relation import Relation
-from lmkbc.select.narrowings import AtMost
 from lmkbc.select.selector import PerRelation
 
 
@@ -40,16 +39,8 @@ def rules_of(selector: PerRelation, relations: Mapping[str, Relation]) -> dict[s
 
     relations: relations by their names in queries.
     """
-    narrowings, made = selector.narrowings, dict[str, str]()
+    made = dict[str, str]()
     for own, relation in relations.items():
-        caps = [narrowing.most.get(own) for narrowing in narrowings if isinstance(narrowing, AtMost)]
-        about = [dict(narrowing.about) for narrowing in narrowings if narrowing.about]
-        decides = (
-            selector.rule(own),
-            selector.calibration(own),
-            caps,
-            about,
-            selector.curves.get(own) if about else None,
-        )
-        made[relation.name] = sha256(repr(decides).encode())
+        narrowings = [narrowing.decides(own) for narrowing in selector.narrowings]
+        made[relation.name] = sha256(repr((selector.rule(own), selector.calibration(own), narrowings)).encode())
     return made
