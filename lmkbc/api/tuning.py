@@ -25,14 +25,16 @@ if TYPE_CHECKING:
 
     from lmkbc.edition import Edition
     from lmkbc.probe.controls import Controls
+    from lmkbc.session.run import Run
     from lmkbc.tune.learn import Tuned
+    from lmkbc.types import Example
 
 
 @dataclass(frozen=True)
 class Tuning:
     """Result of tuning. tuned: rules, figures, held-out predictions. path: the file written, None without one.
 
-    title: the edition's, for headings.
+    title: the edition's, for headings. reviewed: rows of decided facts that were learned from too.
     """
 
     tuned: Tuned
@@ -41,6 +43,7 @@ class Tuning:
     split: str
     system: str
     path: Path | None
+    reviewed: int = 0
 
     @property
     def f1(self) -> float:
@@ -105,13 +108,22 @@ def tune(
         ),
     ] = True,
     overwrite: Annotated[bool, Meta(description="Replace thresholds that exist already.", extra=OUTPUT)] = False,
+    reviews: Annotated[
+        Path | str | None,
+        Meta(
+            description="Knowledge base with decisions of persons: learn from its decided subjects too. No figure is "
+            "of them.",
+            extra={**SELECTION, "metavar": "DIR"},
+        ),
+    ] = None,
     progress: Report = silent,
     **options: Unpack[RunOptions],
 ) -> Tuning:
     """Learn which selection rule to use for each relation, with which parameters, by cross-validation.
 
     What is written lies in the workspace, where `lmkbc.predict` finds it. With relation or limit, nothing is written.
-    progress: callback for progress.
+    reviews: a subject of the base counts if all its facts in the relation are decided, an object is right, and no
+    labelled row is about it. progress: callback for progress.
 
     InputError for wrong input, before any model is asked.
     """
@@ -138,8 +150,11 @@ def tune(
         raise InputError(
             f"{path} holds what was tuned before: give --overwrite to replace it, or --no-write to tune without writing"
         )
-    proposals = propose(plan, [example.query for example in examples], progress)
-    data = TuningSet(proposals.sets, examples, chosen, run.relations, recipe.select, how)
+    decided = [] if reviews is None else _decided(Path(reviews), run, examples)
+    proposals = propose(plan, [example.query for example in (*examples, *decided)], progress)
+    more = [pair for pair in zip(proposals.sets[len(examples) :], decided, strict=True) if not pair[0].failed]
+    sets, rows = [*proposals.sets[: len(examples)], *(one for one, _ in more)], [*examples, *(row for _, row in more)]
+    data = TuningSet(sets, rows, chosen, run.relations, recipe.select, how, len(more))
     tuned = tune_rules(data, report=progress)
     if path is not None:
         provenance = tuned_rules.Provenance.of(
@@ -148,10 +163,23 @@ def tune(
             edition=chosen.name,
             system=recipe.name,
             data_sha256=tuned_rules.split_sha256(run, split),
-            candidates_sha256=sha256(submission.candidate_lines(proposals.sets)),
+            candidates_sha256=sha256(submission.candidate_lines(sets)),
+            reviewed_rows=len(more),
         )
         tuned_rules.write(path, tuned, provenance)
-    return Tuning(tuned, chosen.name, chosen.title, split, recipe.name, path)
+    return Tuning(tuned, chosen.name, chosen.title, split, recipe.name, path, len(more))
+
+
+def _decided(base: Path, run: Run, examples: Sequence[Example]) -> list[Example]:
+    """Return the rows of a base that persons decided, of the relations of some rows, and of subjects without a row."""
+    from lmkbc.kb.audit.reviewed_rows import reviewed_rows
+
+    asked = {row.query.relation for row in examples}
+    labelled = {
+        name for row in (*examples, *run.labelled) for name in (row.query.subject, row.query.subject_id) if name
+    }
+    rows = reviewed_rows(base, run.edition, {name: one for name, one in run.relations.items() if name in asked})
+    return [row for row in rows if labelled.isdisjoint((row.query.subject, row.query.subject_id))]
 
 
 class ControlScores(NamedTuple):

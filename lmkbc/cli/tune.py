@@ -34,6 +34,9 @@ def tune(*, dry_run: bool = False, json: bool = False, **given: Any) -> None:
         show_json({"edition": tuning.edition, "split": tuning.split, **_as_json(tuning.tuned)})
     else:
         _print(tuning.tuned, f"{tuning.title}, {tuning.split}")
+    if given["reviews"] is not None:
+        rows = counted(tuning.reviewed, "row of decided facts was", "rows of decided facts were")
+        note(f"{rows} learned from too; no figure above is of them")
     if tuning.path is not None:
         note(f"wrote {tuning.path}")
     elif given["write"]:

@@ -25,7 +25,7 @@ from lmkbc.tune.calibrate import CalibrationData, Weights, general
 from lmkbc.tune.families import Task, applicable, fit
 from lmkbc.tune.outcomes import TIE
 from lmkbc.tune.studies import Joint, search
-from lmkbc.tune.tuning_set import TuningOptions
+from lmkbc.tune.tuning_set import UNSCORED, TuningOptions
 from lmkbc.types import Example
 
 
@@ -44,8 +44,8 @@ def by_subject(examples: Sequence[Example], folds: int, seed: int) -> dict[str, 
 
 
 def fold_of(examples: Iterable[Example], folds: dict[str, int]) -> Ints:
-    """Return the fold of each example, (n,)."""
-    return np.array([folds[example.query.subject] for example in examples], dtype=np.int64)
+    """Return the fold of each example, (n,); `UNSCORED` for an example whose subject is in none."""
+    return np.array([folds.get(example.query.subject, UNSCORED) for example in examples], dtype=np.int64)
 
 
 SEARCH = "search"

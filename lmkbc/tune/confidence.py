@@ -20,6 +20,7 @@ from lmkbc.select.selector import reading_scores
 from lmkbc.tune.calibrate import CalibrationData, candidate_evidence, fit_calibration, general
 from lmkbc.tune.families import Task
 from lmkbc.tune.outcomes import Outcomes
+from lmkbc.tune.tuning_set import UNSCORED
 
 STEP = 0.01
 """Step between the precisions of a curve; each step keeps only its lowest threshold."""
@@ -161,9 +162,10 @@ def calibrated(
         untuned, plain = np.full(confidence[name].shape, -1.0), as_it_is(task, rows[name])
         untuned[rows[name]] = _probabilities(plain, task.outcomes, rows[name])
         right = np.minimum(task.outcomes.gains, 1)
-        errors = [((p - right)[untuned >= 0] ** 2).sum() for p in (confidence[name], untuned)]
+        scored = confidence[name] >= 0
+        errors = [((p - right)[scored] ** 2).sum() for p in (confidence[name], untuned)]
         if errors[0] >= errors[1]:
-            made[name], confidence[name] = plain, untuned
+            made[name], confidence[name] = plain, np.where(scored, untuned, -1.0)
     return made, confidence
 
 
@@ -251,7 +253,8 @@ def assess(
 ) -> Confidences:
     """Fit confidences to all queries, and measure them on held-out subjects.
 
-    fold, inner: outer and inner fold of each relation's queries. lost: gold objects of each failed query.
+    fold, inner: outer and inner fold of each relation's queries; no figure is of queries in no outer fold. lost: gold
+    objects of each failed query.
     """
     whole = {name: np.ones(len(task.outcomes), dtype=np.bool_) for name, task in tasks.items()}
     final, confidence = calibrated(tasks, whole, fold)
@@ -269,13 +272,14 @@ def assess(
     held: list[_Held] = []
     for place, (name, task) in enumerate(tasks.items()):
         max_facts = _max_facts(task)
-        facts = Facts.of(task.outcomes, confidence[name], whole[name], lost.get(name, ()), max_facts)
+        scored = fold[name] != UNSCORED
+        facts = Facts.of(task.outcomes, confidence[name], scored, lost.get(name, ()), max_facts)
         relations[name] = RelationConfidence(final[name], facts.curve(max_facts), facts.recall_at(PROMISED))
         draws = resampled(len(facts.gold), place)
         recalls.append(facts.resampled_recall(PROMISED, draws))
         bounds = np.full(len(facts.gold), NEVER)
         for number, by_name in thresholds.items():
-            bounds[: len(fold[name])][fold[name] == number] = by_name[name]
+            bounds[: scored.sum()][fold[name][scored] == number] = by_name[name]
         held.append(_Held(*facts.kept(bounds), facts.gold, draws))
     scores, p, right, query = _judged(tasks, confidence)
     return Confidences(
@@ -327,7 +331,7 @@ def _judged(tasks: Mapping[str, Task], confidence: Mapping[str, Floats]) -> tupl
     made: list[tuple[Floats, Floats, Floats, Ints]] = []
     before = 0
     for name, task in tasks.items():
-        real = task.outcomes.ranking.scores >= 0
+        real = confidence[name] >= 0
         right = np.minimum(task.outcomes.gains[real], 1).astype(float)
         query = before + np.nonzero(real)[0]
         made.append((task.outcomes.ranking.scores[real], confidence[name][real], right, query))
@@ -337,7 +341,7 @@ def _judged(tasks: Mapping[str, Task], confidence: Mapping[str, Floats]) -> tupl
 
 
 def _numbers(fold: Mapping[str, Ints]) -> list[int]:
-    return sorted({int(number) for numbers in fold.values() for number in np.unique(numbers)})
+    return sorted({int(number) for numbers in fold.values() for number in np.unique(numbers)} - {UNSCORED})
 
 
 def _max_facts(task: Task) -> int | None:

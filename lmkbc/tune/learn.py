@@ -92,8 +92,11 @@ def _tune(data: TuningSet, report: Report) -> Tuned:
             for way in WAYS
         }
     outer, inner = (
-        by_subject(data.examples, folds, seed)
-        for folds, seed in ((options.folds, options.seed), (INNER_FOLDS, options.seed + 1))
+        by_subject(rows, folds, seed)
+        for rows, folds, seed in (
+            (data.scored, options.folds, options.seed),
+            (data.examples, INNER_FOLDS, options.seed + 1),
+        )
     )
     fold = {name: fold_of(task.outcomes.examples, outer) for name, task in tasks.items()}
     inner_fold = {name: fold_of(task.outcomes.examples, inner) for name, task in tasks.items()}
@@ -113,14 +116,14 @@ def _tune(data: TuningSet, report: Report) -> Tuned:
     everything = {name: np.ones(len(task.outcomes), dtype=np.bool_) for name, task in tasks.items()}
     final = choice(everything)
     fitted = failed | selected(answered, final, outer.keys())
-    untuned = failed | {made.query: made for made in plain}
+    untuned = failed | {made.query: made for made in plain if made.query.subject in outer}
     capped = {name: task.variants[-1] if final[name].most else task for name, task in tasks.items()}
     lost: dict[str, list[int]] = {}
     for found, example in zip(data.sets, data.examples, strict=True):
         if found.failed:
             lost.setdefault(found.query.relation, []).append(len(edition.gold_column(example)))
     unread = {name: Chosen(data.selector.rule(name), np.zeros(0), reason=UNREAD) for name in lost}
-    cv, insample, own = (official(made, data.examples, edition) for made in (held_out, fitted, untuned))
+    cv, insample, own = (official(made, data.scored, edition) for made in (held_out, fitted, untuned))
     return Tuned(
         relations={
             name: TunedRelation(
@@ -136,7 +139,7 @@ def _tune(data: TuningSet, report: Report) -> Tuned:
         },
         cv_macro_f1=cv.overall.f1,
         insample_macro_f1=insample.overall.f1,
-        predictions=tuple(held_out[found.query] for found in data.sets),
+        predictions=tuple(held_out[row.query] for row in data.scored),
         failed=len(failed),
         options=options,
         confidences=assess(capped, lost, fold, inner_fold),

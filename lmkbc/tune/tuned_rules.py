@@ -51,6 +51,7 @@ class Provenance:
     data_sha256: hash of the labelled split.
     candidates_sha256: hash of the candidates.
     models, wording, wording_sha256, steps_sha256: as in the candidates' `Origin`.
+    reviewed_rows: rows of facts that persons decided, which were learned from beside the split.
     """
 
     edition: str
@@ -66,11 +67,20 @@ class Provenance:
     wording: str
     wording_sha256: str
     steps_sha256: str = ""
+    reviewed_rows: int = 0
     lmkbc: str = field(default_factory=partial(version, "lmkbc"))
 
     @classmethod
     def of(
-        cls, tuned: Tuned, origin: Origin, *, edition: str, system: str, data_sha256: str, candidates_sha256: str
+        cls,
+        tuned: Tuned,
+        origin: Origin,
+        *,
+        edition: str,
+        system: str,
+        data_sha256: str,
+        candidates_sha256: str,
+        reviewed_rows: int = 0,
     ) -> Provenance:
         """Return the provenance of a tuning result."""
         return cls(
@@ -87,6 +97,7 @@ class Provenance:
             wording=origin.wording,
             wording_sha256=origin.wording_sha256,
             steps_sha256=origin.steps_sha256,
+            reviewed_rows=reviewed_rows,
         )
 
     def differs(self, system: str, origin: Origin, labelled: Collection[str]) -> str:

@@ -20,6 +20,8 @@ TRIALS = 40
 """Maximum number of Optuna trials per relation and fold."""
 PATIENCE = 15
 """Trials without a gain after which a study ends."""
+UNSCORED = -1
+"""Fold of rows that all folds learn from, while no figure is of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,8 @@ class TuningSet:
     sets: pooled candidates, linked if the edition needs ids. examples: their gold, in the same order.
     relations: by the edition's spelling.
     selector: what a run keeps, without the tuned rules.
+    unscored: number of rows at the end that are learned from, while no figure is of them. Their subjects have no other
+    rows.
     """
 
     sets: Sequence[CandidateSet]
@@ -59,6 +63,7 @@ class TuningSet:
     relations: Mapping[str, Relation]
     selector: PerRelation
     options: TuningOptions
+    unscored: int = 0
 
     def __post_init__(self) -> None:
         """Raise InputError for candidates without gold, or if there is no answered query."""
@@ -72,7 +77,14 @@ class TuningSet:
             raise InputError("there is no answered query to tune on: give candidates of a labelled split")
 
     @property
+    def scored(self) -> Sequence[Example]:
+        """Return the rows that figures are of."""
+        return self.examples[: len(self.examples) - self.unscored]
+
+    @property
     def answered(self) -> TuningSet:
         """Return the set without the queries that no model answered."""
         rows = [row for row, found in enumerate(self.sets) if not found.failed]
-        return replace(self, sets=[self.sets[row] for row in rows], examples=[self.examples[row] for row in rows])
+        unscored = sum(row >= len(self.scored) for row in rows)
+        sets, examples = [self.sets[row] for row in rows], [self.examples[row] for row in rows]
+        return replace(self, sets=sets, examples=examples, unscored=unscored)

@@ -33,6 +33,9 @@ CREATE TABLE facts (
 CREATE TABLE evidence (
   id INTEGER PRIMARY KEY, fact_id INTEGER NOT NULL REFERENCES facts(id), kind TEXT NOT NULL, text TEXT NOT NULL
 );
+CREATE TABLE own_columns (
+  id INTEGER PRIMARY KEY, subject_row INTEGER NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL
+);
 CREATE TABLE reviews (
   id INTEGER PRIMARY KEY, fact_id INTEGER NOT NULL REFERENCES facts(id), fact_key TEXT NOT NULL, verdict TEXT NOT NULL,
   value TEXT, source_address TEXT, quote TEXT, reviewer TEXT, date TEXT
@@ -42,7 +45,7 @@ CREATE TABLE reviews (
 
 evidence.kind: "model", "draw" of a model, "stated_by" a split whose rows state the fact, or "reply" of a model about
 the question. "quote" and "source" are what supports the fact, and its address, item or file. reviews: the decisions
-that facts are right; wrong ones are no facts.
+that facts are right; wrong ones are no facts. own_columns: of the user's file of subjects; see `facts.subject_row`.
 """
 INDEXED = "CREATE INDEX facts_question ON facts(subject_row, relation_id)"
 INDEXES = """
@@ -53,6 +56,7 @@ CREATE INDEX facts_object ON facts(object_id);
 CREATE INDEX facts_relation ON facts(relation_id, confidence);
 CREATE INDEX evidence_fact ON evidence(fact_id);
 CREATE INDEX reviews_fact ON reviews(fact_id);
+CREATE INDEX own_columns_subject ON own_columns(subject_row);
 CREATE VIRTUAL TABLE entities_fts USING fts5(name, content='entities', content_rowid='id');
 CREATE VIRTUAL TABLE facts_fts USING fts5(subject, object, value, content='facts', content_rowid='id');
 CREATE VIRTUAL TABLE evidence_fts USING fts5(text, content='evidence', content_rowid='id');
@@ -70,6 +74,7 @@ INSERT INTO facts VALUES (
 )
 """
 REVIEW = "INSERT INTO reviews VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)"
+OWN = "INSERT INTO own_columns VALUES (NULL, ?, ?, ?)"
 REPLY = """
 INSERT INTO evidence (fact_id, kind, text) SELECT id, 'reply', ? FROM facts
 WHERE subject_row = ? AND relation_id = (SELECT id FROM relations WHERE name = ?)
@@ -109,6 +114,8 @@ def _fill(db: sqlite3.Connection, base: Knowledge, tally: ExportTally) -> None:
         if fact.reviewed_by:
             decided = number, key, "right", row.value, fact.source, fact.quote, fact.reviewed_by, fact.reviewed_on
             db.execute(REVIEW, decided)
+    for own in base.own_columns():
+        db.executemany(OWN, own.select("subject_row", "column", "value").iter_rows())
     db.execute(INDEXED)
     for part in base.reply_parts():
         for subject_row, relation, _, texts in part.iter_rows():

@@ -1,5 +1,6 @@
 """Facts as one table with typed values, for CSV and Parquet, and as a property graph in GraphML.
 
+The table has the user's own columns of subjects too, as in `subject.region`.
 A value is a date as XML Schema writes it, a number in the unit of the relation's item, or a text. Dates and numbers
 that cannot be read are left out. GraphML: http://graphml.graphdrawing.org/specification.html.
 """
@@ -7,6 +8,7 @@ that cannot be read are left out. GraphML: http://graphml.graphdrawing.org/speci
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import IO, Any, NamedTuple
 
@@ -108,15 +110,31 @@ def typed(fact: FactRow) -> TypedFact:
     )
 
 
-def comma_separated(facts: Iterable[TypedFact]) -> Iterator[str]:
+def comma_separated(base: Knowledge, tally: ExportTally) -> Iterator[str]:
     """Yield the text of a CSV file in pieces."""
-    return (tables.comma_separated(frame, header=not at) for at, frame in enumerate(frames(facts, SCHEMA)))
+    rows, schema = table(base, tally)
+    return (tables.comma_separated(frame, header=not at) for at, frame in enumerate(frames(rows, schema)))
 
 
-def write_parquet(file: IO[bytes], facts: Iterable[TypedFact]) -> None:
+def table(base: Knowledge, tally: ExportTally) -> tuple[Iterator[tuple[Any, ...]], dict[str, Any]]:
+    """Return the rows of the table of facts, and its columns: those of `TypedFact`, and the user's own of subjects."""
+    columns, own = dict[str, int](), defaultdict[int, dict[int, str]](dict)
+    for part in base.own_columns():
+        for row, column, value in part.select("subject_row", "column", "value").iter_rows():
+            own[row][columns.setdefault(column, len(columns))] = value
+
+    def values(fact: FactRow) -> tuple[Any, ...]:
+        given = own.get(fact.subject_row, {})
+        return *typed(fact), *map(given.get, columns.values())
+
+    return tally.written(base.facts(), values), SCHEMA | {f"subject.{name}": pl.String for name in columns}
+
+
+def write_parquet(file: IO[bytes], base: Knowledge, tally: ExportTally) -> None:
     """Write facts as Parquet. Tens of thousands of them are in memory at a time. OSError if the disk refuses."""
+    rows, schema = table(base, tally)
     try:
-        register_io_source(lambda *_: frames(facts, SCHEMA), schema=SCHEMA).sink_parquet(file)
+        register_io_source(lambda *_: frames(rows, schema), schema=schema).sink_parquet(file)
     except pl.exceptions.PolarsError as error:
         file.write(bytes(1 << 16))  # raises the disk's own error, which polars does not always name
         raise OSError(printable(str(error))) from error
@@ -175,10 +193,10 @@ def _data(side: str, names: Iterable[str], values: dict[str, Any]) -> str:
 class _Parquet(Exporter):
     def fill(self, file: IO[bytes], base: Knowledge, tally: ExportTally, settings: ExportSettings) -> int:  # noqa: ARG002
         """Write facts as Parquet, and return the number of its rows."""
-        write_parquet(file, tally.written(base.facts(), typed))
+        write_parquet(file, base, tally)
         return tally.facts
 
 
-CSV = Exporter(pieces=lambda base, tally, _: comma_separated(tally.written(base.facts(), typed)))
+CSV = Exporter(pieces=lambda base, tally, _: comma_separated(base, tally))
 PARQUET = _Parquet(counted="")
 GRAPHML = Exporter(pieces=lambda base, tally, _: graphml(tally.written(base.facts(), typed)))

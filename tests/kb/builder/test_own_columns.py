@@ -1,6 +1,8 @@
 """Columns and ids of one's own in a file of subjects: kept in the base, on its page, and through an addition."""
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -69,5 +71,19 @@ def test_a_base_yields_them_for_its_pages(command: Command) -> None:
         *[(0, "Werk", "Ulm; Hagen"), (0, "own_id", "L-1"), (0, "row", "7")],
         *[(1, "Werk", "=1+1"), (1, "own_id", "L-2"), (2, "row", "8")],
     ]
+    command.done("export", "kb", "--format", "csv", "--least", "0", "--out", "kb.csv")
+    command.done("export", "kb", "--format", "parquet", "--least", "0", "--out", "kb.parquet")
+    command.done("export", "kb", "--format", "sqlite", "--least", "0", "--out", "kb.db")
+    names = ["subject.own_id", "subject.Werk", "subject.row"]
+    expected = [("Chad", "L-1", "Ulm; Hagen", "7"), ("Chad", "L-2", "=1+1", None), ("Mali", None, None, "8")]
+    facts = pl.read_parquet("kb.parquet").select("subject", *names).unique(maintain_order=True)
+    assert facts.rows() == expected
+    cells = pl.read_csv("kb.csv", infer_schema=False).select("subject", *names).unique(maintain_order=True)
+    assert cells.rows() == [*expected[:1], ("Chad", "L-2", "'=1+1", None), expected[2]], "no cell is a formula"
+    with closing(sqlite3.connect("kb.db")) as db:
+        rows = db.execute(
+            "SELECT DISTINCT name, own_columns.value FROM own_columns JOIN facts USING (subject_row) ORDER BY 1, 2"
+        )
+        assert rows.fetchall()[:2] == [("Werk", "=1+1"), ("Werk", "Ulm; Hagen")]
     command.done("report", "kb")
     assert '"columns": ["own_id", "Werk", "row"]' in Path("kb/report/index.html").read_text().replace("&#34;", '"')

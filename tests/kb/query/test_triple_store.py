@@ -137,7 +137,7 @@ def test_no_query_asks_a_server(run: Command, server: tuple[str, list[str]], for
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize(
-    "text", ["service " + "#" * 50_000, "service" + " " * 50_000, "service <" * 5_000, "service:" * 5000]
+    "text", ["service " + "#" * 50_000, "service" + " " * 50_000, "service <" * 5_000, "service:" * 1_000]
 )
 def test_a_long_text_is_searched_fast(run: Command, text: str) -> None:
     assert run(f'ASK {{ ?s ?p "{text}" }}')[:2] == (0, "answer\nFalse\n")
