@@ -90,9 +90,9 @@ def proposal(fact: FactRow) -> Proposal:
     if made and not kind_of(fact.about).has_values:
         ends = any(mark in text for mark in ('"', "|", "/*", "*/"))
         check(made, is_accepted=not ends and bool(text) and text == accepted(text))
-    written = made.command if made else fact.object_id
-    if fact.subject_id is None or written is None:
-        raise LeftOutError(f"no QID of the {'object' if fact.subject_id else 'subject'}")
+    subject, written = fact.subject_node.id, made.command if made else fact.object_node.id
+    if subject is None or written is None:
+        raise LeftOutError(f"no QID of the {'object' if subject else 'subject'}")
     confidence = confidence_text(fact.confidence, 2)
     about = f"{fact.subject} - {fact.relation} - {fact.worded}; {fact.model}, confidence {confidence}"
     mark = "unchecked, for review"
@@ -100,7 +100,7 @@ def proposal(fact: FactRow) -> Proposal:
         about = f"{fact.subject} - {fact.relation} - {fact.worded}{'' if reference(fact) else '; add a source'}"
         mark = f"reviewed by {comment(fact.reviewed_by)} on {fact.reviewed_on}"
     return Proposal(
-        fact.subject_id,
+        subject,
         fact.about.property,
         written,
         f"{mark}: {comment(about)}",

@@ -58,11 +58,17 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize("form", ["ntriples", "statements", "csv", "graphml", "wikidata-json"])
+@pytest.mark.parametrize("form", ["ntriples", "statements", "csv", "graphml", "wikidata-json", "quickstatements"])
 def test_one_thing_is_one_node(run: Command, form: str) -> None:
-    run.done("kb", "--format", form, "--out", "x")
+    Path("known.csv").write_text("subject,property,object\nQ38060,P47,Q1\nQ9,P47,Q1\nQ490,P47,Q1\n")
+    known = ["--known", "known.csv", "--unreviewed"] if form == "quickstatements" else []
+    run.done("kb", "--format", form, "--out", "x", *known)
     path = Path("x")
-    if form == "wikidata-json":
+    if known:
+        lines = Path("x/review-00001.txt").read_text().splitlines()
+        ends = [(cells[0], cells[2].split()[0]) for line in lines if (cells := line.split("\t"))]
+        assert ends == [pair for pair in PAIRS if pair[1] == "Q220"]
+    elif form == "wikidata-json":
         claims = {one.get("id", ""): one["claims"]["P47"] for one in json.loads(path.read_text())}
         (milan,) = claims["Q490"]
         assert milan["mainsnak"]["datavalue"]["value"]["id"] == "Q220"
