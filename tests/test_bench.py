@@ -17,7 +17,7 @@ OFFICIAL = ("ablation", "few", "linking", "recorded", "replay", "samples", "tuni
 """Those that have nothing to measure without the official data."""
 
 
-WHOLE = ("mutants", "pools", "report", "scale")  # whose small runs take seconds
+WHOLE = ("mutants", "pools", "report", "scale", "walks")  # whose small runs take seconds
 
 
 @pytest.fixture(params=[pytest.param(name, marks=pytest.mark.whole if name in WHOLE else ()) for name in NAMES])

@@ -215,6 +215,11 @@ def _known(base: Knowledge, files: Sequence[Any], space: Workspace, asked: Mappi
     split = next((name for name in map(str, files) if name in (*SPLITS, WIKIDATA)), None)
     if split is not None and len(files) > 1:
         raise OptionError("known", f"names {split} and more: give {split} alone, or files")
+    folders = [path for path in map(Path, files) if path.is_dir()] if split is None else []
+    if folders and len(files) > 1:
+        raise OptionError("known", f"names the base {folders[0]} and more: give the base alone, or files")
+    if folders:
+        return known_facts.of_base(folders[0])
     if split in (None, WIKIDATA):
         properties = known_facts.wikidata_relations(base)
         if not properties:

@@ -168,9 +168,9 @@ def user_agent(contact: str | None) -> str:
     contact = " ".join((contact or os.environ.get(CONTACT, "")).split())
     if "@" not in contact and "://" not in contact:
         raise InputError(
-            f"Wikidata wants to know who asks: give --contact, or set {CONTACT}, to your name and an e-mail address or "
-            "page, as in 'Jane Doe, jane@example.org', or ask nothing: link with --search-table, make relations with "
-            "--dump, audit with --known FILE"
+            f"Wikidata wants to know who asks: set {CONTACT}, or --contact where a command has it, to your name and an "
+            "e-mail address or page, as in 'Jane Doe, jane@example.org', or ask nothing: link with --search-table, "
+            "make relations with --dump, audit with --known FILE"
         )
     if not contact.isascii():
         raise InputError(f"contact {contact!r} cannot be sent in a header: write it in ASCII")

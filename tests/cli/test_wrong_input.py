@@ -211,7 +211,7 @@ def _files(tmp_path: Path, index: Path) -> None:
         ("systems check majority.toml", "unknown selection rule 'majority': 'lmkbc rules list' says"),
         ("tune -e mini --system prior --rules majority --no-write", "cannot be tuned: 'lmkbc rules list' says"),
         ("relations show majority", "unknown relation 'majority': 'lmkbc relations list' says"),
-        ("link p.jsonl --edition mini", "give --contact, or set LMKBC_CONTACT, to your name"),
+        ("link p.jsonl --edition mini", "set LMKBC_CONTACT, or --contact where a command has it, to your name"),
         ("runs . --edition 2031", "unknown edition"),
     ],
 )

@@ -46,7 +46,7 @@ from lmkbc.link.wikibase import Empty, EntitiesReply, WikibaseEntity, entities
 from lmkbc.link.wikidata import Client
 from lmkbc.names import as_qid, name_key
 from lmkbc.progress import Report, silent
-from lmkbc.types import Example
+from lmkbc.types import Example, GoldObject, Query
 
 _NOTHING = frozenset[str]()
 log = logging.getLogger(__name__)
@@ -103,12 +103,12 @@ class Known:
 
         A fact without a QID is compared by name, and may be marked as new by mistake.
         """
-        subjects = [fact.subject_id, name_key(fact.subject) if self.named else None]
-        keys = [(subject, fact.about.property) for subject in subjects if subject]
+        subjects = [*filter(None, (fact.subject_id, name_key(fact.subject) if self.named else None))]
+        keys = [(subject, fact.about.property) for subject in subjects]
         known = next((self.objects[key] for key in keys if key in self.objects), None)
         if known is None and not self.undecided.isdisjoint(keys):
             return MarkedFact(fact, Mark.UNCOVERED, False, _NOTHING)
-        if known is None and (fact.subject_id not in self.subjects or fact.about.property not in self.properties):
+        if known is None and (self.subjects.isdisjoint(subjects) or fact.about.property not in self.properties):
             return MarkedFact(fact, Mark.UNCOVERED, False, _NOTHING)
         if known is not None and not known:
             return MarkedFact(fact, Mark.CONTRADICTING, True, frozenset({"no value"}))
@@ -138,9 +138,9 @@ def read(
 ) -> Known:
     """Read what is known about some subjects and properties, from one file or several. linked: facts about items.
 
-    A file is a table of subject, property and object, N-Triples, Wikidata's JSON, or the directory of a base. Several
-    JSON files may be pieces of one dump, in order. Numbers without a unit are taken to have that of the facts, and a
-    warning says so. InputError for a file that is cut off, and for one without a statement.
+    A file is a table of subject, property and object, N-Triples, or Wikidata's JSON. Several JSON files may be pieces
+    of one dump, in order. Numbers without a unit are taken to have that of the facts, and a warning says so. InputError
+    for a file that is cut off, and for one without a statement.
     """
     dumps = [path for path in paths if is_dump(path)]
     wanted = Wanted(subjects, frozenset(properties), frozenset(item for *_, item in linked))
@@ -166,6 +166,8 @@ def marked_by(path: Path | None, base: Knowledge, need: str) -> Callable[[FactRo
     if path is None:
         made = "the file that 'lmkbc audit DIR --known wikidata --out FILE' wrote"
         raise OptionError("format", f"{need}: give those that it has with --known FILE, or {made}")
+    if path.is_dir():
+        return of_base(path).marked
     marks = quickstatements.read_marks(path)
     if marks is None:
         subjects, linked = items_of(base)
@@ -300,6 +302,21 @@ def of_split(examples: Iterable[Example], about_of: Callable[[str], About]) -> K
         for subject in filter(None, (query.subject_id, name_key(query.subject))):
             objects[subject, about.property] += known
     return Known(dict(objects), frozenset(name for _, name in objects), named=True)
+
+
+def of_base(path: Path) -> Known:
+    """Return the facts of another base, as its reader gives them. They are compared by QIDs, values and names."""
+    other, subjects = Knowledge(path), set[str]()
+
+    def rows() -> Iterator[Example]:
+        for fact in other.facts():
+            subjects.update(filter(None, (fact.subject_id, name_key(fact.subject))))
+            value = fact.literal if kind_of(fact.about).has_values else fact.object_id
+            names = () if kind_of(fact.about).has_values else tuple(filter(None, (fact.object, fact.object_label)))
+            yield Example(Query(fact.subject, fact.relation, fact.subject_id), (GoldObject(names, value),))
+
+    known = of_split(rows(), other.relations.__getitem__)
+    return replace(known, subjects=frozenset(subjects))
 
 
 _Stated = list[tuple[str, Stated]]

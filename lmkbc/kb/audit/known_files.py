@@ -1,4 +1,4 @@
-"""Readers of what is known: a table, N-Triples (truthy or full), Wikidata's JSON, or a knowledge base of one's own.
+"""Readers of what is known: a table, N-Triples (truthy or full), or Wikidata's JSON.
 
 Each yields rows of subject, property and stated value. Years before Christ are counted as in Wikidata's JSON, where 44
 BC is -44. Triples count as XML Schema 1.1 does (44 BC is -43), and their days are Gregorian, whatever the calendar of
@@ -17,10 +17,9 @@ import msgspec
 from lmkbc.errors import InputError
 from lmkbc.files import reader
 from lmkbc.files.tables import InputTable
-from lmkbc.kb.base.knowledge import Knowledge
 from lmkbc.kb.export.ntriples import PROP, WIKIBASE, XSD, unescaped
 from lmkbc.kinds.date import of_rdf
-from lmkbc.kinds.kind import Stated, kind_of
+from lmkbc.kinds.kind import Stated
 from lmkbc.link.index_sources import entity_of, lines, open_dump
 from lmkbc.link.wikibase import Empty, Redirect, ShapeError, Statement, decode
 from lmkbc.names import QID, as_qid
@@ -44,27 +43,16 @@ class Wanted(NamedTuple):
 
 
 def rows_of(path: Path, wanted: Wanted) -> Iterator[Row]:
-    """Yield the rows of a table, of triples or of a base. InputError for none: every fact would count as new."""
-    if path.is_dir():
-        rows = _of_base(path)
-    else:
-        with reader.stream(path) as file:
-            is_triples = file.read(1 << 12).lstrip()[:1] in (b"<", b"#")
-        rows = _triples(path, wanted) if is_triples else _of_table(path)
+    """Yield the rows of a table or of triples. InputError for none: every fact would count as new."""
+    with reader.stream(path) as file:
+        is_triples = file.read(1 << 12).lstrip()[:1] in (b"<", b"#")
+    rows = _triples(path, wanted) if is_triples else _of_table(path)
     empty = True
     for row in rows:
         empty = False
         yield row
     if empty:
         raise InputError(f"{path} holds no statement: give rows of subject, property and object, or truthy N-Triples")
-
-
-def _of_base(path: Path) -> Iterator[Row]:
-    """Yield the facts of a knowledge base about items."""
-    for fact in Knowledge(path).facts():
-        if fact.subject_id:
-            value = fact.literal if kind_of(fact.about).has_values else fact.object_id
-            yield fact.subject_id, fact.about.property, Stated(value or fact.object)
 
 
 COLUMNS = ("property", "subject", "object", "subject_id", "object_id", "value", "unit_id", "datatype")

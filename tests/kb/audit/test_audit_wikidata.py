@@ -112,7 +112,7 @@ def test_a_run_that_failed_goes_on_with_what_it_lacks(run: Command) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ((), "give --contact, or set LMKBC_CONTACT, to your name"),
+        ((), "set LMKBC_CONTACT, or --contact where a command has it, to your name"),
         (("--offline",), "offline, and the cache lacks values of P1971|P2046|P47 answers for 240 names or ids"),
         (("--known", "known.csv"), "--known names wikidata and more: give wikidata alone, or files"),
     ],

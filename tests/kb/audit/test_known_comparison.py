@@ -215,7 +215,12 @@ def test_a_base_of_one_s_own_is_known(command: Command) -> None:
     ]
     written(Path("other"), facts)
     written(Path("kb"), [*facts, row(0, "country-borders", "Mali", 0.9, object_id="Q11")])
-    assert marks(command, ["other"]) == {"Niger": "known", "100": "known", "nowhere": "new", "Mali": "new"}
+    assert marks(command, ["other"]) == {"Niger": "known", "100": "known", "nowhere": "known", "Mali": "new"}
+    for form, known in (("quickstatements", "other"), ("worklist", "other")):
+        command.done("export", "kb", "--format", form, "--known", known, "--unreviewed", "--out", form)
+    (line,) = Path("quickstatements/review-00001.txt").read_text().splitlines()
+    assert line.startswith("Q1\tP47\tQ11 ")
+    assert "names the base other and more" in command.fails("audit", "kb", "--known", "other", "--known", "kb")
 
 
 def test_a_small_base_has_one_table(command: Command) -> None:
