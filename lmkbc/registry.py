@@ -191,6 +191,7 @@ LISTINGS = Registry(
     base="lmkbc.answer.formats:AnswerFormat",
     own={
         "json": "lmkbc.answer.formats:JSON",
+        "schema": "lmkbc.answer.formats:SCHEMA",
         "python": "lmkbc.answer.formats:PYTHON",
         "comma": "lmkbc.answer.formats:COMMA",
         "semicolon": "lmkbc.answer.formats:SEMICOLON",

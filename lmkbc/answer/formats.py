@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from lmkbc.answer.clean import Clean
 from lmkbc.answer.parse import Parsed, parse, verbatim
@@ -52,6 +52,14 @@ class AnswerFormat:
     def write(self, objects: Sequence[str]) -> str:
         """Return some objects as an answer, in an example or a request."""
         return self.joint.join(objects)
+
+    def typed(self, objects: Sequence[str], relation: Relation) -> str:  # noqa: ARG002
+        """Return some objects of a relation as an answer, where the form depends on their kind."""
+        return self.write(objects)
+
+    def schema(self, relation: Relation) -> str:  # noqa: ARG002
+        """Return the JSON schema of an answer, as text; "" for a form that needs none."""
+        return ""
 
     def parts(self, answer: str) -> list[str]:
         """Return the texts of the objects in an answer; none if it has another form."""
@@ -107,7 +115,7 @@ class _QuotedList(AnswerFormat):
     """A list in brackets, with names in quotes. dump: writes it."""
 
     brackets: bool = True
-    dump: Callable[[list[str]], str]
+    dump: Callable[[Any], str]
 
     def write(self, objects: Sequence[str]) -> str:
         """Return some objects as a list."""
@@ -119,6 +127,38 @@ class _QuotedList(AnswerFormat):
         return [part.strip(" \t\n\"'") for part in inside.partition("]")[0].split(",")] if opened else []
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Schema(_QuotedList):
+    """A JSON object with the list, to which servers and local models can hold an answer."""
+
+    def write(self, objects: Sequence[str | float]) -> str:
+        """Return some objects as a JSON object."""
+        return self.dump({OBJECTS: [*objects]})
+
+    def typed(self, objects: Sequence[str], relation: Relation) -> str:
+        """Return some objects as a JSON object, numbers without quotes."""
+        is_number = _item(relation) == "number" and all(map(_NUMBER.fullmatch, objects))
+        return self.write([*map(json.loads, objects)] if is_number else objects)
+
+    def schema(self, relation: Relation) -> str:
+        """Return the schema: a list of texts or of numbers, by kind; at most one for one object."""
+        objects = {
+            "type": "array",
+            "items": {"type": _item(relation)},
+            **({"maxItems": 1} if relation.has_one_object() else {}),
+        }
+        form = {"type": "object", "properties": {OBJECTS: objects}, "required": [OBJECTS]}
+        return json.dumps({**form, "additionalProperties": False})
+
+
+def _item(relation: Relation) -> str:
+    return "number" if kind_of(relation).schema["type"] == "number" else "string"
+
+
+OBJECTS = "objects"
+"""Key of the list in a JSON object."""
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
+SCHEMA = _Schema(joint='", "', dump=partial(json.dumps, ensure_ascii=False))
 JSON = _QuotedList(joint='", "', dump=partial(json.dumps, ensure_ascii=False))
 PYTHON = _QuotedList(joint="', '", dump=repr)
 COMMA = AnswerFormat(joint=", ", marks=",;", instead="semicolon")

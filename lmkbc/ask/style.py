@@ -235,4 +235,8 @@ class PromptStyle:
         form = self.format
         if form.instead and self.parse_as != "split" and form.joint.strip() not in relation.shape.separators:
             form = LISTINGS.get(form.instead)
-        return form.write(objects) if objects else self.null
+        return form.typed(objects, relation) if objects else self.null
+
+    def schema(self, relation: Relation) -> str:
+        """Return the JSON schema of an answer, as text; "" if its form has none, or more than the list is written."""
+        return self.format.schema(relation) if self.outlines[1] == ANSWER and self.parse_as == "any" else ""

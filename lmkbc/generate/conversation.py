@@ -344,7 +344,16 @@ class Conversation:
     ) -> Request:
         """Return the request for some draws of a prompt about a query."""
         plan, style = self.asking.plan(query), self.asking.plan(query).style
-        return Request(prompt, tuple(draws), plan.sampling, style.stops, style.format.brackets, shorter)
+        relation = self.relation(query)
+        return Request(
+            prompt,
+            tuple(draws),
+            plan.sampling,
+            style.stops,
+            style.format.brackets,
+            style.schema(relation),
+            shorter,
+        )
 
     def relation(self, query: Query) -> Relation:
         """Return the relation of a query."""

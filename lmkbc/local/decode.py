@@ -18,6 +18,7 @@ import torch
 
 from lmkbc.errors import InputError
 from lmkbc.local.branches import Branches
+from lmkbc.local.grammar import Forms, limited
 from lmkbc.models.base import Sampling
 from lmkbc.models.endings import Repeats
 from lmkbc.models.prefixes import Tokens
@@ -41,6 +42,7 @@ class Decoding:
     stops: texts that end an answer, besides the model's end token.
     lists: whether an answer ends with its list.
     logprobs: whether to return the tokens' log-probabilities.
+    schema: JSON schema of an answer, as text; "" for any text. An answer whose beginning the prompt holds is free.
     """
 
     max_tokens: int = 64
@@ -54,18 +56,20 @@ class Decoding:
     stops: tuple[str, ...] = ()
     lists: bool = False
     logprobs: bool = False
+    schema: str = ""
 
     @property
     def key(self) -> dict[str, Any]:
         """Return the settings that identify stored answers. `lists` is left out: text after a list never counts."""
-        return {name: value for name, value in asdict(self).items() if name != "lists"}
+        left_out = ("lists", *(() if self.schema else ("schema",)))
+        return {name: value for name, value in asdict(self).items() if name not in left_out}
 
     @classmethod
-    def of(cls, sampling: Sampling, stops: Sequence[str], *, lists: bool = False) -> Decoding:
+    def of(cls, sampling: Sampling, stops: Sequence[str], *, lists: bool = False, schema: str = "") -> Decoding:
         """Return the settings from a recipe's sampling; `extra` may hold top_k and repetition_penalty.
 
-        Without a temperature, several draws are sampled at 1, and a single one is greedy. stops, lists: of the prompt's
-        style. Raise InputError for wrong values.
+        Without a temperature, several draws are sampled at 1, and a single one is greedy. stops, lists, schema: of the
+        prompt's style. Raise InputError for wrong values.
         """
         given = {name: getattr(sampling, name) for name in ("temperature", "top_p", "max_tokens", "seed")}
         if given["temperature"] is None and sampling.samples > 1:
@@ -76,7 +80,7 @@ class Decoding:
             raise InputError("sampling: max_tokens is at least 1, temperature and top_k at least 0, top_p in (0, 1]")
         if one.repetition_penalty <= 0:
             raise InputError(f"sampling: repetition_penalty is {one.repetition_penalty}: give more than 0")
-        return replace(one, stops=tuple(stops if sampling.stop is None else sampling.stop), lists=lists)
+        return replace(one, stops=tuple(stops if sampling.stop is None else sampling.stop), lists=lists, schema=schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +141,7 @@ Read = Callable[[list[int], str], Completion]
 class _Row:
     """Draw while it grows."""
 
-    def __init__(self, asked: Asked, draw: int, how: Decoding) -> None:
+    def __init__(self, asked: Asked, draw: int, how: Decoding, forms: Forms) -> None:
         digest = hashlib.sha256(repr((asked.seed, draw, asked.prompt)).encode()).digest()
         self.asked = asked
         self.random = random.Random(digest)
@@ -146,6 +150,7 @@ class _Row:
         self.tokens: list[int] = []
         self.logprobs: list[float] = []
         self.completion: Completion | None = None
+        self.form = forms.of(how.schema) if how.schema and not asked.begun else None
         self._repeats = Repeats()
 
     def take(self, token: int, ends: Collection[int], read: Read) -> None:
@@ -156,17 +161,25 @@ class _Row:
         self.tokens.append(token)
         self.seen[token] = None
         done = read(self.tokens, self.asked.begun)
+        if self.form and self.form.take(token):
+            done = replace(done, finished=True)
         looped = self._repeats.take(token) and not done.finished
         if done.finished or looped or len(self.tokens) == self.budget:
             self.completion = replace(done, looped=looped, tokens=len(self.tokens))
 
 
 def decode(
-    branches: Branches, prompts: Iterable[Asked], how: Decoding, room: Room, ends: Collection[int], read: Read
+    branches: Branches,
+    prompts: Iterable[Asked],
+    how: Decoding,
+    room: Room,
+    ends: Collection[int],
+    read: Read,
+    forms: Forms,
 ) -> Iterator[tuple[Asked, list[Completion]]]:
     """Yield the draws of each prompt when they are complete. Waiting prompts join when half of the room is free.
 
-    ends: end tokens.
+    ends: end tokens. forms: of answers, by their schema.
     """
     waiting = deque(prompts)
     rows: list[_Row] = []  # in the order of the branches
@@ -178,7 +191,9 @@ def decode(
                 logits = branches.read([one.prompt for one in fresh], [one.prefix for one in fresh])
                 logits = logits.repeat_interleave(how.draws, 0)
                 branches.fork(how.draws)
-                draws |= {one.place: [_Row(one, how.first + draw, how) for draw in range(how.draws)] for one in fresh}
+                draws |= {
+                    one.place: [_Row(one, how.first + draw, how, forms) for draw in range(how.draws)] for one in fresh
+                }
                 growing = [row for one in fresh for row in draws[one.place]]
                 rows = [*rows, *growing]
             else:
@@ -216,6 +231,7 @@ def _length(one: Asked, how: Decoding) -> int:
 
 def _grow(rows: Sequence[_Row], logits: torch.Tensor, how: Decoding, ends: Collection[int], read: Read) -> None:
     """Add a token to each row."""
+    logits = limited(logits, [row.form for row in rows])
     taken = _pick(logits, rows, how)
     if how.logprobs:
         chosen = logits.log_softmax(-1).gather(-1, torch.tensor(taken, device=logits.device)[:, None])[:, 0].tolist()

@@ -245,7 +245,9 @@ class LocalModel:
         extra = {name: value for name, value in sampling.extra.items() if name in LOCAL_EXTRAS}
         most = sampling.max_tokens or (PLAIN_TOKENS if form == "plain" else self._longest)
         stops = request.stops if form in ("completion", "plain") else ()
-        return Decoding.of(replace(sampling, max_tokens=most, extra=extra), stops, lists=request.lists)
+        return Decoding.of(
+            replace(sampling, max_tokens=most, extra=extra), stops, lists=request.lists, schema=request.schema
+        )
 
     def _fitted(self, request: Request) -> tuple[Prompt, str]:
         """Return the prompt, with fewer examples if the window leaves no room for an answer, and its text."""

@@ -21,6 +21,7 @@ from lmkbc.local.abilities import Abilities, abilities
 from lmkbc.local.branches import Batched, Ragged
 from lmkbc.local.caches import PrefixCaches
 from lmkbc.local.decode import ANSWER, Asked, Completion, Decoding, Read, Room, decode
+from lmkbc.local.grammar import Forms
 from lmkbc.local.trees import Scores, alone, layer_at, read_batched, read_packed
 from lmkbc.local.turns import Turns, holds_thought, turns
 from lmkbc.models.base import ONE_TURN, Prompt
@@ -280,7 +281,7 @@ class CausalModel:
                 ragged += asked
             else:
                 equal.append(asked)
-        how_to_read = self._turns.ends, self._reader(how)
+        how_to_read = self._turns.ends, self._reader(how), self._forms
         if ragged:
             yield from decode(Ragged(self.model, self._prefix_caches), ragged, how, self._room, *how_to_read)
         for asked in equal:
@@ -289,6 +290,10 @@ class CausalModel:
             lengths = [len(one.prompt) - len(one.prefix) for one in asked]
             for run in of_one_length(lengths, how.draws * min(how.max_tokens, ANSWER), COLUMNS):
                 yield from decode(branches, [asked[place] for place in run], how, ALL, *how_to_read)
+
+    @cached_property
+    def _forms(self) -> Forms:
+        return Forms(self.tokenizer, self._config.vocab_size)
 
     @cached_property
     def _turns(self) -> Turns:

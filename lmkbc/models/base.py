@@ -213,6 +213,7 @@ class Request:
 
     stops: texts that end an answer.
     lists: whether an answer ends with its closing bracket.
+    schema: JSON schema of an answer, as text; "" for any text. Back ends that cannot hold an answer to it ignore it.
     shorter: returns prompts with fewer and fewer tokens, for a prompt that is too long.
     """
 
@@ -221,6 +222,7 @@ class Request:
     sampling: Sampling
     stops: tuple[str, ...] = ()
     lists: bool = False
+    schema: str = ""
     shorter: Callable[[], Iterable[Prompt]] = tuple
 
 

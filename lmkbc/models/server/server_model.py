@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -161,6 +162,9 @@ class ServerModel:
             given["max_tokens"] = sampling.max_tokens or GUESSED_ANSWER
         fields = {name: value for name, value in given.items() if value is not None}
         fields |= self._extra if plain else sampling.extra
+        if request.schema and not text:
+            form = {"name": "answer", "strict": True, "schema": json.loads(request.schema)}
+            fields = {"response_format": {"type": "json_schema", "json_schema": form}, **fields}
         if sampling.logprobs:
             fields["logprobs"] = (5 if plain else 1) if text else True
             fields |= {"top_logprobs": 20} if plain and not text else {}
