@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from lmkbc.kinds.kind import kind_of
+from lmkbc.kinds.kind import KnownValue, Match, Stated, kind_of
 from lmkbc.names import name_key
 from lmkbc.relation import Relation
 from lmkbc.types import Candidate, Example, GoldObject, Query
@@ -22,7 +22,8 @@ class Statements:
     """The facts that labelled rows state.
 
     rows: split -> its rows. relations: by the edition's spelling. Two entities are the same if they have one QID. If
-    one of them has no QID, they are the same if they have a name in common.
+    one of them has no QID, they are the same if they have a name in common. Other objects are compared by their kind: a
+    row with a day states the year too.
     """
 
     def __init__(self, rows: Mapping[str, Sequence[Example]], relations: Mapping[str, Relation]) -> None:
@@ -34,8 +35,32 @@ class Statements:
 
     def stated_by(self, query: Query, candidate: Candidate) -> tuple[str, ...]:
         """Return the splits whose rows state the fact, about its subject or from the other side."""
+        relation = self._relations.get(query.relation)
+        if relation is not None and not relation.has_entities():
+            return tuple(dict.fromkeys(self._valued(query, candidate, relation)))
         splits = (split for stated in (self._own, self._other) for split in self._found(stated, query, candidate))
         return tuple(dict.fromkeys(splits))
+
+    def _valued(self, query: Query, candidate: Candidate, relation: Relation) -> Iterator[str]:
+        """Yield the splits whose rows have a value that is the same, or more exact."""
+        kind = kind_of(relation)
+        own = kind.literal((candidate.id or "", candidate.text))[0] if kind.has_values else candidate.text
+        for subject in _looked_up((query.subject,), query.subject_id) if own else ():
+            for split, known in self._values.get((query.relation, subject), ()):
+                if kind.compare(own or "", known, relation) in (Match.SAME, Match.COMPATIBLE):
+                    yield split
+
+    @cached_property
+    def _values(self) -> Mapping[tuple[str, str], Sequence[tuple[str, KnownValue]]]:
+        """Return (relation, key of the subject) -> the split and the value of each object that is no entity."""
+        made = defaultdict[tuple[str, str], list[tuple[str, KnownValue]]](list)
+        for split, row in self._each():
+            relation = self._relations[row.query.relation]
+            texts = () if relation.has_entities() else [t for gold in row.objects for t in (gold.id, *gold.names) if t]
+            for known in filter(None, (kind_of(relation).known(Stated(text), relation) for text in texts)):
+                for subject in _subject(row.query):
+                    made[row.query.relation, subject].append((split, known))
+        return dict(made)
 
     @cached_property
     def _own(self) -> _Stated:
@@ -44,7 +69,7 @@ class Statements:
             (split, row.query.relation, pair)
             for split, row in self._each()
             for gold in row.objects
-            for pair in _pairs(_subject(row.query), _object(gold, self._relations[row.query.relation]))
+            for pair in _pairs(_subject(row.query), _object(gold))
         )
 
     @cached_property
@@ -62,7 +87,7 @@ class Statements:
             for split, row in self._each()
             for name in turned[row.query.relation]
             for gold in row.objects
-            for pair in _pairs(_object(gold, self._relations[row.query.relation]), _subject(row.query))
+            for pair in _pairs(_object(gold), _subject(row.query))
         )
 
     def _each(self) -> Iterator[tuple[str, Example]]:
@@ -73,7 +98,7 @@ class Statements:
         if relation is None:  # no row is about it
             return
         subject = _looked_up((query.subject,), query.subject_id)
-        found = _looked_up(*_named((candidate.text,), candidate.id, relation))
+        found = _looked_up((candidate.text,), candidate.id)
         for one in subject:
             for other in found:
                 yield from stated.get((query.relation, one, other), ())
@@ -94,16 +119,8 @@ def _subject(query: Query) -> list[str]:
     return _keys((query.subject,), query.subject_id)
 
 
-def _object(gold: GoldObject, relation: Relation) -> list[str]:
-    return _keys(*_named(gold.names, gold.id, relation))
-
-
-def _named(names: Iterable[str], id_: str | None, relation: Relation) -> tuple[Iterable[str], str | None]:
-    """Return names and QID of an object. The id of a literal is a name; numbers are named by their value."""
-    if relation.has_entities():
-        return names, id_
-    keys = map(kind_of(relation).gold_key, (*names, *filter(None, (id_,))))
-    return [key for key in keys if key is not None], None
+def _object(gold: GoldObject) -> list[str]:
+    return _keys(gold.names, gold.id)
 
 
 def _keys(names: Iterable[str], qid: str | None) -> list[str]:

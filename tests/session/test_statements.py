@@ -7,6 +7,7 @@ from space import SPACE
 
 from lmkbc.session.statements import Statements
 from lmkbc.types import Candidate, Example, GoldObject, Query
+from tests.small import small_relation
 
 BORDERS, CHILDREN, RIVERS = "CountryBordersCountry", "PersonHasNumberOfChildren", "RiverBasinsCountry"
 RELATIONS = {name: SPACE.relation(name) for name in (BORDERS, CHILDREN, RIVERS)}
@@ -72,3 +73,23 @@ def test_a_row_s_own_facts_count_too_and_numbers_by_their_value() -> None:
     for text, id_ in (("20", "20"), ("twenty", "20.0"), ("20", None)):
         assert stated.stated_by(asked("Bach", relation=CHILDREN), Candidate(text, id=id_)) == ("train",)
     assert stated.stated_by(asked("Bach", relation=CHILDREN), Candidate("2", id="2")) == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "gold", "given", "is_stated"),
+    [
+        ("date", "1850-05-12", "1850-05-12", True),
+        ("date", "1850-05-12", "1850", True),  # says less
+        ("date", "1850", "1850-05-12", False),  # says more
+        ("date", "1850", "1851", False),
+        ("number", "100", "104", True),  # within the relation's tolerance
+        ("number", "100", "106", False),
+        ("string", "Per aspera", "per  aspera", True),
+        ("string", "Per aspera", "Ad astra", False),
+    ],
+)
+def test_values_are_compared_by_their_kind(kind: str, gold: str, given: str, is_stated: bool) -> None:
+    more = {"tolerance": 0.05} if kind == "number" else {}
+    relation = small_relation(name="value", names=("value",), kind=kind, **more)
+    stated = Statements({"train": [row("Bach", (gold, None), relation="value")]}, {"value": relation})
+    assert stated.stated_by(asked("Bach", relation="value"), Candidate(given)) == (("train",) if is_stated else ())
