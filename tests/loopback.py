@@ -41,7 +41,8 @@ Fault = Callable[[bytes], Sent]
 def response(body: bytes | Body, status: str | int = OK, *fields: str, length: int | None = None, **how: Any) -> Sent:
     """Return a response with these header fields beside its length. how: fields of Sent."""
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    told = ["Content-Type: application/json", f"Content-Length: {len(raw) if length is None else length}", *fields]
+    kind = [] if any(field.startswith("Content-Type") for field in fields) else ["Content-Type: application/json"]
+    told = [*kind, f"Content-Length: {len(raw) if length is None else length}", *fields]
     first = f"{status} {HTTPStatus(status).phrase}" if isinstance(status, int) else status
     return Sent(f"HTTP/1.1 {first}\r\n".encode() + "\r\n".join(told).encode() + b"\r\n\r\n" + raw, **how)
 

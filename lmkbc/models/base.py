@@ -74,7 +74,6 @@ OWN_FIELDS = {
     "prompt": "prompt",
     "seed": "sampling.seed",
     "stop": "sampling.stop",
-    "stream": "",
     "temperature": "sampling.temperature",
     "top_p": "sampling.top_p",
 }
@@ -122,7 +121,7 @@ class Sampling:
     seed: of the first draw; later draws count up; None for no seed.
     stop: None for the stops of the prompt's style.
     logprobs: whether to request log-probabilities and score candidates by them.
-    extra: further fields of the request, in the server's format.
+    extra: further fields of the request, in the server's format, such as stream = true.
     """
 
     temperature: Annotated[float | None, LATER] = None

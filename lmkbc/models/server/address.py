@@ -53,15 +53,17 @@ OF_OPENAI = Defaults(OPENAI, KEY, BASE_URL)
 
 
 @dataclass(slots=True)
-class _Seen:
+class Seen:
     """Observations of a server. reached: whether it ever answered. answered: whether its model did.
 
     refused: fields of a request that it does not support. cuts: whether it was seen to cut a prompt without an error.
+    streams: refusal of a whole answer by a model that answers only as a stream; "" for others.
     """
 
     reached: bool = False
     answered: bool = False
     cuts: bool = False
+    streams: str = ""
     refused: set[str] = field(default_factory=set)
 
 
@@ -79,7 +81,7 @@ class Server:
     any_model: bool = False
     key: str = field(default="", repr=False)
     key_variable: str = KEY
-    seen: _Seen = field(default_factory=_Seen, repr=False, compare=False)
+    seen: Seen = field(default_factory=Seen, repr=False, compare=False)
 
     @classmethod
     def of(

@@ -25,13 +25,14 @@ from lmkbc.models.answers import Store
 from lmkbc.models.base import Reply
 from lmkbc.models.identity import model_name, same_model
 from lmkbc.models.server.address import AZURE_HOSTS, OF_OPENAI, Defaults, Server
-from lmkbc.models.server.body import TokenReport, decode
+from lmkbc.models.server.body import TokenReport, decode, usage_in
 from lmkbc.models.server.limits import TIMEOUT, Limits, Window
 from lmkbc.models.server.refusal import (
     SHOWN,
     AbsentError,
     RejectedError,
     ServerError,
+    UnreadError,
     WithheldError,
     described,
     error_in,
@@ -193,7 +194,8 @@ class ModelClient(CompletionClient):
                     content = msgspec.json.encode(body)
                     answer = await sdk.post(path, cast_to=httpx2.Response, content=content, options=JSON)
                 self.server.seen.reached = True
-                return self.server.without_key(answer.content)
+                is_utf8 = (answer.charset_encoding or "utf-8").casefold() in ("utf-8", "utf8")
+                return self.server.without_key(answer.content if is_utf8 else answer.text.encode())
         except (TimeoutError, openai.APITimeoutError):
             limit = f"{within:g} s" if within else f"{self.limits.timeout:g} s ({TIMEOUT} sets it)"
             raise LateError(f"no whole answer within {limit}") from None
@@ -244,8 +246,9 @@ class ModelClient(CompletionClient):
             if is_error(fields):
                 raise refusal(self.server, 200, raw) from None
             hint = ": check --base-url" if what else ""
-            raise CallError(
+            raise UnreadError(
                 f"the answer is not what the API promises ({what or error}){hint}",
+                usage_in(raw),
                 transient=self.server.seen.answered or not what,
             ) from None
         return self._recognised(served), answers

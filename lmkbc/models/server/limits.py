@@ -15,7 +15,7 @@ from lmkbc.models.base import Call, Reply
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import TokenReport
-from lmkbc.models.server.refusal import RejectedError, ServerError, TooLong, answer_limit
+from lmkbc.models.server.refusal import RejectedError, ServerError, TooLong, UnreadError, answer_limit
 
 LENGTH = ("max_tokens", "max_completion_tokens")
 """Fields that limit an answer's length: in general, and for the API's newer models."""
@@ -225,6 +225,7 @@ class Paid:
     async def answer(self, body: Body, ask: Ask[Answer]) -> Sequence[Answer]:
         """Return the result of a request. Raise CallError for no result, OverBudgetError if it was not sent."""
         guess, used = estimate(body), (0, 0)
+        unread: list[tuple[int, int]] = []  # of responses that were paid for, and could not be read
         async with self._change:
             await self._change.wait_for(lambda: self._in_flight < self._budget.most_at_once)
             if limit := self._budget.exhausted_by(*guess):
@@ -234,13 +235,19 @@ class Paid:
 
         async def attempt() -> Sequence[Answer]:
             await self._pace.enter(sum(guess))
-            return await self._waiting.over(ask(body))
+            try:
+                return await self._waiting.over(ask(body))
+            except UnreadError as error:
+                error.transient &= not unread
+                unread.append(error.used if any(error.used) else (guess[0], 0))
+                raise
 
         try:
             answer = await self._pace.retrying(attempt)
             used = tokens_of(answer, guess[0])
             return answer
         finally:
+            used = sum(prompt for prompt, _ in (used, *unread)), sum(answered for _, answered in (used, *unread))
             self._budget.settle(*guess, used)
             self._pace.correct(sum(guess), sum(used))
             async with self._change:

@@ -10,9 +10,10 @@ from typing import Any
 import msgspec
 
 from lmkbc.models.base import Call, Reply
+from lmkbc.models.server.address import Seen
 from lmkbc.models.server.limits import LENGTH
 
-OPTIONAL = ("n", "response_format", "logprobs", "top_logprobs", "seed", "chat_template_kwargs")
+OPTIONAL = ("stream_options", "n", "response_format", "logprobs", "top_logprobs", "seed", "chat_template_kwargs")
 """Fields that some servers do not support, and that are not essential for an answer. The first is left out first."""
 SAMPLERS = ("temperature", "top_p")
 """Fields that reasoning models do not support. For a server that supports only one of them, the first is kept."""
@@ -22,26 +23,34 @@ _UNKNOWN = re.compile(
     re.IGNORECASE,
 )
 """Words of a server for a field that it does not support, whatever the value."""
+_STREAM = re.compile(r"stream|流式", re.IGNORECASE)
+"""Words of a server that answers only as a stream, in a refusal of a request for a whole answer."""
 MOST_DRAWS = 128
 """Maximum number of draws of one request: the API's limit."""
 
 
 @dataclass(slots=True)
 class Offers:
-    """Optional fields that a server refuses.
+    """Optional fields that a server refuses, and whether it answers only as a stream.
 
     several: whether it returns as many draws as `n` requests. model: the server's name for the model.
+    seen: what all sessions know of the server.
     accepted: fields of requests that it answered.
     """
 
     model: str
-    refused: set[str] = field(default_factory=set)
+    seen: Seen = field(default_factory=Seen)
     several: bool = True
     accepted: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         """Request one draw at a time if `n` is refused already."""
         self.several = self.several and "n" not in self.refused
+
+    @property
+    def refused(self) -> set[str]:
+        """Return the fields that the server refuses."""
+        return self.seen.refused
 
     def body(self, call: Call, draws: int) -> dict[str, Any]:
         """Return the body that requests `draws` draws of a call, without fields that the server refuses."""
@@ -52,7 +61,18 @@ class Offers:
             body["n"] = draws
         if call.seed is not None:
             body["seed"] = call.seed
+        if self.seen.streams:
+            body["stream"] = True
+        if body.get("stream"):
+            body["stream_options"] = {"include_usage": True}
         return without(body, self.refused)
+
+    def learn_stream(self, body: Mapping[str, Any], message: str) -> bool:
+        """Return whether a refusal wants a stream where a whole answer was requested; streams are requested then."""
+        if body.get("stream") or self.seen.streams or "stream" in self.refused or not _STREAM.search(message):
+            return False
+        self.seen.streams = message
+        return True
 
     def refuse(self, fields: Collection[str]) -> None:
         """Record fields without which a refused request succeeded."""

@@ -11,12 +11,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-import msgspec
-
-from lmkbc.errors import UNDECODABLE, LmkbcError
+from lmkbc.errors import LmkbcError
 from lmkbc.http import CallError, by_proxy, printable, retry_after
-from lmkbc.models.base import ONE_TURN
+from lmkbc.models.base import ONE_TURN, OWN_FIELDS
 from lmkbc.models.server.address import KEY, KEYS, Server
+from lmkbc.models.server.body import values
 
 SHOWN = 200
 """Maximum number of characters of a server's message in errors."""
@@ -97,14 +96,13 @@ def described(raw: bytes) -> str:
 
 
 def _decoded(raw: bytes) -> Any:
-    """Return a body's JSON, or that of the first event that holds an error; else its text, or the title of a page."""
-    for part in (raw, *re.findall(rb"^data:(.*error.*)", raw, re.MULTILINE)):
-        try:
-            return msgspec.json.decode(part)
-        except UNDECODABLE:
-            continue
-    what = described(raw)
-    if not what:  # JSON that was cut off, or events without an error
+    """Return a body's JSON: its first value that holds an error, else its first; else its text, or its title."""
+    try:
+        found = values(raw)
+        return next((value for value in found if isinstance(value, Mapping) and value.get("error")), found[0])
+    except (ValueError, IndexError):
+        what = described(raw)
+    if not what:  # JSON that was cut off
         return {}
     return what if what.startswith("a web page") else raw.decode(errors="replace")
 
@@ -231,6 +229,14 @@ _ROLES = re.compile(
 )
 """Words of a chat template, or of a server, that refuses the turns of a prompt."""
 
+_WANTED = re.compile(
+    r"\b(?-i:([a-z]+(?:_[a-z]+)+))['\"`]?:?(?: \w+){0,2} (?:must|should|needs?|required|restricted|missing)\b"
+    r"(?:[\w ]{0,30}? ['\"`]?(true|false|\d{1,9})\b)?"
+    r"|\b(?:missing|required?s?|needs?|specify|provide|set)\b[\w ]{0,30}:? ['\"`]?(?-i:([a-z]+(?:_[a-z]+)+))\b",
+    re.IGNORECASE,
+)
+"""A field of requests that a refusal wants, and its value: "parameter.enable_thinking must be set to false"."""
+
 _DELAY = re.compile(r'"retryDelay": *"([0-9.]+)s"')
 """Seconds that Google's servers ask a client to wait, as in "35.5s"."""
 
@@ -243,6 +249,14 @@ class RejectedError(CallError):
     def __init__(self, reason: str, said: str = "") -> None:
         super().__init__(reason, transient=False)
         self.said = said
+
+
+class UnreadError(CallError):
+    """A response that is no answer of the API. It is asked for once more. used: prompt and answer tokens it reports."""
+
+    def __init__(self, reason: str, used: tuple[int, int], *, transient: bool) -> None:
+        super().__init__(reason, transient=transient)
+        self.used = used
 
 
 class TooLongError(RejectedError):
@@ -308,7 +322,17 @@ def refusal(server: Server, status: int, raw: bytes, headers: Mapping[str, str] 
         return CallError(f"{named}: {message}", wait=retry_after(header.get("retry-after") or (delay and delay[1])))
     if lengths := too_long(fields, whole):
         return TooLongError(f"{named}: {message}", lengths, whole)
-    return RejectedError(f"{named}: {message}", whole)
+    return RejectedError(f"{named}: {message}{_line(whole)}", whole)
+
+
+def _line(message: str) -> str:
+    """Return the line of a recipe that sets a field which a refusal wants, for its end; "" if it names none."""
+    found = _WANTED.search(message)
+    name = found and (found[1] or found[3])
+    if not found or not name or name in OWN_FIELDS or name.endswith("_tokens"):
+        return ""
+    value = (found[2] or "...").casefold()
+    return f"; the recipe sets it in its table sampling by extra = {{ {name} = {value} }}"
 
 
 def _unauthorised(server: Server, reason: str) -> str:

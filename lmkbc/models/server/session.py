@@ -69,7 +69,7 @@ class Session:
         offline: bool = False,
     ) -> None:
         self.budget, self._notes, self.client = budget, notes or Notes(), open_client()
-        self.offers = Offers(self.client.server.model, self.client.server.seen.refused)
+        self.offers = Offers(self.client.server.model, self.client.server.seen)
         self._finding = asyncio.Lock()
         self.failures: Counter[str] = Counter()
         self.replayed = self.too_long = self.shortened = 0
@@ -264,13 +264,15 @@ class Session:
                 if self.body(call, draws) == body and not self.window.learn_limit(sent, refused):
                     if isinstance(refused, TooLongError):
                         raise refused
-                    if (named := blamed(body, refused.said)) is None:
-                        others = others or guesses(sent, self.offers.accepted)
-                        guess = next(others, [])
-                    new = guess if named is None else [name for name in named if name not in left]
-                    if not new:
-                        raise refused
-                    left += named or []
+                    named = blamed(body, refused.said)
+                    if named is not None or not self.offers.learn_stream(sent, refused.said):
+                        if named is None:
+                            others = others or guesses(sent, self.offers.accepted)
+                            guess = next(others, [])
+                        new = guess if named is None else [name for name in named if name not in left]
+                        if not new:
+                            raise refused
+                        left += named or []
                     log.debug("refused (%s): asked without %s", refused, " and ".join([*left, *guess]))
                 body = self.body(call, draws)
                 sent = without(body, [*left, *guess])

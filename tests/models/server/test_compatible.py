@@ -131,3 +131,55 @@ def test_a_prompt_that_a_filter_withholds_is_no_answer_and_not_asked_twice(
         assert any("refused by the model or a content filter" in remark for remark in generator.notes.remarks)
         one(chat(server, sampling={"seed": 1, "extra": JSON}))
     assert len(server.requests) == 1
+
+
+STREAMS = [
+    "This model only support stream mode, please enable the stream parameter to access the model. ",
+    "parameter.enable_thinking must be set to false for non-streaming calls",
+    "Non-streaming requests are not supported for this model",
+    "stream must be true",
+    "Streaming is required for this model",
+    "Please set `stream=True`: only streaming output is available",
+    "该模型仅支持流式调用",
+]
+
+
+@pytest.mark.parametrize("said", STREAMS)
+@pytest.mark.parametrize("knows_options", [True, False])
+def test_a_model_that_only_streams_is_asked_for_a_stream(chat: Make, said: str, knows_options: bool) -> None:
+    def refuses(body: Body, _: Body) -> tuple[int, str] | None:
+        if not knows_options and "stream_options" in body:
+            return 400, "Unknown field: stream_options"
+        return None if body.get("stream") else (400, said)
+
+    with Loopback(spain, change=refuses) as server:
+        generator = chat(server, sampling={"samples": 2, "temperature": 0.5, "extra": JSON})
+        found = list(generator.generate([Query(f"land {place}", BORDERS) for place in range(3)]))
+        asked = len(server.requests)
+        generator = chat(server, store="b", sampling={"extra": {"stream": True}})
+        assert one(generator).draws == (State.ANSWERED,)
+    assert [each.draws for each in found] == [(State.ANSWERED,) * 2] * 3
+    assert server.requests[asked - 1].keys() >= {"stream", "response_format", "n"}
+    assert server.requests[asked]["stream"] is True
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        ("parameter.enable_thinking must be set to false", "enable_thinking = false"),
+        ("The value of the enable_thinking parameter is restricted to True.", "enable_thinking = true"),
+        ("body.enable_thinking: Field required", "enable_thinking = ..."),
+        ("Missing required parameter: 'reasoning_effort'.", "reasoning_effort = ..."),
+        ("top_k should be 1", "top_k = 1"),
+        ("Set thinking_mode, please", "thinking_mode = ..."),
+        ("max_tokens must be set to 5", ""),
+        ("EXAMPLE_KEY must be set", ""),
+        ("We do not like this", ""),
+    ],
+)
+def test_a_field_that_a_server_wants_is_named_with_its_line_of_a_recipe(chat: Make, said: str, line: str) -> None:
+    with Loopback(change=lambda *_: (400, said)) as server:
+        generator = chat(server)
+        one(generator)
+    assert any(said in remark for remark in generator.notes.remarks)
+    assert any(f"by extra = {{ {line} }}" in remark for remark in generator.notes.remarks) is bool(line)

@@ -1,6 +1,7 @@
 """Errors that come with status 200, in a choice, in a stream or as a page: named at once, in the server's own words."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -105,7 +106,7 @@ def test_an_error_that_no_request_can_mend_ends_the_run(
         ('{"id": "x", "choices": null}', "it holds no choices"),
         ('{"id": "x", "choices": []}', "it holds no choices"),
         ('{"choices": [{"finish_reason": "error", "message": {"content": ""}}]}', "it ended with 'error'"),
-        ('{"choices": [{"message": {"content": "[', "Input data was truncated"),
+        ('{"choices": [{"message": {"content": "[', "its JSON is cut off or broken at character 38"),
         (
             "<!DOCTYPE html><html><head><title>Sign in</title></head></html>",
             "a web page, 'Sign in'): check --base-url",
@@ -113,13 +114,23 @@ def test_an_error_that_no_request_can_mend_ends_the_run(
         ("<html><h1>Gateway</h1></html>", "a web page): check --base-url"),
         ("Ollama is running", "the text 'Ollama is running'): check --base-url"),
         ("", "an empty body): check --base-url"),
-        ("data: {}\n\n", "it is an event stream without an end"),
+        ('data: {"choices": [{"delta": {"content": "x"}}]}\n\n', "it is an event stream without an end"),
     ],
 )
 def test_a_page_is_not_asked_for_again_if_there_never_was_an_answer(chat: Make, sent: str, reason: str) -> None:
     found, served = lacking(chat, whole(sent))
     assert found.removesuffix(")") == f"the answer is not what the API promises ({reason}".removesuffix(")")
-    assert served == (1 if "check --base-url" in reason else HASTY.attempts)
+    assert served == (1 if "check --base-url" in reason else 2)  # a body that was paid for is asked for once more
+
+
+def test_what_an_unread_body_cost_is_counted(chat: Make) -> None:
+    unread = {"choices": [{"message": 7}], "usage": {"prompt_tokens": 50, "completion_tokens": "8"}}
+    with Loopback(spain, fault=as_json(unread)) as server:
+        generator = chat(server)
+        assert one(generator).draws == (State.MISSING,)
+    assert any(
+        "1 request, 0 answers from the store, 100 prompt and 16 answer" in one for one in generator.notes.remarks
+    )
 
 
 def test_a_fault_of_the_provider_behind_is_waited_out(chat: Make) -> None:
@@ -148,6 +159,13 @@ def test_a_fault_of_the_provider_behind_is_waited_out(chat: Make) -> None:
         {"content": [{"type": "reasoning", "text": "Peru"}, {"type": "output_text", "text": '["Spain"]'}]},
         {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "Peru"}]}, {"text": '["Spain"]'}]},
         {"content": ['["Sp', 'ain"]']},
+        {"content": [{"type": "thinking", "text": None}, {"type": None, "text": '["Spain"]'}]},
+        {"content": [{"type": "text", "text": '["Spain"]', "refusal": None, "annotations": []}], "refusal": None},
+        {"content": [{"type": "text", "text": {"value": '["Spain"]', "annotations": []}}]},
+        {"content": [{"type": "markdown", "text": '["Spain"]'}, {"type": "reasoning_text", "text": "Peru"}]},
+        {"content": [{"type": "text", "text": '["Spain"]'}, {"type": "citation", "text": "Peru"}, None, 7]},
+        {"content": [{"type": 7, "text": 7}, {"type": "text", "text": '["Spain"]', "refusal": 7}]},
+        {"content": {"type": "text", "text": '["Spain"]'}},
         {"content": {"objects": ["Spain"]}},
         {"content": '["Spain"]', "tool_calls": [], "reasoning": {"text": "Peru"}, "reasoning_details": [1]},
     ],
@@ -172,6 +190,57 @@ def test_an_event_stream_is_read_though_none_was_asked_for(chat: Make, ends: str
 
     with Loopback(fault=fault) as server:
         assert [c.text for c in one(chat(server)).candidates] == ["Spain"]
+
+
+COMMENT = ": PROCESSING\n\n"
+EVENT = (
+    'data: {{"model": "stand-in", "choices": [{{"index": 0, "delta": {{"content": {}}}, "finish_reason": {}}}]}}\n\n'
+)
+EVENTS = EVENT.format('"[\\"Sp"', "null") + EVENT.format('"ain\\"]"', '"stop"')
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        lambda body: COMMENT + body,
+        lambda body: f"\ufeff\n \r\n: keep-alive\r\n{COMMENT}{body}\n\n",
+        lambda body: f"event: message\nid: 7\nretry: 3\ndata: {body}\n\ndata: [DONE]\n\n",
+        lambda body: "data: " + json.dumps(json.loads(body), indent=1).replace("\n", "\ndata: ") + "\n\ndata: [DONE]\n",
+        lambda _: COMMENT + EVENTS.replace("data: ", "data:\n "),
+        lambda _: "data: \n\ndata:\n\n" + EVENTS,
+        lambda _: EVENTS.replace("\n", "\r\n").replace("data: ", "data:"),
+        lambda _: EVENTS.replace("data: ", "").replace("\n\n", "\n"),
+        lambda _: EVENTS.replace('"index": 0', '"index": null').replace("\n\n", f"\n\n{COMMENT}"),
+        lambda body: body.replace('"choices"', '"other": [NaN, -Infinity, Infinity], "choices"'),
+    ],
+)
+def test_comments_and_empty_events_may_stand_around_an_answer(chat: Make, wrapped: Callable[[str], str]) -> None:
+    with Loopback(spain, fault=lambda good: response(wrapped(good.decode()).encode())) as server:
+        assert [c.text for c in one(chat(server)).candidates] == ["Spain"]
+    assert server.served == 1
+
+
+@pytest.mark.parametrize("ends", ["", 'data: {"usage": {"prompt_tokens": 5, "completion_tokens": 2}}\n\n'])
+def test_a_stream_has_its_usage_and_log_probabilities(ends: str) -> None:
+    logged = ', "logprobs": {"content": [{"token": "x", "logprob": -Infinity}, {"token": "y", "logprob": NaN}]}'
+    _, (reply,) = decode((EVENTS.replace(', "finish', f'{logged}, "finish') + ends).encode())
+    assert reply.logprobs == [("x", -1e30)] * 2
+    assert (reply.prompt_tokens, reply.completion_tokens) == ((5, 2) if ends else (0, 0))
+
+
+def test_a_body_in_another_character_set_is_read(chat: Make) -> None:
+    def fault(good: bytes) -> Sent:
+        return response(
+            good.replace(b"Spain", "Perú".encode("latin-1")), 200, "Content-Type: text/json; charset=latin1"
+        )
+
+    with Loopback(spain, fault=fault) as server:
+        assert [c.text for c in one(chat(server)).candidates] == ["Perú"]
+
+
+def test_an_error_behind_a_comment_is_named(chat: Make) -> None:
+    fault = whole(COMMENT + '{"error": {"message": "Odd thing.", "code": 400}}')
+    assert lacking(chat, fault) == ("400: Odd thing.", 1)
 
 
 def test_a_stream_s_error_is_named(chat: Make) -> None:

@@ -110,9 +110,7 @@ def test_plain_http_is_warned_of_beyond_this_machine(caplog: pytest.LogCaptureFi
     assert record.getMessage().startswith("plain.example is asked over http: ")
 
 
-@pytest.mark.parametrize(
-    "name", ["model", "Model", "n", "messages", "prompt", "max_tokens", "seed", "stream", "best_of"]
-)
+@pytest.mark.parametrize("name", ["model", "Model", "n", "messages", "prompt", "max_tokens", "seed", "best_of"])
 def test_a_recipe_cannot_set_the_fields_of_a_request_that_follow_from_others(name: str) -> None:
     with pytest.raises(InputError, match=rf"sampling: extra\.{name} is a field of requests that is set otherwise"):
         recipe_of({"component": "chat", "model": "m", "sampling": {"extra": {name: 100}}})
