@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
-from urllib.parse import SplitResult, quote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, urlsplit
 
 from lmkbc.errors import InputError
 from lmkbc.http import is_loopback, is_web_address
@@ -31,6 +31,9 @@ BASE_URL = "OPENAI_BASE_URL"
 
 ASKED_AT = ("/chat/completions", "/completions", "/models")
 """Ends of providers' full addresses, which are not part of a base URL."""
+
+_SECRET = re.compile(r"(?:\A|[&;])[^=&;]*(?:key|token|secret|sig|pass|auth|cred|code)[^=&;]*=", re.IGNORECASE)
+"""A part of a query that may hold a key, by its name."""
 
 AZURE_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
 """Ends of Azure's hosts. A deployment there serves one model, under a name of its owner's."""
@@ -122,6 +125,16 @@ class Server:
         return cls(url, model, revision, any_model, key, variable)
 
     @property
+    def root(self) -> str:
+        """Return the base URL without its query."""
+        return self.base_url.partition("?")[0]
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """Return the query that every request carries, such as api-version."""
+        return dict(parse_qsl(urlsplit(self.base_url).query, keep_blank_values=True))
+
+    @property
     def name(self) -> str:
         """Return the model's name in files."""
         return model_name(self.model)
@@ -166,8 +179,10 @@ def _address(url: str) -> SplitResult:
             f"the base URL of {parts.hostname} is of Azure's older API: give https://{parts.hostname}/openai/v1, and "
             "name the deployment with --model"
         )
-    if parts.username or parts.password or parts.fragment or parts.query:
+    if parts.username or parts.password or _SECRET.search(parts.query):
         raise InputError(f"the base URL of {parts.hostname} carries more than an address: give the key in {KEY}")
+    if parts.fragment:
+        raise InputError(f"the base URL of {parts.hostname} carries more than an address: leave out # and what follows")
     return parts._replace(path=path)
 
 

@@ -151,7 +151,8 @@ class ModelClient(CompletionClient):
         pool = httpx2.Limits(max_connections=limits.concurrency, max_keepalive_connections=LANE)
         self._lanes = [
             openai.AsyncOpenAI(
-                base_url=server.base_url,
+                base_url=server.root,
+                default_query=server.query,
                 api_key=server.key or "none",
                 max_retries=0,
                 default_headers=self.headers,
@@ -173,7 +174,7 @@ class ModelClient(CompletionClient):
 
     async def metadata(self, path: str, kind: type[Result], body: Mapping[str, Any] | None = None) -> Result | None:
         """Return the server's answer at a path besides its API; None if it is of another type or late."""
-        url = urljoin(f"{self.server.base_url}/", path)
+        url = urljoin(f"{self.server.root}/", path)
         try:
             return msgspec.json.decode(await self.send(url, body, min(SOON, self.limits.timeout)), type=kind)
         except (CallError, ServerError, *UNDECODABLE):

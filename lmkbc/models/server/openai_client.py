@@ -114,7 +114,7 @@ class ChatClient(ModelClient):
 
     async def elsewhere(self) -> ServerError | None:
         """Return the error for an address that lacks /v1, where the server lists its models; None if it does not."""
-        root = self.server.base_url
+        root = self.server.root
         if "/v" in root.partition("://")[2] or await self.metadata("v1/models", _Listing) is None:
             return None
         return ServerError(f"{root} is not the whole address of its API: give {root}/v1 with --base-url")

@@ -237,8 +237,43 @@ _WANTED = re.compile(
 )
 """A field of requests that a refusal wants, and its value: "parameter.enable_thinking must be set to false"."""
 
-_DELAY = re.compile(r'"retryDelay": *"([0-9.]+)s"')
-"""Seconds that Google's servers ask a client to wait, as in "35.5s"."""
+LONGEST_WAIT = 600.0
+"""Maximum number of seconds that a run waits for a server; it ends if the server asks for more."""
+
+_DELAY = re.compile(
+    r"(?:\b(?:try again|retry|retrying|wait|available|reset|replenished)\b|\"retryDelay\":)[^.\d\n]{0,30}?"
+    r"((?:\d{1,9}(?:\.\d{1,9})? ?(?:ms|s|m|h|d|sec|min|hour|minute|second|day)[a-z]{0,6}\b ?){1,4}"
+    r"|(?:\d{1,9}(?:\.\d{1,9})?[smhd]){1,4}\b)",
+    re.IGNORECASE,
+)
+"""Words for the time to wait: "try again in 1m2.5s", "retry after 86400 seconds", or Google's "retryDelay": "35s"."""
+
+_TIME = re.compile(r"([\d.]+) ?(ms|[smhd])", re.IGNORECASE)
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+_LONG_QUOTA = re.compile(
+    r"\b(?:daily|weekly|monthly|TPD|RPD)\b|(?:\bper[-_ ]?|/ ?)(?:day|week|month)|Per(?:Day|Week|Month)|ByDay"
+    r"|\b(?:day|week|month) (?:\w+ )?(?:quota|limit)|billing cycle|\b(?:resets?|renews?|refresh(?:es|ed)?) (?:at|on)\b"
+    r"|(?:每日|每天|每周|每月|重置)",
+    re.IGNORECASE,
+)
+"""Words for a quota of a day or longer, in an error of status 429."""
+
+_MINUTE_QUOTA = re.compile(
+    r"(?:\bper[-_ ]?|/ ?)(?:min|sec|hour)|Per(?:Minute|Second|Hour)|\b(?:TPM|RPM|RPS)\b", re.IGNORECASE
+)
+"""Words for a quota that is soon there again, even if the message speaks of plans and billing."""
+
+_SPENT = re.compile(
+    r"insufficient[_ ](?:quota|credit|balance|fund)|check your plan and billing|billing (?:hard )?limit|credit balance"
+    r"|exceeded[_ ](?:your |the )?(?:current|monthly|daily|weekly|included)[_ ]\w*[_ ]?(?:quota|credit)"
+    r"|\b(?:usage|spending|spend|credit|key) limits?\b|budget (?:has been )?exceeded|budget_exceeded|over budget"
+    r"|(?:out of|no|not enough|used all|add|purchase|more)(?: \w+){0,2} (?:credits?|quota|funds)\b|quota will be"
+    r"|credits? (?:\w+ ){0,2}(?:expired|exhausted|exceeded)|payment required|arrear|overdue|used up your"
+    r"|regain access|free tier .{0,40}exhausted|余额不足|欠费|额度(?:不足|已)|充值",
+    re.IGNORECASE,
+)
+"""Words for an account without money or quota, with any status of a refusal."""
 
 _NO_TEMPLATE = re.compile(r"\b(?:no|provide a|does not have a|without a) chat template\b", re.IGNORECASE)
 
@@ -304,6 +339,12 @@ def refusal(server: Server, status: int, raw: bytes, headers: Mapping[str, str] 
     if status in (403, PROXY_REFUSES) and described(raw):
         ways = "a proxy, a firewall or a login stands before it, or the key is missing"
         return ServerError(f"{server.base_url} answers with a web page {reason}: {ways}; check --base-url and the key")
+    delay = _delay(whole, raw, header)
+    if status == 402 or _is_spent(status, " ".join(codes), whole, raw):
+        quota = f"the account at {server.base_url} has no quota left {reason}: the run can resume"
+        return RejectedError(quota, whole) if "max_tokens" in whole else ServerError(quota)
+    if status in (429, 503) and (delay or 0) > LONGEST_WAIT:
+        return ServerError(f"{server.base_url} asks to wait {delay:,.0f} s {reason}: the run can resume then")
     if status in (401, 403) or b"API_KEY_INVALID" in raw:  # of Google's servers
         return ServerError(_unauthorised(server, reason))
     if _ROLES.search(whole):
@@ -313,16 +354,29 @@ def refusal(server: Server, status: int, raw: bytes, headers: Mapping[str, str] 
     if status in (404, 405):
         hint = "check --model and --base-url, which ends in /v1 for most servers"
         return AbsentError(f"{server.base_url} has no model {server.name!r}, or is no API's address {reason}: {hint}")
-    if status == 402 or "insufficient_quota" in codes:
-        quota = f"the account at {server.base_url} has no quota left {reason}: the run can resume"
-        return RejectedError(quota, whole) if "max_tokens" in whole else ServerError(quota)
     is_final = status == 501 or (status == 429 and "too large" in whole)  # larger than what a minute allows
     if not is_final and (status in (408, 409, 425, 429) or status >= 500):
-        delay = _DELAY.search(raw.decode(errors="replace"))
-        return CallError(f"{named}: {message}", wait=retry_after(header.get("retry-after") or (delay and delay[1])))
+        return CallError(f"{named}: {message}", wait=delay)
     if lengths := too_long(fields, whole):
         return TooLongError(f"{named}: {message}", lengths, whole)
     return RejectedError(f"{named}: {message}{_line(whole)}", whole)
+
+
+def _delay(message: str, raw: bytes, header: Mapping[str, str]) -> float | None:
+    """Return the seconds that a server asks to wait, in a header or in words; None for none."""
+    seconds = retry_after(header.get("retry-after"))
+    written = _DELAY.search(message) or _DELAY.search(raw[:LONGEST].decode(errors="replace"))
+    if seconds is not None or written is None:
+        return seconds
+    return sum(float(number) * _SECONDS[unit.casefold()] for number, unit in _TIME.findall(written[1]))
+
+
+def _is_spent(status: int, codes: str, message: str, raw: bytes) -> bool:
+    """Return whether a refusal says that the account has no quota left for long."""
+    text = f"{codes} {message} {raw[:LONGEST].decode(errors='replace') if status == 429 else ''}"
+    if status == 429 and (_LONG_QUOTA.search(text) or _MINUTE_QUOTA.search(text)):
+        return bool(_LONG_QUOTA.search(text))
+    return status < 500 and bool(_SPENT.search(text))
 
 
 def _line(message: str) -> str:

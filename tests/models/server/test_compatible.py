@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from loopback import KEY, Anthropic, Body, Gemini, Loopback
+from loopback import KEY, Anthropic, Body, Gemini, Loopback, Request, Sent, response
 from test_server_odd import BORDERS, Make, one, spain
 
 from lmkbc import InputError
@@ -92,7 +92,8 @@ def test_under_any_model_an_azure_deployment_is_its_own_name_and_no_list_is_aske
             "gpt-4o",
             r"give https://mine.*/openai/v1, and ",
         ),
-        ("https://mine.example/v1?api-version=1", "gpt-4o", "carries more than an address"),
+        ("https://mine.example/v1?api-key=1", "gpt-4o", "carries more than an address: give the key in OPENAI_API_KEY"),
+        ("https://mine.example/v1#x", "gpt-4o", "carries more than an address: leave out # and what follows"),
         ("http://127.0.0.1:8080/v1", None, "--model"),
     ],
 )
@@ -183,3 +184,18 @@ def test_a_field_that_a_server_wants_is_named_with_its_line_of_a_recipe(chat: Ma
         one(generator)
     assert any(said in remark for remark in generator.notes.remarks)
     assert any(f"by extra = {{ {line} }}" in remark for remark in generator.notes.remarks) is bool(line)
+
+
+@pytest.mark.parametrize("end", ["", "/", "/chat/completions"])
+def test_the_query_of_an_address_goes_with_every_request(chat: Make, end: str) -> None:
+    class Versioned(Loopback):
+        def respond(self, request: Request) -> Sent:
+            if not request.path.endswith("?api-version=2024-10-21&deployment=a%2Fb"):
+                return response({"error": {"message": "Resource not found"}}, 404)
+            path = request.path.partition("?")[0]
+            return super().respond(request._replace(path=path))
+
+    with Versioned(spain) as server:
+        where = Server.of(f"{server.url}{end}?api-version=2024-10-21&deployment=a%2Fb", "stand-in", any_model=True)
+        assert one(chat(where)).draws == (State.ANSWERED,)
+    assert where.base_url == f"{server.url}?api-version=2024-10-21&deployment=a%2Fb"
