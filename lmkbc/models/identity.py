@@ -10,7 +10,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-READ = (".json", ".safetensors", ".jinja", ".model", ".txt")
+from lmkbc.errors import InputError, counted
+
+READ = (".gguf", ".json", ".safetensors", ".jinja", ".model", ".txt")
 """Suffixes of files that influence a model's answers: weights, settings, vocabularies, templates."""
 
 BUNDLED = ("frames", "file")
@@ -20,6 +22,9 @@ SETTINGS = ("model", "path", "vectors", *BUNDLED)
 """Settings of a recipe that may hold a path."""
 
 _WAY = re.compile(r"^[/~.]|^[A-Za-z]:|\\|\.(?:gguf|safetensors|jsonl|json|txt|gz|toml(?:#.*)?)$")
+
+_PIECE = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$", re.IGNORECASE)
+"""End of the name of a piece of a GGUF model, with its place and the number of all, as gguf-split writes it."""
 
 
 def is_path(name: str) -> bool:
@@ -78,8 +83,27 @@ def paths_in(value: Any) -> Iterator[str]:
             yield from paths_in(inner)
 
 
+def pieces(path: Path) -> list[Path]:
+    """Return the files of a GGUF model by any of them: all pieces of a model in pieces, else the file itself.
+
+    Raise InputError, with its name, for a piece that is missing.
+    """
+    if (named := _PIECE.search(path.name)) is None:
+        return [path]
+    count = int(named[2])
+    files = [
+        path.with_name(f"{path.name[: named.start()]}-{place:05d}-of-{named[2]}.gguf") for place in range(1, count + 1)
+    ]
+    if lacking := [file.name for file in files if not file.is_file()]:
+        raise InputError(
+            f"{path} is one of {counted(count, 'piece')} of a model, and {path.parent} lacks {', '.join(lacking)}: "
+            "fetch all of them into one folder"
+        )
+    return files
+
+
 def _parts(path: Path) -> list[Path]:
-    return sorted(file for file in path.iterdir() if file.suffix in READ) if path.is_dir() else [path]
+    return sorted(file for file in path.iterdir() if file.suffix in READ) if path.is_dir() else pieces(path)
 
 
 def _state(path: Path) -> Iterator[tuple[str, int, int]]:
@@ -94,7 +118,7 @@ def _digest(path: str, *_: tuple[str, int, int]) -> str:
     for part in _parts(place):
         with part.open("rb") as file:
             hashed = hashlib.file_digest(file, "sha256")
-        if not place.is_dir():
+        if part == place and not _PIECE.search(path):
             return hashed.hexdigest()
         whole.update(part.name.encode() + hashed.digest())
     return whole.hexdigest()

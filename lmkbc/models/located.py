@@ -23,7 +23,7 @@ from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.atomic import writing
 from lmkbc.files.places import cache_dir
 from lmkbc.http import by_proxy, connection
-from lmkbc.models.identity import file_digest, is_path
+from lmkbc.models.identity import file_digest, is_path, pieces
 
 logger = logging.getLogger("lmkbc")
 
@@ -163,13 +163,15 @@ SOON = 3.0
 def gguf_file(name: str, revision: str | None = None) -> Path | None:
     """Return the GGUF file of a name: the named file, or a package's file for a model that is not in the hub's cache.
 
-    Return None for any other name. Raise LmkbcError if the package's file is not the known one.
+    Of a model in pieces it is the first one. A folder with such a model alone names it. Return None for any other
+    name. Raise LmkbcError if the package's file is not the known one, InputError if a piece is missing.
     """
     path = Path(name)
     if path.is_dir():
-        return None
+        here = [] if any((path / settings).is_file() for settings in SETTINGS) else sorted(path.glob("*.gguf"))
+        return here[0] if here and set(here) <= set(pieces(here[0])) else None
     if path.suffix.casefold() == ".gguf" or path.is_file():
-        return path
+        return pieces(path)[0]
     known = generative(name)
     return None if known is None or revision or cached(known.hub) else known.found()
 

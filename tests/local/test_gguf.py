@@ -17,6 +17,7 @@ from gguf.quants import dequantize
 from safetensors.numpy import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen2Config, Qwen3Config
 
+from lmkbc import InputError
 from lmkbc.local.checkpoint import identity, load
 from lmkbc.local.decode import Decoding
 from lmkbc.local.gguf.convert import unpacked
@@ -212,3 +213,42 @@ def test_the_real_model_knows_a_capital(tmp_path: Path, monkeypatch: pytest.Monk
     done = dict(CausalModel(model, tokenizer).complete(["The capital of France is"], Decoding(max_tokens=1)))
     assert done[0][0].text == " Paris"
     assert tokenizer("1999 <|im_end|>")["input_ids"] == [33, 41, 41, 41, 216, 2]
+
+
+@pytest.fixture
+def split(tmp_path: Path) -> list[Path]:
+    """Return a model's pieces, as gguf-split writes them, with the whole model's values."""
+    whole = tiny_gguf.write(tmp_path / "whole.gguf")
+    source, folder = gguf.GGUFReader(whole), tmp_path / "pieces"
+    folder.mkdir()
+    writer = gguf.GGUFWriter(folder / "tiny.gguf", "llama", split_max_tensors=4)
+    for field in source.fields.values():
+        if not field.name.startswith("GGUF.") and field.name != "general.architecture":
+            inner = field.types[-1] if len(field.types) > 1 else None
+            writer.add_key_value(field.name, field.contents(), field.types[0], sub_type=inner)
+    for tensor in source.tensors:
+        writer.add_tensor(tensor.name, tensor.data)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return sorted(folder.iterdir())
+
+
+def test_a_model_in_pieces_is_read_by_any_piece_or_its_folder(split: list[Path], tmp_path: Path) -> None:
+    assert len(split) > 2
+    whole = load(str(tmp_path / "whole.gguf"))[0].state_dict()
+    for name in (split[0], split[-1], split[0].parent):
+        model = load(str(name))[0]
+        assert all(torch.equal(whole[key], value) for key, value in model.state_dict().items())
+        assert identity(str(name), model)
+    digest = file_digest(str(split[0]))
+    split[-1].write_bytes(split[-1].read_bytes()[:-1] + b"\1")
+    assert digest != file_digest(str(split[0])) == file_digest(str(split[1]))
+
+
+@pytest.mark.parametrize("lacking", [0, 1])
+def test_a_missing_piece_is_named(split: list[Path], lacking: int) -> None:
+    split[lacking].unlink()
+    with pytest.raises(InputError, match=rf"lacks {split[lacking].name}: fetch all of them into one folder"):
+        load(str(split[2]))

@@ -233,12 +233,12 @@ def _unpack(path: Path, target: Path, eight: bool, report: Report) -> None:
     with staged(target) as stage:
         places = write_settings(path, stage, eight=eight)
         logger.info(f"{path.name}: its weights are unpacked into the user's cache, which is done once")
-        _write_weights(path, places, stage, eight, report)
+        _write_weights(places, stage, eight, report)
         files = {file.name: file_sha256(file) for file in sorted(stage.iterdir())}
         (stage / RECORD).write_text(json.dumps(files, indent=2), encoding="utf-8")
 
 
-def _write_weights(path: Path, placed: Sequence[Placed], stage: Path, eight: bool, report: Report) -> None:
+def _write_weights(placed: Sequence[Placed], stage: Path, eight: bool, report: Report) -> None:
     from huggingface_hub import split_state_dict_into_shards_factory
     from safetensors.numpy import save_file
 
@@ -251,7 +251,7 @@ def _write_weights(path: Path, placed: Sequence[Placed], stage: Path, eight: boo
     )
     files: dict[str, str] = {}
     for name, inside in tracked(split.filename_to_tensors.items(), "unpack weights (files)", report):
-        weights = {key: value for part in inside for key, value in _values(path, by_name[part], eight).items()}
+        weights = {key: value for part in inside for key, value in _values(by_name[part], eight).items()}
         files |= dict.fromkeys(weights, name)
         with _disk_errors():
             save_file(weights, stage / name, metadata={"format": "pt"})
@@ -271,22 +271,22 @@ def _disk_errors() -> Iterator[None]:
         raise OSError(str(error)) from None
 
 
-def _values(path: Path, placed: Placed, eight: bool) -> dict[str, np.ndarray[Any, Any]]:
+def _values(placed: Placed, eight: bool) -> dict[str, np.ndarray[Any, Any]]:
     """Return a tensor's numbers by name, in the order of transformers: in float32, or in eight bits with scales."""
     from gguf.constants import GGMLQuantizationType
     from gguf.quants import dequantize
 
     tensor = placed.tensor
     packed = eight and len(tensor.shape) > 1 and "embed_tokens" not in placed.name  # which is never multiplied
-    raw = np.fromfile(path, np.uint8, tensor.size, offset=tensor.start).reshape(*tensor.shape[:-1], -1)
+    raw = np.fromfile(tensor.path, np.uint8, tensor.size, offset=tensor.start).reshape(*tensor.shape[:-1], -1)
     portions = np.array_split(raw, -(-4 * prod(tensor.shape) // PORTION))
     try:
         values = (torch.from_numpy(dequantize(rows, GGMLQuantizationType[tensor.kind])) for rows in portions)
         parts = [eight_bits(rows) if packed else (rows,) for rows in values]
     except NotImplementedError:
         raise InputError(
-            f"{path}: tensor {tensor.name} is quantised as {tensor.kind}, which cannot be unpacked: name the model in "
-            "another quantisation, such as Q4_1 or Q8_0"
+            f"{tensor.path}: tensor {tensor.name} is quantised as {tensor.kind}, which cannot be unpacked: name the "
+            "model in another quantisation, such as Q4_1 or Q8_0"
         ) from None
     whole = [torch.cat(part).numpy() for part in zip(*parts, strict=True)]
     if placed.heads:  # rows r0 i0 r1 i1 ... of each head become r0 r1 ... i0 i1 ..., as in transformers

@@ -12,8 +12,9 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from math import prod
 from pathlib import Path
 from typing import IO, Any
@@ -25,6 +26,7 @@ from gguf.tensor_mapping import get_tensor_name_map
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from lmkbc.errors import InputError
+from lmkbc.models.identity import pieces
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
@@ -50,6 +52,7 @@ Place = tuple[str, tuple[int, ...], int]
 class Tensor:
     """Place of a tensor in a file.
 
+    path: of the file, which may be a piece of the model's.
     shape: as in torch, rows first.
     kind: number format, by its name in llama.cpp, such as Q4_1.
     start: first byte.
@@ -57,6 +60,7 @@ class Tensor:
     """
 
     name: str
+    path: Path
     shape: tuple[int, ...]
     kind: str
     start: int
@@ -86,7 +90,15 @@ class Header:
 
 
 def read(path: Path) -> Header:
-    """Return the header of a file. Raise InputError for another kind of file, or one that is cut short."""
+    """Return the header of a model's file, or of its first piece with the tensors of all pieces.
+
+    Raise InputError for another kind of file, or one that is cut short.
+    """
+    first, *others = map(_read, pieces(path))
+    return replace(first, tensors=tuple(chain(first.tensors, *(other.tensors for other in others))))
+
+
+def _read(path: Path) -> Header:
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
             raise InputError(f"{path} is no GGUF file: name one, or a directory that save_pretrained wrote")
@@ -124,7 +136,7 @@ def _placed(path: Path, base: int, name: str, shape: tuple[int, ...], number: in
     size = prod(shape) // block * bytes_each
     if base + offset + size > path.stat().st_size:
         raise InputError(f"{path} ends before its tensor {name} does; it is cut short or damaged, fetch it again")
-    return Tensor(name, shape, kind.name, base + offset, size)
+    return Tensor(name, path, shape, kind.name, base + offset, size)
 
 
 def _value(file: IO[bytes], kind: int) -> Any:

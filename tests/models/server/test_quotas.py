@@ -55,7 +55,7 @@ SPENT: list[tuple[int, Any]] = [
     (
         429,
         m(
-            "Rate limit reached for model `x` on tokens per day (TPD): Limit 100000, Used 99336. Please try again in 12m3.456s."
+            "Rate limit reached for model `x` on tokens per day (TPD): Limit 100000. try again in 12m3.456s."
         ),
     ),
     (
