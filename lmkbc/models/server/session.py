@@ -76,7 +76,9 @@ class Session:
         self.shortest = False
         self.window = Window()
         self.tokens = (0, 0)
-        self.stopped = "offline" if offline else None
+        self.stopped = (
+            f"--offline sends no request, not even to {self.client.server.base_url}: leave it out" if offline else None
+        )
         self._store = store
         self.limits = limits
         self._paid = Paid(self.client.server, budget, limits, self._notes.waits)

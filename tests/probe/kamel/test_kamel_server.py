@@ -51,7 +51,7 @@ def test_a_chat_is_asked_once_and_then_answered_from_the_store(run: Command) -> 
         assert (body["temperature"], body["max_tokens"], "stop" in body) == (0, 100, False)
         assert (run.done(server.url, "--shots", 2)[0], len(server.requests)) == (first, ROWS)
     assert run.done(server.url, "--shots", 2, "--offline")[0] == first
-    assert f"{ROWS} of {ROWS} prompts have no answer (offline)" in run.fails(
+    assert f"{ROWS} of {ROWS} prompts have no answer (--offline sends no request" in run.fails(
         server.url, "--shots", 1, "--offline", status=1
     )
 
