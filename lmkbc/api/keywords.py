@@ -141,6 +141,7 @@ def _placed(options: RunOptions, relation: str | None = None) -> tuple[Inputs, W
 
 
 def _opened(options: RunOptions, inputs: Inputs, space: Workspace, edition: Edition, split: str = "") -> Plan:
+    from lmkbc.generate.script_rows import as_recorded
     from lmkbc.plan import Plan
     from lmkbc.recipe import default_recipe, read_recipe
     from lmkbc.session.run import Run
@@ -168,7 +169,7 @@ def _opened(options: RunOptions, inputs: Inputs, space: Workspace, edition: Edit
         "edition": edition,
         "split": split,
         "learn_from": learn_from,
-        "files": () if inputs["files"] is None else inputs["files"],
+        "files": as_recorded(inputs["files"] or (), space, edition),
         "servers": settled(Servers, options),
         "documents": None if inputs["documents"] is None else _documents(inputs["documents"]),
     }

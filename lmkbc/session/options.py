@@ -114,8 +114,9 @@ EditionName = Annotated[
 Recorded = Annotated[
     Sequence[Path | str] | None,
     Meta(
-        description="Recorded answers of a model: completions or candidates, as JSONL (.gz too). Repeatable.",
-        extra={**INPUT, "flags": ("--from",), "metavar": "FILE"},
+        description="Recorded answers: completions or candidates as JSONL, or a script's own table (docs/files.md). "
+        "Repeatable.",
+        extra={**INPUT, "flags": ("--from",), "metavar": "FILE[:subject=COLUMN,...]"},
     ),
 ]
 Empty = Annotated[

@@ -54,9 +54,7 @@ SPENT: list[tuple[int, Any]] = [
     (429, {"object": "error", "message": "You have exceeded your monthly quota", "type": "quota"}),
     (
         429,
-        m(
-            "Rate limit reached for model `x` on tokens per day (TPD): Limit 100000. try again in 12m3.456s."
-        ),
+        m("Rate limit reached for model `x` on tokens per day (TPD): Limit 100000. try again in 12m3.456s."),
     ),
     (
         429,

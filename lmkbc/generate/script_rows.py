@@ -1,0 +1,163 @@
+"""Recorded answers of a user's own script, whatever their columns are called: written as a file of completions.
+
+The names of columns are data (`COLUMNS`); `--from FILE:subject=name,answers=found` says others. A list is an answer
+that names its items, and a list of lists holds one answer a draw.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lmkbc.edition import Edition
+from lmkbc.errors import UNDECODABLE, InputError, counted, did_you_mean
+from lmkbc.files.atomic import write_bytes
+from lmkbc.files.checksum import sha256
+from lmkbc.files.jsonl import numbered
+from lmkbc.files.places import cache_dir
+from lmkbc.files.tables import InputTable
+from lmkbc.names import as_qid, name_key
+from lmkbc.workspace import Workspace
+
+COLUMNS: Mapping[str, str] = {
+    "subject": "subject subjectentity subjectname subjectlabel subj sub entity entityname head topic name "
+    "item itemlabel",
+    "id": "id subjectid subjectentityid subjectqid entityid headid subid qid wikidataid",
+    "relation": "relation relationname relationtype relationid predicate property propertyid prop rel attribute",
+    "answers": "answers answer objects object predictions prediction predictedobjects predicted preds pred results "
+    "result objectname objectlabel objectlabels obj tail entities values value labels parsed extracted",
+    "completions": "completions completion outputs output responses response generations generation generatedtext "
+    "replies reply texts text samples content message raw rawoutput rawresponse modeloutput modelresponse llmoutput",
+    "model": "model modelname modelid engine",
+}
+"""What a column holds -> its names, the likeliest first, in lower case and without blanks and signs."""
+
+NEEDED = ("subject", "relation")
+ANSWERS = ("answers", "completions")
+A_ROW_EACH = ("object", "obj", "tail", "objectname", "objectlabel")
+"""Names of columns with one object: the rows of a query name its objects together."""
+
+_MAPPING = re.compile(r"(.+?):((?:\w+=[^,=]+)(?:,\w+=[^,=]+)*)")
+
+log = logging.getLogger(__name__)
+
+
+def as_recorded(given: Sequence[Path | str], space: Workspace, edition: Edition) -> tuple[Path, ...]:
+    """Return the recorded files, those of scripts as completions in the user's cache.
+
+    Raise InputError for a file whose columns are unknown, with those that it has.
+    """
+    return tuple(_as_recorded(Path(path), space, edition) for path in given)
+
+
+def _as_recorded(given: Path, space: Workspace, edition: Edition) -> Path:
+    named = None if given.exists() else _MAPPING.fullmatch(str(given))
+    path = Path(named[1]) if named else given
+    mapping = dict(pair.split("=") for pair in named[2].split(",")) if named else {}
+    if unknown := mapping.keys() - COLUMNS.keys():
+        raise InputError(f"--from {given}: {min(unknown)!r} is none of {', '.join(COLUMNS)}")
+    if not path.is_file() or not (mapping or _is_foreign(path)):
+        return path
+    rows = InputTable(path, (), 0, keeps_more=True).rows()
+    columns, made = dict[str, str](), dict[tuple[str | None, ...], list[str | None]]()
+    relations = {
+        name_key(other): name
+        for name in edition.relations
+        for one in [space.relation(name)]
+        for other in (name, one.name, *one.names, one.property)
+    }
+    for row in rows:
+        columns = columns or _columns(path, [*row.more], mapping, alone=len(edition.relations) == 1)
+        text = {what: row.more.get(name) for what, name in columns.items()}
+        relation = (
+            edition.relations[0] if "relation" not in columns else relations.get(name_key(text["relation"] or ""))
+        )
+        if relation is None or not text["subject"]:
+            called = str(text.get("relation"))
+            hint = f"{called!r} is no relation of edition {edition.name}; {did_you_mean(called, edition.relations)}"
+            raise InputError(f"{row.place}: {'it names no subject' if relation else hint}")
+        draws = made.setdefault((text["subject"], as_qid(text.get("id") or ""), relation, text.get("model")), [])
+        draws += [text["answers"]] if "answers" in columns else _draws(text["completions"], lists=True)
+    if "answers" in columns:
+        together = _folded(columns["answers"]) in A_ROW_EACH
+        made = {
+            key: [msgspec.json.encode(cells).decode()]
+            if together and len(cells) > 1
+            else [draw for cell in cells for draw in _draws(cell, lists=False)]
+            for key, cells in made.items()
+        }
+    names = ("SubjectEntity", "SubjectEntityID", "Relation", "model")
+    lines = [
+        {name: value for name, value in zip(names, key, strict=True) if value} | {"completions": draws}
+        for key, draws in made.items()
+    ]
+    content = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+    target = cache_dir() / "answers" / sha256(content)[:16] / f"{path.name.partition('.')[0]}.jsonl"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(target, content)
+    read = ",".join(f"{what}={name}" for what, name in columns.items())
+    log.info("%s is read as --from %s:%s (%s)", path, path, read, counted(len(made), "query", "queries"))
+    return target
+
+
+def _is_foreign(path: Path) -> bool:
+    """Return whether a file is not of the project's own formats."""
+    try:
+        first = msgspec.json.decode(next((line for _, line in numbered(path)), b"{}"))
+    except (InputError, *UNDECODABLE):
+        return True
+    return (isinstance(first, dict) and not {"SubjectEntity", "Relation"} <= first.keys()) or bool(
+        isinstance(first, dict) and not {"completions", "candidates"} & first.keys() and _found([*first], ANSWERS)
+    )
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"[\W_]", "", name).casefold()
+
+
+def _found(names: Sequence[str], wanted: Sequence[str]) -> dict[str, str]:
+    """Return what is wanted and there -> the likeliest of the columns for it."""
+    here = {_folded(name): name for name in reversed(names)}
+    known = {what: [here[name] for name in COLUMNS[what].split() if name in here] for what in wanted}
+    return {what: found[0] for what, found in known.items() if found}
+
+
+def _columns(path: Path, names: Sequence[str], mapping: Mapping[str, str], *, alone: bool) -> dict[str, str]:
+    """Return what each column of a file holds. alone: whether there is one relation, so that none need be named."""
+    if lacking := [name for name in mapping.values() if name not in names]:
+        raise InputError(f"{path} has no column {lacking[0]!r}, but {', '.join(names)}")
+    rest = [name for name in names if name not in mapping.values()]
+    answer = [what for what in ANSWERS if what in mapping] or [*_found(rest, ANSWERS)][:1]
+    guessed = _found(rest, [what for what in COLUMNS if what not in ANSWERS or what in answer])
+    found = {**guessed, **mapping}
+    wanted = [what for what in NEEDED if what not in found and not (alone and what == "relation")]
+    if wanted := wanted + (["answers"] if not answer else []):
+        raise InputError(
+            f"{path} has the columns {', '.join(names)[:500] or 'none'}, and none of them is known as "
+            f"{' or '.join(wanted)}: name it, as in --from {path}:{','.join(f'{what}=COLUMN' for what in wanted)} "
+            "(docs/files.md, 'Answers of a script', lists the known names)"
+        )
+    return found
+
+
+def _draws(cell: str | None, *, lists: bool) -> list[str | None]:
+    """Return the completions in a cell: of JSON or of Python, if it is a list. lists: whether it is one of draws."""
+    value: Any = cell
+    if cell and cell.lstrip()[:1] == "[":
+        for read in (json.loads, ast.literal_eval):
+            try:
+                value = read(cell)
+                break
+            except (ValueError, SyntaxError, RecursionError, MemoryError):
+                continue
+    if not isinstance(value, list):
+        return [cell]
+    draws = value if lists or any(isinstance(one, list) for one in value) else [value]
+    return [one if one is None or isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in draws]

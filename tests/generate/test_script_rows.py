@@ -1,0 +1,89 @@
+"""Answers of a user's own script: read by the names that scripts give to columns, or by a mapping that is typed."""
+
+import gzip
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import Command
+
+SUBJECT, RELATION = "Bosnia and Herzegovina", "CountryBordersCountry"
+PAIR = {"subject": SUBJECT, "relation": RELATION}
+BOTH = {"Croatia", "Serbia"}
+
+
+def jsonl(*rows: Any) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+FORMS: dict[str, tuple[str, str]] = {
+    "list": ("a.jsonl", jsonl(PAIR | {"answers": ["Croatia", "Serbia"]})),
+    "text": ("a.jsonl", jsonl(PAIR | {"relation": "country-borders", "prediction": "Croatia, Serbia"})),
+    "draws": ("a.jsonl", jsonl(PAIR | {"objects": [["Croatia", "Serbia"], ["Serbia", "Croatia"]]})),
+    "texts": (
+        "a.jsonl",
+        jsonl({"Subject Entity": SUBJECT, "predicate": "P47", "id": 7, "responses": ["Croatia, Serbia"]}),
+    ),
+    "array": ("a.json", json.dumps([PAIR | {"output": "Croatia and Serbia", "prompt": "?"}], indent=1)),
+    "ours": ("a.jsonl", jsonl({"SubjectEntity": SUBJECT, "Relation": RELATION, "answers": ["Croatia", "Serbia"]})),
+    "both": ("a.jsonl", jsonl(PAIR | {"answers": ["Croatia", "Serbia"], "response": "Well, Peru.", "model": "m"})),
+    "csv": ("a.csv", f'subject,relation,answers\n{SUBJECT},{RELATION},"[""Croatia"", ""Serbia""]"\n'),
+    "python": ("a.csv", f"Subject;Relation;Objects\n{SUBJECT};{RELATION};\"['Croatia', 'Serbia']\"\n"),
+    "rows": ("a.csv", f"subject,relation,object\n{SUBJECT},{RELATION},Croatia\n{SUBJECT},{RELATION},Serbia\n"),
+    "head": ("a.tsv", f"head\trel\ttail\n{SUBJECT}\t{RELATION}\tCroatia\n{SUBJECT}\t{RELATION}\tSerbia\n"),
+}
+
+
+@pytest.fixture
+def kept(command: Command, tmp_path: Path) -> Callable[..., tuple[set[str], str]]:
+    def run(name: str, content: str, mapping: str = "") -> tuple[set[str], str]:
+        (tmp_path / name).write_text(content, encoding="utf-8")
+        asked = ("--edition", "mini", "--split", "val", "--relation", RELATION, "--failed-as-empty", "--no-report")
+        done = command.done("predict", *asked, "--from", f"{tmp_path / name}{mapping}", "--out", tmp_path / "run")
+        rows = map(json.loads, gzip.decompress((tmp_path / "run" / "candidates.jsonl.gz").read_bytes()).splitlines())
+        made = [candidate for row in rows if row["SubjectEntity"] == SUBJECT for candidate in row["candidates"]]
+        return {candidate["object"] for candidate in made if candidate["object"]}, done[1]
+
+    return run
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_scripts_write_is_read_and_the_mapping_is_printed(
+    kept: Callable[..., tuple[set[str], str]], form: str
+) -> None:
+    found, said = kept(*FORMS[form])
+    assert found == BOTH
+    assert f"{FORMS[form][0]} is read as --from " in said
+
+
+def test_another_mapping_is_typed_behind_the_file(kept: Callable[..., tuple[set[str], str]]) -> None:
+    content = jsonl({"q": SUBJECT, "r": RELATION, "a": ["Croatia", "Serbia"], "text": "Peru"})
+    assert kept("own.jsonl", content, ":subject=q,relation=r,answers=a")[0] == BOTH
+
+
+@pytest.mark.parametrize(
+    ("content", "mapping", "said"),
+    [
+        (
+            jsonl({"q": SUBJECT, "r": RELATION, "a": "Croatia"}),
+            "",
+            r"has the columns q, r, a, and none of them is known as subject or relation or answers: name it, as in "
+            r"--from .*:subject=COLUMN,relation=COLUMN,answers=COLUMN \(docs/files.md, 'Answers of a script'",
+        ),
+        ("x,y\n1,2\n", "", "has the columns x, y, and none"),
+        (jsonl(PAIR | {"a": "Croatia"}), ":answers=b", "has no column 'b', but subject, relation, a"),
+        (jsonl(PAIR | {"a": "Croatia"}), ":reply=a", "'reply' is none of subject, id, relation, answers, completions"),
+        (jsonl(PAIR | {"relation": "Borders", "text": "x"}), "", "line 1: 'Borders' is no relation of edition mini; "),
+        (jsonl(PAIR | {"subject": "", "text": "x"}), "", "line 1: it names no subject"),
+    ],
+)
+def test_an_unknown_form_is_answered_with_the_columns_that_were_found(
+    command: Command, tmp_path: Path, content: str, mapping: str, said: str
+) -> None:
+    place = tmp_path / "own.jsonl"
+    place.write_text(content, encoding="utf-8")
+    error = command.fails("predict", "--edition", "mini", "--split", "val", "--from", f"{place}{mapping}")
+    assert re.search(said, error)
