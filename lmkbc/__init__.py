@@ -141,8 +141,8 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Return the names of this module, the public ones included."""
-    return sorted({*globals(), *__all__})
+    """Return the public names."""
+    return sorted(__all__)
 
 
 class _Package(ModuleType):

@@ -226,6 +226,10 @@ RULES = Registry(
         "log-cluster": "lmkbc.select.numeric:LogCluster",
         "weighted-median": "lmkbc.select.numeric:WeightedMedian",
     },
+    gone=dict.fromkeys(
+        ("vote", "votes", "voting", "majority", "majority-vote", "self-consistency"),
+        "did you mean 'cutoff'? Its threshold is a share of the samples, so that 0.5 is a majority of them",
+    ),
     command="lmkbc rules list",
     names_of=lambda rule: (rule.name,),
 )

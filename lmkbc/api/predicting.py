@@ -148,7 +148,10 @@ def predict(
     split: Split = "test",
     *,
     relation: OneRelation = None,
-    limit: Annotated[int | None, Meta(ge=1, description="Only the first N queries; such a run gets no zip.")] = None,
+    limit: Annotated[
+        int | None,
+        Meta(ge=1, description="Only the first N queries, of all relations together; such a run gets no zip."),
+    ] = None,
     out: Annotated[
         Path | str | None,
         Meta(

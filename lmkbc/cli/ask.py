@@ -11,6 +11,9 @@ from lmkbc.api.asking import ask as ask_one
 from lmkbc.cli.terminal import note, progress, show_json, show_table
 from lmkbc.cli.typed import made_from
 
+SHOWN = 5
+"""Maximum number of different replies that are shown."""
+
 EXAMPLE = "Example: lmkbc ask Peru country-borders --edition mini"
 
 
@@ -61,6 +64,9 @@ def _show(answer: Answer) -> None:
         if one.quote:
             place = one.quote.address or f"{one.quote.file}, characters {one.quote.start} to {one.quote.end}"
             note(f"{one.object}: {one.quote.text!r} ({place})")
-    for text, count in Counter(answer.replies).most_common(5):
+    written = Counter(answer.replies)
+    for text, count in written.most_common(SHOWN):
         of = f", in {count} of {len(answer.replies)} samples" if len(answer.replies) > 1 else ""
         note(f"the model wrote{of}: {quoted(text)}")
+    if len(written) > SHOWN:
+        note(f"{SHOWN} of {len(written)} different replies are shown, of {len(answer.replies)} samples; --json has all")

@@ -26,6 +26,7 @@ def submit(
     out: Annotated[
         Path | None, typer.Option(help="Zip to write. Default: beside the predictions, with the same name.")
     ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Check the file or zip alone, and write nothing.")] = False,
     data: Path | None = None,
     workspace: Path | None = None,
     trust: bool = False,
@@ -36,8 +37,9 @@ def submit(
     if edition is None and (manifest := predictions.with_name(submission.MANIFEST)).is_file():
         edition = submission.read_manifest(manifest).get("edition")
     target = out or predictions.with_name(predictions.name.removesuffix(".gz").removesuffix(".jsonl") + ".zip")
-    check_file(target, predictions)
-    check_replaced(target, submission.is_archive, "zip that this command wrote")
+    if not check:
+        check_file(target, predictions)
+        check_replaced(target, submission.is_archive, "zip that this command wrote")
     space = Workspace(workspace, data, trust=trust)
     chosen = chosen_edition(space, edition)
     queries = space.queries(chosen, split)
@@ -45,10 +47,13 @@ def submit(
         zipped, unknown = submission.package(predictions, chosen, space.relations, queries)
     except InputError as error:
         raise other_split(space, predictions, chosen, split) or error from None
+    dropped = f"; {counted(unknown, 'row')} for no query of the split left out" if unknown else ""
+    asked = f"{counted(len(queries), 'query')} of {chosen.name} {chosen.split_named(split)}, each once"
+    if check:
+        note(f"{predictions} can be submitted: {asked}{dropped}; nothing was written")
+        return
     of_run = target.with_name(submission.MANIFEST).exists()
     if (out is None or of_run) and target.exists() and target.read_bytes() != zipped:
         raise InputError(f"{target} is there already and holds something else: name the zip with --out")
     write_bytes(target, zipped)
-    dropped = f"; {counted(unknown, 'row')} for no query of the split left out" if unknown else ""
-    asked = f"{counted(len(queries), 'query')} of {chosen.name} {chosen.split_named(split)}"
-    note(f"{target}: {asked}, each once and in order{dropped}")
+    note(f"{target}: {asked} and in order{dropped}")

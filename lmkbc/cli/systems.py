@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from dataclasses import asdict
 from pathlib import Path
@@ -14,6 +15,7 @@ from lmkbc.api.standings import Order, Standing, standings
 from lmkbc.cli.dry_run import show_prompts
 from lmkbc.cli.terminal import note, show_json, show_table, tame
 from lmkbc.errors import InputError, counted
+from lmkbc.models.server.address import BASE_URL
 from lmkbc.recipe import RecipeFile, check_all_read, read_file, read_recipe
 from lmkbc.session.options import Servers
 from lmkbc.session.run import ModelRun
@@ -167,6 +169,7 @@ def check(
 
     No model is loaded, and without --base-url none is asked. Choices are the most answers to one request (n).
     """
+    base_url = base_url or os.environ.get(BASE_URL)
     if base_url is None and (any_model or timeout or model or json):
         options = "--any-model, --timeout, --model and --json"
         raise InputError(f"{options} are of a server: give --base-url too, or leave them out")

@@ -208,7 +208,7 @@ def _files(tmp_path: Path, index: Path) -> None:
         ("predict -s val -e mini --system majority --out o", "unknown system 'majority': 'lmkbc systems list' says"),
         ("systems check prior --any-model", "are of a server: give --base-url too"),
         ("systems check absent.toml", "absent.toml does not exist: check the path"),
-        ("systems check majority.toml", "unknown selection rule 'majority': 'lmkbc rules list' says"),
+        ("systems check majority.toml", "unknown selection rule 'majority': did you mean 'cutoff'? Its threshold is a"),
         ("tune -e mini --system prior --rules majority --no-write", "cannot be tuned: 'lmkbc rules list' says"),
         ("relations show majority", "unknown relation 'majority': 'lmkbc relations list' says"),
         ("link p.jsonl --edition mini", "set LMKBC_CONTACT, or --contact where a command has it, to your name"),

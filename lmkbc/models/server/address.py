@@ -101,7 +101,7 @@ class Server:
     ) -> Server:
         """Return a server by URL and model. The URL is base_url, from the user, else $OPENAI_BASE_URL, else recipe_url.
 
-        defaults: of the server's API.
+        model: may be missing with any_model, for the only one that the server lists. defaults: of the server's API.
         offline: whether nothing will be requested, so that no key is needed.
         key_env: variable that a recipe names for its URL.
 
@@ -110,10 +110,10 @@ class Server:
         given = base_url or os.environ.get(defaults.variable)
         parts = _address((given or recipe_url or defaults.url).strip())
         url, host = parts.geturl(), str(parts.hostname)
-        if not model:
+        if not (model or any_model):
             raise InputError("no model is named: give one with --model")
         if offline:
-            return cls(url, model, revision, any_model)
+            return cls(url, model or "", revision, any_model)
         variable = variable_of(parts, of_recipe=not given and bool(recipe_url), wanted=key_env, defaults=defaults)
         key = os.environ.get(variable, "").strip() if variable else ""
         if not (key.isascii() and key.isprintable()):
@@ -122,7 +122,7 @@ class Server:
             hint = "; any word will do for a server that checks none"
             raise InputError(f"{host} needs a key: set the environment variable {variable}{hint}")
         _warn_of_plain(parts.scheme, host)
-        return cls(url, model, revision, any_model, key, variable)
+        return cls(url, model or "", revision, any_model, key, variable)
 
     @property
     def root(self) -> str:

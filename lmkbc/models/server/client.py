@@ -297,6 +297,8 @@ def as_served(
         with event_loop() as (_, run):
             listings[url] = run(_listed(open_client))
         store.set_note(note, list(listings[url]))
+    if not (server.model or listings[url]):
+        raise InputError("no model is named, and --offline asks no server for its own: give one with --model")
     return replace(server, model=_chosen(server, listings[url])) if listings[url] else server
 
 
