@@ -11,6 +11,7 @@ import typer
 from lmkbc.api.scores import Scores, score
 from lmkbc.cli.terminal import note, note_published, show_as, show_json, show_table
 from lmkbc.errors import InputError, OptionError, counted
+from lmkbc.run.saved import SavedRun
 from lmkbc.scoring.table import OVERALL
 from lmkbc.session.options import OneSplit
 
@@ -73,7 +74,8 @@ def evaluate(
     if interval:
         note(_words(scores))
     if scores.subset.is_whole:
-        note_published(scores.edition, scores.split or "val", scores.profile)
+        system = SavedRun.at(run).text("system") or ""
+        note_published(scores.edition, scores.split or "val", scores.profile, system)
 
 
 def _words(scores: Scores) -> str:

@@ -90,8 +90,9 @@ def _show(run: PredictedRun, seconds: float, *, can_search: bool) -> None:
     )
     if tally.stated_by_labels:
         note(
-            f"objects that stand in labelled rows from the other side ({', '.join(run.manifest['learn_from'])}): "
-            f"{tally.stated_by_labels} of {tally.objects}; they can be read there, so they are no knowledge of a model"
+            f"{tally.stated_by_labels} of {counted(tally.objects, 'object')} can be read in the labelled rows of "
+            f"{' and '.join(run.manifest['learn_from'])}, since the row of the object names the subject (if B borders "
+            "A, then A borders B): a model need not know them"
         )
     if below := selection.get("below_precision"):
         named = f"{', '.join(below[:3])}{', ...' if len(below) > 3 else ''}"

@@ -72,11 +72,14 @@ def confirmed(sentence: str, question: str) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def note_published(edition: Edition, split: str, profile: str = "") -> None:
-    """Write the best published F1 on a split, by each of the edition's scorers; `profile` comes first."""
+def note_published(edition: Edition, split: str, profile: str = "", system: str = "") -> None:
+    """Write the published F1 of a system and the best one, by each of the edition's scorers; `profile` comes first."""
     for scorer in dict.fromkeys((profile, "", *edition.profiles)):
         by = f" by {scorer or 'the official scorer'}" if edition.profiles else ""
-        for best in edition.leaderboard(split, scorer)[:1]:
+        board = edition.leaderboard(split, scorer)
+        for own in [one for one in board if system and one.recipe == system]:
+            note(f"published for {system} on {split}{by}: {own.system}, F1 {own.f1:.3f}")
+        for best in board[:1]:
             note(f"best published on {split}{by}: {best.system}, F1 {best.f1:.3f}")
 
 

@@ -392,7 +392,7 @@ def _mark(name: str) -> str:
 
 
 def _number(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int | float) else str(value)
+    return f"{value:,}" if isinstance(value, int | float) else "-" if value is None else str(value)
 
 
 def _tuned(run: SavedRun) -> str:

@@ -144,3 +144,20 @@ def test_the_model_that_is_asked_for_comes_before_others(listed: Sequence[str], 
         given = Server(server.url, "gpt-4", any_model=True)
         found = as_served(given, partial(ChatClient, given, Limits()), store, {}, offline=False)
     assert found.model == chosen
+
+
+def test_any_model_needs_no_model_in_the_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = tmp_path / "any.toml"
+    table = '[[generate]]\ncomponent = "chat"\nprompt = { listing = "json" }\nshots = { method = "random", k = 1 }\n'
+    recipe.write_text(f'description = "Any."\n\n{table}\n[select]\nrule = "cutoff"\nthreshold = 0.5\n')
+    with Loopback() as server:
+        server.tells["models"] = {"data": [{"id": "model-a"}]}
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        given = {"edition": "mini", "system": str(recipe), "limit": 2, "any_model": True, "store": tmp_path / "s"}
+        made = lmkbc.predict("val", out=tmp_path / "a", **given)
+        assert made.manifest["models"] == ["model-a"]
+        server.tells["models"] = {"data": [{"id": "model-a"}, {"id": "model-b"}]}
+        with pytest.raises(InputError, match="serves 2 models"):
+            lmkbc.predict("val", out=tmp_path / "b", **given)
+    with pytest.raises(InputError, match="no model is named, and --offline"):
+        lmkbc.predict("val", out=tmp_path / "c", offline=True, **given | {"store": tmp_path / "t"})
