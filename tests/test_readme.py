@@ -42,7 +42,7 @@ def test_sixty_seconds_work_when_typed(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, only: str
 ) -> None:
     """The suite has rows of one relation alone: the model is the same, and reads a sixth; the scores are others."""
-    commands, output = typed("Sixty seconds")
+    commands, output = typed("First run")
     assert commands[:2] == ["make predict", "source .venv/bin/activate"]
     give_mini(tmp_path, only)
     opened: list[str] = []

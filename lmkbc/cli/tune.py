@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -97,8 +96,9 @@ def _print(tuned: Tuned, title: str) -> None:
         note(f"{reason}: {', '.join(names)}")
     if few := {name: one.rows for name, one in sorted(tuned.relations.items()) if one.rows < FEW}:
         note(f"fewer than {FEW} labelled rows: {named_few(few)}; confidences are rough there, and marked as such")
-    for sentence in _confidence(tuned.confidences):
-        note(sentence)
+    head = ["confidences, out of fold", "value", "95 % low", "95 % high"]
+    show_table(head, _confidence(tuned.confidences))
+    note("precision on facts that Wikidata lacks is often lower: check a sample by hand")
     if tuned.failed:
         note(
             counted(
@@ -107,26 +107,19 @@ def _print(tuned: Tuned, title: str) -> None:
         )
 
 
-def _confidence(known: Confidences) -> Iterator[str]:
-    """Yield three sentences about the quality of confidences, out of fold."""
-    low, high = known.recall_interval
-    yield (
-        f"R@P90, recall at 90 % precision, out of fold: {known.recall:.3f} (95 % interval {low:.3f} to {high:.3f}), "
-        f"reached by {known.reached} of {counted(len(known.relations), 'relation')}"
-    )
-    kept = known.kept
-    sure = "no relation reaches it"
-    if kept.precision is not None and kept.interval is not None:
-        low, high = kept.interval
-        sure = (
-            f"{counted(kept.facts, 'fact')} of {counted(kept.relations, 'relation')}, precision {kept.precision:.3f} "
-            f"({low:.3f} to {high:.3f}), recall {kept.recall:.3f}; below 0.9 in {kept.broken} of these relations"
-        )
-    yield (
-        f"--precision 0.9, out of fold: {sure}; learned on all rows, "
-        f"{counted(known.promising, 'relation reaches', 'relations reach')} it; on facts that Wikidata lacks it is "
-        "often lower, so check a sample by hand"
-    )
-    figures = (("calibration error", "ece"), ("adaptive", "ace"), ("Brier score", "brier"))
-    changes = [f"{what} {getattr(known.raw, key):.4f} to {getattr(known.calibrated, key):.4f}" for what, key in figures]
-    yield f"scores before and after calibration, out of fold, all candidates: {', '.join(changes)}"
+def _confidence(known: Confidences) -> list[list[Any]]:
+    """Return the quality of confidences, out of fold, as rows: what, value, and the 95 % interval."""
+    kept, none = known.kept, (None, None)
+    figures = (("calibration error", "ece"), ("adaptive calibration error", "ace"), ("Brier score", "brier"))
+    return [
+        ["R@P90: recall at 90 % precision", known.recall, *known.recall_interval],
+        [f"  relations that reach it, of {len(known.relations)}", known.reached, *none],
+        ["--precision 0.9: precision", kept.precision, *(kept.interval or none)],
+        ["  recall", kept.recall, *none],
+        ["  facts kept", kept.facts, *none],
+        ["  relations with facts kept", kept.relations, *none],
+        ["  of them below 0.9", kept.broken, *none],
+        ["  relations that reach it, learned on all rows", known.promising, *none],
+        *([f"{what} of scores", getattr(known.raw, key), *none] for what, key in figures),
+        *([f"{what} of confidences", getattr(known.calibrated, key), *none] for what, key in figures),
+    ]
