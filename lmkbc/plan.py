@@ -17,6 +17,7 @@ import msgspec
 
 from lmkbc.ask.builder import Frames
 from lmkbc.components import CODE
+from lmkbc.errors import InputError, counted
 from lmkbc.files.checksum import content_sha256, file_sha256, sha256
 from lmkbc.files.places import name_of
 from lmkbc.generate.access import is_given, served
@@ -93,10 +94,18 @@ class Plan:
 
     @classmethod
     def of(cls, run: Run, recipe: Recipe) -> Plan:
-        """Plan a run. Raise InputError for recorded answers whose model is ambiguous or unknown.
+        """Plan a run. Raise InputError for recorded answers whose model is unknown, and for a rule that keeps nothing.
 
         One source has none to agree with, so its rules need no agreement, and blocks do not depend on one another.
         """
+        parts = recipe.parts
+        asked = sum(max(1, len(part.models)) for part in parts)
+        for rule in (recipe.select.general, *recipe.select.rules.values()):
+            if rule.models_needed > asked and not run.files and all(part.asks_model for part in parts):
+                raise InputError(
+                    f"select: rule {rule.name} keeps what {rule.models_needed} models name, and {recipe.name} asks "
+                    f"{counted(asked, 'model')}, so it would keep nothing: lower its models, or add a generator"
+                )
         answers = zip(recipe.generate, shares(recipe.generate, run.files, run.edition), strict=True)
         if len(recipe.generate) < 2 and len(run.files) < 2:
             recipe = replace(recipe, select=alone(recipe.select))

@@ -121,6 +121,11 @@ class Quorum(SweptRule):
         """Return whether a verification score can replace corroboration."""
         return self.min_verification <= 1
 
+    @property
+    def models_needed(self) -> int:
+        """Return the number of models that must agree; 1 if a verification score can replace them."""
+        return 1 if self.reads_verification else self.models
+
     def levels(self, ranking: Ranking) -> Floats:
         """Return the scores of corroborated or verified candidates, (n, m); -1 for the others."""
         agreed = ranking.models >= self.models

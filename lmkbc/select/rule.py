@@ -86,6 +86,11 @@ class Rule(ABC):
         parts = (getattr(self, parameter.name) for parameter in fields(self))  # type: ignore[arg-type]
         return any(part.reads_verification for part in parts if isinstance(part, Rule))
 
+    @property
+    def models_needed(self) -> int:
+        """Return the number of models below which the rule keeps nothing."""
+        return 1
+
     def to_table(self) -> dict[str, Any]:
         """Return the rule as a plain table for TOML: its name and the parameters that differ from their defaults."""
         table: dict[str, Any] = {"rule": self.name}

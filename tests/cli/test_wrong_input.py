@@ -47,6 +47,7 @@ def _files(tmp_path: Path, index: Path) -> None:
     (tmp_path / "link").symlink_to("empty")
     recipe_file(tmp_path / "rule.toml", {"component": "prior"}, select={"rule": "topk"})
     recipe_file(tmp_path / "majority.toml", {"component": "prior"}, select={"rule": "majority"})
+    recipe_file(tmp_path / "three.toml", {"component": "chat", "model": "m"}, select={"rule": "quorum", "models": 3})
     for place in ("made", "base/facts"):
         (tmp_path / place).mkdir(parents=True)
     (tmp_path / "made" / "predictions.jsonl").write_text(LINKED)
@@ -207,6 +208,10 @@ def _files(tmp_path: Path, index: Path) -> None:
         ("predict -s val -e mini --from p.jsonl --out o", "predictions are no answers of a model"),
         ("predict -s val -e mini --system majority --out o", "unknown system 'majority': 'lmkbc systems list' says"),
         ("systems check prior --any-model", "are of a server: give --base-url too"),
+        (
+            "predict -s val -e mini --system three.toml --base-url http://127.0.0.1:9/v1",
+            "rule quorum keeps what 3 models name, and three asks 1 model, so it would keep nothing",
+        ),
         ("systems check absent.toml", "absent.toml does not exist: check the path"),
         ("systems check majority.toml", "unknown selection rule 'majority': did you mean 'cutoff'? Its threshold is a"),
         ("tune -e mini --system prior --rules majority --no-write", "cannot be tuned: 'lmkbc rules list' says"),
