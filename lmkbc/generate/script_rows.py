@@ -10,7 +10,9 @@ import ast
 import json
 import logging
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +41,6 @@ COLUMNS: Mapping[str, str] = {
 }
 """What a column holds -> its names, the likeliest first, in lower case and without blanks and signs."""
 
-NEEDED = ("subject", "relation")
 ANSWERS = ("answers", "completions")
 A_ROW_EACH = ("object", "obj", "tail", "objectname", "objectlabel")
 """Names of columns with one object: the rows of a query name its objects together."""
@@ -65,40 +66,32 @@ def _as_recorded(given: Path, space: Workspace, edition: Edition) -> Path:
         raise InputError(f"--from {given}: {min(unknown)!r} is none of {', '.join(COLUMNS)}")
     if not path.is_file() or not (mapping or _is_foreign(path)):
         return path
-    rows = InputTable(path, (), 0, keeps_more=True).rows()
-    columns, made = dict[str, str](), dict[tuple[str | None, ...], list[str | None]]()
+    rows = [*InputTable(path, (), 0, keeps_more=True).rows()]
+    columns = _columns(path, [*rows[0].more] if rows else [], mapping, alone=len(edition.relations) == 1)
     relations = {
         name_key(other): name
         for name in edition.relations
         for one in [space.relation(name)]
         for other in (name, one.name, *one.names, one.property)
     }
+    kind, made = ANSWERS["answers" not in columns], defaultdict[tuple[str | None, ...], list[str | None]](list)
     for row in rows:
-        columns = columns or _columns(path, [*row.more], mapping, alone=len(edition.relations) == 1)
-        text = {what: row.more.get(name) for what, name in columns.items()}
-        relation = (
-            edition.relations[0] if "relation" not in columns else relations.get(name_key(text["relation"] or ""))
-        )
-        if relation is None or not text["subject"]:
-            called = str(text.get("relation"))
+        text = {"relation": edition.relations[0]} | {what: row.more.get(name) for what, name in columns.items()}
+        relation = relations.get(name_key(called := text["relation"] or ""))
+        if not (relation and text["subject"]):
             hint = f"{called!r} is no relation of edition {edition.name}; {did_you_mean(called, edition.relations)}"
             raise InputError(f"{row.place}: {'it names no subject' if relation else hint}")
-        draws = made.setdefault((text["subject"], as_qid(text.get("id") or ""), relation, text.get("model")), [])
-        draws += [text["answers"]] if "answers" in columns else _draws(text["completions"], lists=True)
-    if "answers" in columns:
-        together = _folded(columns["answers"]) in A_ROW_EACH
-        made = {
-            key: [msgspec.json.encode(cells).decode()]
-            if together and len(cells) > 1
-            else [draw for cell in cells for draw in _draws(cell, lists=False)]
-            for key, cells in made.items()
-        }
+        made[text["subject"], as_qid(text.get("id") or ""), relation, text.get("model")].append(text[kind])
     names = ("SubjectEntity", "SubjectEntityID", "Relation", "model")
-    lines = [
-        {name: value for name, value in zip(names, key, strict=True) if value} | {"completions": draws}
-        for key, draws in made.items()
-    ]
-    content = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+    together = kind == "answers" and _folded(columns[kind]) in A_ROW_EACH
+    content = b"".join(
+        msgspec.json.encode(
+            {name: value for name, value in zip(names, key, strict=True) if value}
+            | {"completions": _draws([json.dumps(cells)] if together and len(cells) > 1 else cells, kind)}
+        )
+        + b"\n"
+        for key, cells in made.items()
+    )
     target = cache_dir() / "answers" / sha256(content)[:16] / f"{path.name.partition('.')[0]}.jsonl"
     target.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(target, content)
@@ -110,12 +103,11 @@ def _as_recorded(given: Path, space: Workspace, edition: Edition) -> Path:
 def _is_foreign(path: Path) -> bool:
     """Return whether a file is not of the project's own formats."""
     try:
-        first = msgspec.json.decode(next((line for _, line in numbered(path)), b"{}"))
+        first = msgspec.json.decode(next((line for _, line in numbered(path)), b"{}"), type=dict[str, Any])
     except (InputError, *UNDECODABLE):
         return True
-    return (isinstance(first, dict) and not {"SubjectEntity", "Relation"} <= first.keys()) or bool(
-        isinstance(first, dict) and not {"completions", "candidates"} & first.keys() and _found([*first], ANSWERS)
-    )
+    own = {"SubjectEntity", "Relation"} <= first.keys()
+    return not own or bool(not {"completions", "candidates"} & first.keys() and _found([*first], ANSWERS))
 
 
 def _folded(name: str) -> str:
@@ -134,11 +126,11 @@ def _columns(path: Path, names: Sequence[str], mapping: Mapping[str, str], *, al
     if lacking := [name for name in mapping.values() if name not in names]:
         raise InputError(f"{path} has no column {lacking[0]!r}, but {', '.join(names)}")
     rest = [name for name in names if name not in mapping.values()]
-    answer = [what for what in ANSWERS if what in mapping] or [*_found(rest, ANSWERS)][:1]
-    guessed = _found(rest, [what for what in COLUMNS if what not in ANSWERS or what in answer])
-    found = {**guessed, **mapping}
-    wanted = [what for what in NEEDED if what not in found and not (alone and what == "relation")]
-    if wanted := wanted + (["answers"] if not answer else []):
+    answer = [what for what in ANSWERS if what in mapping] or [*_found(rest, ANSWERS), "answers"][:1]
+    found = {**_found(rest, [what for what in COLUMNS if what not in ANSWERS or what in answer]), **mapping}
+    if wanted := [
+        what for what in ("subject", "relation", *answer) if what not in found and not (alone and what == "relation")
+    ]:
         raise InputError(
             f"{path} has the columns {', '.join(names)[:500] or 'none'}, and none of them is known as "
             f"{' or '.join(wanted)}: name it, as in --from {path}:{','.join(f'{what}=COLUMN' for what in wanted)} "
@@ -147,17 +139,15 @@ def _columns(path: Path, names: Sequence[str], mapping: Mapping[str, str], *, al
     return found
 
 
-def _draws(cell: str | None, *, lists: bool) -> list[str | None]:
-    """Return the completions in a cell: of JSON or of Python, if it is a list. lists: whether it is one of draws."""
-    value: Any = cell
-    if cell and cell.lstrip()[:1] == "[":
-        for read in (json.loads, ast.literal_eval):
-            try:
-                value = read(cell)
+def _draws(cells: Sequence[str | None], kind: str) -> list[str | None]:
+    """Return the completions in the cells of a query: of JSON or of Python, where they are lists."""
+    draws: list[Any] = []
+    for cell in cells:
+        value: Any = cell
+        for read in (json.loads, ast.literal_eval) if cell and cell.lstrip()[:1] == "[" else ():
+            with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+                value = read(cell or "")
                 break
-            except (ValueError, SyntaxError, RecursionError, MemoryError):
-                continue
-    if not isinstance(value, list):
-        return [cell]
-    draws = value if lists or any(isinstance(one, list) for one in value) else [value]
+        several = isinstance(value, list) and (kind != "answers" or any(isinstance(one, list) for one in value))
+        draws += value if several else [value]
     return [one if one is None or isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in draws]

@@ -34,7 +34,7 @@ DONE = "[DONE]"
 _FIELD = re.compile(r"^[ \t]*(?::.*|(?:event|id|retry):.*|data:)", re.MULTILINE)
 """A comment of an event stream, or the name of a field, at the beginning of a line. No JSON has these there."""
 
-_BETWEEN = re.compile(r"\s*")
+_BLANKS = re.compile(r"\s*")
 
 _TEXTS = ("text", "output_text", "", None)
 """Types of a message's parts that are texts."""
@@ -100,7 +100,7 @@ def values(raw: bytes) -> list[Any]:
     text, place = _FIELD.sub("", without_halves(raw).decode("utf-8-sig")), 0
     found: list[Any] = []
     try:
-        while (place := _BETWEEN.match(text, place).end()) < len(text):  # type: ignore[union-attr]
+        while (place := _BLANKS.match(text, place).end()) < len(text):  # type: ignore[union-attr]
             if text.startswith(DONE, place):
                 value, place = DONE, place + len(DONE)
             else:
@@ -129,7 +129,8 @@ def _answer(raw: bytes) -> tuple[_Answer, list[_Choice]]:
     """
     found = values(raw)
     answers = [msgspec.convert(value, _Answer, strict=False) for value in found if value != DONE]
-    answer = answers[0] if len(found) == 1 and answers and not answers[0].is_piece else _joined(answers, DONE in found)
+    is_whole = len(answers) == len(found) == 1 and not any(choice.delta for choice in answers[0].choices or ())
+    answer = answers[0] if is_whole else _joined(answers, DONE in found)
     if answer.error:
         raise ValueError("it holds an error")
     if not answer.choices or any(choice.is_empty for choice in answer.choices):
@@ -204,14 +205,6 @@ class _Usage(msgspec.Struct):
         return prompt, max(self.completion_tokens or 0, (self.total_tokens or 0) - prompt, 0)
 
 
-class _Function(msgspec.Struct):
-    arguments: str | dict[str, Any] = ""
-
-
-class _Tool(msgspec.Struct):
-    function: _Function
-
-
 class _Message(msgspec.Struct):
     content: Any = None
     refusal: Any = None
@@ -230,9 +223,9 @@ class _Message(msgspec.Struct):
 
         Of parts, such as reasoning and text, only the text counts.
         """
-        called = [tool.function for tool in _optional(self.tool_calls, list[_Tool]) or ()]
-        called += filter(None, [_optional(self.function_call, _Function)])
-        given = [_written(function.arguments) for function in called]
+        called = [tool.get("function") for tool in _optional(self.tool_calls, list[dict[str, Any]]) or ()]
+        called.append(self.function_call)
+        given = [_written(one.get("arguments")) for one in called if isinstance(one, Mapping)]
         return _written(self.content) or "\n".join(text for text in given if text.strip() not in ("{}", "null"))
 
 
@@ -335,8 +328,3 @@ class _Answer(msgspec.Struct):
     model: str | None = None
     usage: Any = None
     error: Any = None
-
-    @property
-    def is_piece(self) -> bool:
-        """Return whether it is an event of a stream, which holds a part of an answer."""
-        return any(choice.delta for choice in self.choices or ())

@@ -12,6 +12,7 @@ import msgspec
 from lmkbc.models.base import Call, Reply
 from lmkbc.models.server.address import Seen
 from lmkbc.models.server.limits import LENGTH
+from lmkbc.models.server.refusal import RejectedError
 
 OPTIONAL = ("stream_options", "n", "response_format", "logprobs", "top_logprobs", "seed", "chat_template_kwargs")
 """Fields that some servers do not support, and that are not essential for an answer. The first is left out first."""
@@ -67,11 +68,11 @@ class Offers:
             body["stream_options"] = {"include_usage": True}
         return without(body, self.refused)
 
-    def learn_stream(self, body: Mapping[str, Any], message: str) -> bool:
+    def learn_stream(self, body: Mapping[str, Any], refused: RejectedError) -> bool:
         """Return whether a refusal wants a stream where a whole answer was requested; streams are requested then."""
-        if body.get("stream") or self.seen.streams or "stream" in self.refused or not _STREAM.search(message):
+        if body.get("stream") or self.seen.streams or "stream" in self.refused or not _STREAM.search(refused.said):
             return False
-        self.seen.streams = message
+        self.seen.streams = str(refused)
         return True
 
     def refuse(self, fields: Collection[str]) -> None:

@@ -33,7 +33,6 @@ from lmkbc.models.server.likelihood import OptionScorer, option_size
 from lmkbc.models.server.limits import GUESSED_ANSWER, LENGTH, Limits, Window, length_of, most_tokens
 from lmkbc.models.server.offers import MOST_DRAWS
 from lmkbc.models.server.openai_client import ChatClient
-from lmkbc.models.server.refusal import SHOWN
 from lmkbc.models.server.session import CHOICES, Session
 from lmkbc.notes import Notes
 
@@ -228,7 +227,7 @@ def _remarks(session: Session) -> Iterator[str]:
         (session.window.reduced, _reduced(session.window)),
         (
             offers.seen.streams,
-            f"the server was asked for a stream, as it wants ({offers.seen.streams[:SHOWN]})",
+            f"the server was asked for a stream, as it wants ({offers.seen.streams})",
         ),
         (refused, f"the server takes no {refused}: asked {_in_place(session.offers.refused)}"),
         (not refused and not offers.several, "the server ignores n: each draw was asked for alone"),

@@ -267,7 +267,7 @@ class Session:
                     if isinstance(refused, TooLongError):
                         raise refused
                     named = blamed(body, refused.said)
-                    if named is not None or not self.offers.learn_stream(sent, refused.said):
+                    if named is not None or not self.offers.learn_stream(sent, refused):
                         if named is None:
                             others = others or guesses(sent, self.offers.accepted)
                             guess = next(others, [])
