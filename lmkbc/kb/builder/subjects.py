@@ -120,6 +120,13 @@ class SubjectFile(Subjects):
                 f"{path}: {counted(len(own_ids), 'id is no QID', 'ids are no QIDs')}, first {own_id!r} at "
                 f"{_place(table, row - first)}: kept as own_id"
             )
+        ends = pl.col("name").str.to_uppercase().str.strip_chars_end("/").str.ends_with(pl.col("id"))
+        named = rows.filter(is_new & ends)
+        for row, name, qid, *_ in named.head(1).select("row", *LISTED).iter_rows():
+            self.remarks.append(
+                f"{path}: {counted(len(named), 'name is a QID', 'names are QIDs')} or an address, first {name!r} at "
+                f"{_place(table, row - first)}, whose id is {qid}: a model knows names, so give them in the column name"
+            )
         if repeated:
             self.remarks.append(f"{path}: {repeated} rows repeat a subject and are left out")
         for row, _, qid, *_ in others.head(1).iter_rows():
@@ -165,7 +172,7 @@ def _subject(row: TableRow) -> tuple[tuple[str, str | None, str, str | None], Ma
     name, id_, class_, own_id, qid = ((value or "").strip() or None for value in row.values)
     if not (name and ("a" <= name[0].lower() <= "z" or shown(name))):
         raise InputError(f"{row.place}, field name: empty; name the subject")
-    linked = as_qid(qid or id_ or "")
+    linked = as_qid(qid or id_ or name)
     if qid and not linked:
         raise InputError(f"{row.place}, field qid: {qid!r} is no QID; write one like Q42, or leave it empty")
     own = {own_id, None if qid is None and linked else id_} - {None}

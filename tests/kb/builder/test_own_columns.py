@@ -87,3 +87,12 @@ def test_a_base_yields_them_for_its_pages(command: Command) -> None:
         assert rows.fetchall()[:2] == [("Werk", "=1+1"), ("Werk", "Ulm; Hagen")]
     command.done("report", "kb")
     assert '"columns": ["own_id", "Werk", "row"]' in Path("kb/report/index.html").read_text().replace("&#34;", '"')
+
+
+def test_a_qid_or_an_address_as_a_name_is_taken_as_the_id_and_said(command: Command) -> None:
+    rows = ("http://www.wikidata.org/entity/Q657,", "Niger,Q1032", "q912,", "wd:Q1000,", "Audi Q7,", "B-Q12,x-1")
+    Path("s.csv").write_text("\n".join(("name,id", *rows, "")))
+    told = command.done(*BUILD, "--subjects", "s.csv", "--relation", "country-borders")[1]
+    assert pl.read_parquet("kb/subjects")["id"].to_list() == ["Q657", "Q1032", "Q912", "Q1000", None, None]
+    assert "s.csv: 3 names are QIDs or an address, first 'http://www.wikidata.org/entity/Q657' at s.csv, line 2" in told
+    assert "whose id is Q657: a model knows names" in told
