@@ -10,7 +10,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from lmkbc.api.keywords import keywords
-from lmkbc.api.scores import HasRun, open_run, scored_on
+from lmkbc.api.scores import HasRun, open_run, run_edition, scored_on
 from lmkbc.errors import OptionError
 from lmkbc.files.places import all_placed, placed
 from lmkbc.progress import Report, silent
@@ -105,12 +105,18 @@ def report(
     from lmkbc.report.links import Evidence
     from lmkbc.report.page import check_page
     from lmkbc.report.run_page import ReportInput, write  # here, since it draws figures
+    from lmkbc.report.unlabelled_page import write as write_unlabelled
 
     opened, space, replies = open_run(run), Workspace(workspace, data, trust=trust), all_placed(files)
     place = Path(out) if out is not None else opened.path / REPORT if opened.path.is_dir() else Path(REPORT)
     evidence = Evidence.of(placed(index), placed(search_table))
     given = (placed(gold), evidence.index, evidence.search_table, *replies)
     check_page(place, opened.predictions, *given)
+    of = run_edition(space, [opened], edition)
+    named = of.split_named(split or opened.text("split") or of.held_out)
+    if gold is None and not space.has_gold(of, named):
+        write_unlabelled(opened, of, named, place)
+        return Page(place, place.stat().st_size)
     chosen, subset, named, path = scored_on(space, [opened], edition, split, gold, relation, limit)
     source = ReportInput(opened, chosen, named, path, replies, subset, evidence)
     write(space, source, place, progress)
