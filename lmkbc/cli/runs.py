@@ -67,6 +67,6 @@ def _show_differences(first: SavedRun, second: SavedRun, *, json: bool) -> None:
 
 def _line(row: RunRow) -> list[Any]:
     return [
-        *(row.name, row.edition, row.split, row.system, row.models),
+        *(row.name, row.edition, "; ".join(filter(None, (row.split, row.part))), row.system, row.models),
         *(row.f1, row.low, row.high, row.rules, row.out_of_fold, row.cost, row.date, row.note),
     ]
