@@ -106,7 +106,7 @@ class Plan:
                     f"select: rule {rule.name} keeps what {rule.models_needed} models name, and {recipe.name} asks "
                     f"{counted(asked, 'model')}, so it would keep nothing: lower its models, or add a generator"
                 )
-        answers = zip(recipe.generate, shares(recipe.generate, run.files, run.edition), strict=True)
+        answers = zip(recipe.generate, shares(recipe.generate, run), strict=True)
         if len(recipe.generate) < 2 and len(run.files) < 2:
             recipe = replace(recipe, select=alone(recipe.select))
         generators = tuple(PlannedGenerator(spec=spec, files=files) for spec, files in answers)

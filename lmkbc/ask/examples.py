@@ -94,6 +94,10 @@ class Shots:
         """
         return None
 
+    def shown_to(self, query: Query, draw: int) -> tuple[str | int, ...]:
+        """Return the query and draw that choose the random examples, beside the seed, as far as `per` tells them apart."""
+        return {"run": ("",), "query": (query.subject,), "draw": (query.subject, draw)}[self.per]
+
 
 class KnownNames:
     """Other names of a subject: its aliases as an object of other rows, without legal forms and remarks."""
@@ -225,8 +229,7 @@ class ExampleSelector:
     def _pool(self, query: Query, draw: int) -> list[Example]:
         """Return the examples of a relation, in the order of choice for a draw of a query."""
         shots = self.shots
-        shown_to = {"run": ("",), "query": (query.subject,), "draw": (query.subject, draw)}[shots.per]
-        seed = repr((shots.seed, query.relation, *shown_to))
+        seed = repr((shots.seed, query.relation, *shots.shown_to(query, draw)))
         pool = self._pools["" if shots.relations == "all" else query.relation]
         if shots.method == "fixed":
             return pool

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from lmkbc.answer.clean import Clean
 from lmkbc.ask.builder import PromptBuilder, PromptSettings
@@ -71,6 +71,8 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
     context: ContextSettings = field(default_factory=ContextSettings)
     closed_book: bool = True
     verify: Annotated[Check | None, VERIFIED] = None
+    talk: ClassVar[type[Conversation]] = Conversation
+    """Class of its conversations, which a system's own generator may replace."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for contradictory settings."""
@@ -131,7 +133,7 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
         """
         examples = run.train if train is None else train
         asking = self.asking(run, examples)
-        conversation = Conversation(asking, run.relations, "", None, Notes(), clean=self.clean)
+        conversation = self.talk(asking, run.relations, "", None, Notes(), clean=self.clean)
         check = self.verify and self.verify.open(None, run.relations, examples)
 
         def planned(query: Query, context: str) -> Iterator[PlannedRequest]:
@@ -208,7 +210,7 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
         name, asking = self.name or model.name, self.asking(run)
         if self.ranking:
             return RankingGenerator(model, asking, run.edition, run.relations, run.labelled, self.ranking, name)
-        conversation = Conversation(
+        conversation = self.talk(
             asking, run.relations, name, self.provider(run), notes, clean=self.clean, model=model_name(model.name)
         )
         return AnswerGenerator(model, conversation, name, notes)
@@ -216,7 +218,7 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
     def _replay(self, run: Run, notes: Notes, ask: Callable[[], Generator] | None) -> Replay:
         """Return the generator over recorded answers, read like those of the model."""
         name = self.name or model_name(run.model or self.model or "") or self.component
-        conversation = Conversation(self.asking(run), run.relations, name, None, Notes(), clean=self.clean)
+        conversation = self.talk(self.asking(run), run.relations, name, None, Notes(), clean=self.clean)
 
         def read(query: Query, parts: Sequence[Sequence[Reply | None]], _: str) -> CandidateSet:
             return conversation.candidates(query, parts)

@@ -6,32 +6,36 @@ model takes all answers, whatever their model. A file from a run of several mode
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.generate.recorded import Recorded
 from lmkbc.generate.recorded_rows import each_row
 from lmkbc.generate.spec import GeneratorSpec
-from lmkbc.session.run import RecordedFile
-from lmkbc.types import CandidateSet, Generator, Query, State
+from lmkbc.session.run import RecordedFile, Run
+from lmkbc.types import CandidateSet, Generator, Query, State, grouped
 
+log = logging.getLogger(__name__)
 Shares = list[tuple[RecordedFile, ...] | None]
 
 
-def shares(specs: Sequence[GeneratorSpec], files: Sequence[Path], edition: Edition) -> Shares:
+def shares(specs: Sequence[GeneratorSpec], run: Run) -> Shares:
     """Return the files that replace the model of each generator; None if it asks no model or reads files itself.
 
-    Raise InputError for a file whose model is ambiguous or unknown.
+    Rows of a source that the recipe does not have are left out, with a warning. Raise InputError for a file whose model
+    is ambiguous or unknown, and if the files hold nothing else.
     """
     replayed = {place: spec for place, spec in enumerate(specs) if spec.is_replayed}
-    if not files or any(spec.reads_files for spec in specs):
+    if not run.files or any(spec.reads_files for spec in specs):
         return [None] * len(specs)
     if not replayed:
         raise InputError("no generator of this recipe asks a model that the answers of --from could stand for")
-    held = [(path, _models(path, replayed, edition)) for path in dict.fromkeys(files)]
+    held = [(path, _models(path, replayed, run)) for path in dict.fromkeys(run.files)]
+    if not any(models for _, models in held):
+        raise InputError(f"--from holds no answers of {_names(replayed)}, which are the sources of this recipe")
     return [
         tuple(RecordedFile(path, models[place]) for path, models in held if place in models)
         if place in replayed
@@ -40,25 +44,38 @@ def shares(specs: Sequence[GeneratorSpec], files: Sequence[Path], edition: Editi
     ]
 
 
-def _models(path: Path, specs: Mapping[int, GeneratorSpec], edition: Edition) -> dict[int, frozenset[str] | None]:
-    """Return the indices of the generators with answers in a file, and the models of their rows; None for all rows."""
+def _models(path: Path, specs: Mapping[int, GeneratorSpec], run: Run) -> dict[int, frozenset[str] | None]:
+    """Return the indices of the generators with answers in a file, and the models of their rows; None for all rows.
+
+    A name that fits several generators is that of the one which the file's name holds.
+    """
     if len(specs) == 1:
         return dict.fromkeys(specs)
-    called = {row.called for row in each_row(path, edition) if row.called}
-    takers = {name: _takers(name, specs) for name in called}
-    found = {place for places in takers.values() for place in places}
-    found = found or {
-        place for place, spec in specs.items() if spec.name and spec.name.casefold() in path.name.casefold()
-    }
-    if len(found) == 1:
+    if own := [place for place, spec in specs.items() if spec.claims(path)]:
+        return dict.fromkeys(own)
+    called = grouped((row.called, row) for row in each_row(path, run.edition) if row.called)
+    in_name = {place for place, spec in specs.items() if spec.name and spec.name.casefold() in path.name.casefold()}
+    takers: dict[str, list[int]] = {}
+    for name, rows in called.items():
+        relations = {row.Relation for row in rows}
+        fit = [place for place in _takers(name, specs) if not relations.isdisjoint(specs[place].asked(run))]
+        takers[name] = fit if len(fit) < 2 else [place for place in fit if place in in_name] or fit
+    if unused := sorted(name for name, rows in called.items() if not takers[name] and all(row.source for row in rows)):
+        log.warning("%s: the recipe asks nothing as %s: these rows are left out", path, ", ".join(unused))
+        takers = {name: places for name, places in takers.items() if name not in unused}
+    found = {place for places in takers.values() for place in places} or (set() if unused else in_name)
+    if len(found) == 1 and not unused:
         return dict.fromkeys(found)
-    if not found or any(len(places) != 1 for places in takers.values()):
-        names = ", ".join(spec.called[0] for spec in specs.values())
+    if (not found and not unused) or any(len(places) != 1 for places in takers.values()):
         raise InputError(
-            f"{path}: of the models that the recipe asks ({names}), it is not clear whose answers these are: name one "
-            "of them in the rows' field model, or in the file's name"
+            f"{path}: of the models that the recipe asks ({_names(specs)}), it is not clear whose answers these are: "
+            "name one of them in the rows' field model, or in the file's name"
         )
     return {place: frozenset(name for name, places in takers.items() if place in places) for place in found}
+
+
+def _names(specs: Mapping[int, GeneratorSpec]) -> str:
+    return ", ".join(spec.called[0] for spec in specs.values())
 
 
 def _takers(name: str, specs: Mapping[int, GeneratorSpec]) -> list[int]:

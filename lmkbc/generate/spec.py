@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from lmkbc.errors import InputError, did_you_mean
@@ -109,6 +110,10 @@ class GeneratorSpec(ABC):
     def is_replayed(self) -> bool:
         """Return whether recorded answers can replace its model; they cannot if it reads the files itself."""
         return self.asks_model and not self.reads_files
+
+    def claims(self, path: Path) -> bool:  # noqa: ARG002 -- subclasses use it
+        """Return whether it reads a file of answers, of which there may be several, in a way of its own."""
+        return False
 
     @property
     def learns(self) -> bool:

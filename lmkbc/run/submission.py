@@ -53,11 +53,13 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 
 def distinct(edition: Edition, values: Iterable[str]) -> list[str]:
-    """Return the strings to submit for one query: stripped, not empty, each once under the edition's normal form."""
+    """Return the strings to submit for one query: stripped, not empty, each once under the edition's normal form.
+
+    Scorers count a name of mere marks, such as "...", so it is submitted where nothing has cleaned it away.
+    """
     kept: dict[str, str] = {}
-    for value in map(str.strip, values):
-        if key := edition.metric.scorer.key(value):
-            kept.setdefault(key, value)
+    for value in filter(None, map(str.strip, values)):
+        kept.setdefault(edition.metric.scorer.key(value), value)
     return list(kept.values())
 
 
