@@ -95,7 +95,7 @@ class Shots:
         return None
 
     def shown_to(self, query: Query, draw: int) -> tuple[str | int, ...]:
-        """Return the query and draw that choose the random examples, beside the seed, as far as `per` tells them apart."""
+        """Return what chooses the random examples beside the seed: the query and the draw, as far as `per` says."""
         return {"run": ("",), "query": (query.subject,), "draw": (query.subject, draw)}[self.per]
 
 

@@ -15,7 +15,6 @@ from space import SPACE, bundled
 
 from lmkbc import Workspace
 from lmkbc.components import SYSTEMS
-from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.generate.reply import candidates
 from lmkbc.link import linker
 from lmkbc.link.hits import Hit
@@ -42,8 +41,9 @@ def context(url: str, tmp_path: Path, edition: str = "mini", **given: Any) -> Ru
     return Run(workspace=SPACE, edition=SPACE.edition(edition), servers=Servers(**options), **given)
 
 
-def bare(generator: Any) -> AnswerGenerator:
-    while not isinstance(generator, AnswerGenerator):
+def bare(generator: Any) -> Any:
+    """Return the generator within others that asks a model, or reads a file."""
+    while hasattr(generator, "_generator"):
         generator = generator._generator
     return generator
 

@@ -329,3 +329,44 @@ def test_a_masked_recipe_reads_scores_of_the_model_that_the_user_names(tmp_path:
     masked = recipe_of({"component": "masked", "model": "bert-base-cased"})
     made = proposed(masked, answers(tmp_path / "own.jsonl", row), tmp_path=tmp_path, model="gpt-3")
     assert [candidate.text for candidate in made.sets[0].candidates] == ["Peru"]
+
+
+def channel(name: str) -> dict[str, Any]:
+    return CHAT | {"name": name}
+
+
+def test_rows_of_a_source_that_the_recipe_lacks_are_left_out_and_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    recipe = recipe_of(channel("lists"), channel("greedy"))
+    lists = answers(tmp_path / "1.jsonl", said(0, '["Peru"]'), model="gpt-4", source="lists")
+    other = answers(tmp_path / "2.jsonl", said(0, '["Chad"]'), model="gpt-4", source="hint")
+    block = proposed(recipe, lists, other, tmp_path=tmp_path, offline=True, queries=QUERIES[:1])
+    assert texts(block.sets[0]) == ["Peru"]
+    assert f"{other}: the recipe asks nothing as hint: these rows are left out" in caplog.text
+    with pytest.raises(InputError, match="--from holds no answers of lists, greedy"):
+        proposed(recipe, other, tmp_path=tmp_path, offline=True)
+
+
+def test_a_source_that_is_not_asked_of_a_relation_has_no_rows_of_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    recipe = recipe_of(channel("lists"), channel("greedy") | {"only": ["children"]})
+    lists = answers(tmp_path / "1.jsonl", said(0, '["Peru"]'), model="gpt-4", source="lists")
+    greedy = answers(tmp_path / "2.jsonl", said(0, '["Chad"]'), model="gpt-4", source="greedy")
+    block = proposed(recipe, lists, greedy, tmp_path=tmp_path, offline=True, queries=QUERIES[:1])
+    assert texts(block.sets[0]) == ["Peru"]
+    assert "the recipe asks nothing as greedy" in caplog.text
+
+
+def test_of_several_sources_of_one_model_the_file_s_name_says_which(tmp_path: Path) -> None:
+    recipe = recipe_of(channel("direct"), channel("greedy"))
+    given = answers(tmp_path / "m__direct_borders.jsonl", said(0, '["Peru"]'), model="gpt-4")
+    block = proposed(recipe, given, tmp_path=tmp_path, offline=True, queries=QUERIES[:1])
+    assert [sources_of(one) for one in block.sets] == [{"direct"}]
+    with pytest.raises(InputError, match="not clear whose answers these are"):
+        proposed(recipe, given.rename(tmp_path / "m.jsonl"), tmp_path=tmp_path, offline=True)
+
+
+def sources_of(found: CandidateSet) -> set[str]:
+    return {source.model for candidate in found.candidates for source in candidate.sources}

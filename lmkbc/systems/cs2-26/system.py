@@ -78,6 +78,11 @@ def _draws(candidates: CandidateSet) -> list[float]:
     return sorted(value for value, count in sized if value is not None and value > 0 for _ in range(count))
 
 
+def _ordered(candidates: CandidateSet) -> list[Candidate]:
+    """Return the candidates, those of the best score first."""
+    return sorted(candidates.candidates, key=lambda one: (-one.score, one.text))
+
+
 def _figure(candidates: CandidateSet, value: float, digits: int) -> Prediction:
     text = format(Decimal(f"{value:.{digits}g}"), "f")
     return Prediction(candidates.query, (Candidate(text, 1.0, id=text),))
@@ -106,7 +111,7 @@ class StabMid(Rule):
         depth, regions = 0, list[tuple[int, float, float, float]]()
         for (start, step), (end, _) in pairwise(ends):
             depth -= step
-            regions.append((depth, end / start, start, end))
+            regions.append((depth, end / start if start else math.inf, start, end))
         most = max(depth for depth, *_ in regions)
         _, _, start, end = max((one for one in regions if one[0] == most), key=lambda one: one[1])
         return _figure(candidates, math.sqrt(start * end), self.digits)
@@ -255,7 +260,7 @@ class _Predicted:
     """Proposes what files of predictions hold."""
 
     def __init__(self, name: str, files: Sequence[Path]) -> None:
-        self._source = (Source(name),)
+        self._name, self._source = name, (Source(name),)
         rows = chain.from_iterable(read_jsonl(path, QueryRow) for path in files)
         self._rows = {(row.SubjectEntity, row.Relation): row.ObjectEntities or () for row in rows}
 
@@ -285,11 +290,11 @@ class City(Rule):
 
     name: ClassVar[str] = "cs2-26/city"
     base: str
-    first: Mapping[str, int]
+    first: Mapping[str, float]
     gate: str
     modal: float
     dead: float
-    channels: Mapping[str, int]
+    channels: Mapping[str, float]
     years: str
     alive: float
     dated: float
@@ -299,7 +304,7 @@ class City(Rule):
         """Return the city."""
         if candidates.failed:
             return Prediction(candidates.query, failed=True)
-        found = [one for one in candidates.candidates if self.base in dict(one.by_model)]
+        found = [one for one in _ordered(candidates) if self.base in dict(one.by_model)]
         found = found or self._first(candidates) or self._rescued(candidates)
         return Prediction(candidates.query, tuple(found[:1]))
 
@@ -328,7 +333,7 @@ class City(Rule):
         )
         return best if agree else []
 
-    def _leading(self, candidates: CandidateSet, channels: Mapping[str, int]) -> tuple[Counter[str], list[Candidate]]:
+    def _leading(self, candidates: CandidateSet, channels: Mapping[str, float]) -> tuple[Counter[str], list[Candidate]]:
         """Return the votes of some sources by city, and the leading city, the first on ties."""
         order = [*channels]
         votes: Counter[str] = Counter()
@@ -521,7 +526,7 @@ class _LeadBack:
     """Asks for the honours of the names of a list, and of those with a high rate in a year."""
 
     def __init__(self, spec: Awards, kept: Sequence[_Kept], run: Run, notes: Notes) -> None:
-        self._spec, self._kept, self._notes = spec, kept, notes
+        self._spec, self._kept, self._notes, self._name = spec, kept, notes, "back"
         self._key = run.edition.metric.scorer.key
         style: Any = spec.parts[1]
         self._rate = style.prompt.rate
@@ -592,7 +597,7 @@ class Winners(Rule):
         """Return the corrected list."""
         if candidates.failed:
             return Prediction(candidates.query, failed=True)
-        shares = [(one, dict(one.by_model)) for one in candidates.candidates]
+        shares = [(one, dict(one.by_model)) for one in _ordered(candidates)]
         listed = [(one, own) for one, own in shares if own.get(self.winners, 0.0) >= self.least - 1e-9]
         confirmed = sum(own.get(self.years, 0.0) >= self.rate - 1e-9 for _, own in listed)
         confidence = confirmed / max(len(listed), 1)

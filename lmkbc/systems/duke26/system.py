@@ -56,7 +56,7 @@ def last_object(text: str) -> Mapping[str, Any] | None:
     return last or next(_objects(text, pairs), last)
 
 
-def _objects(text: str, pairs: Iterable[tuple[int, int]]) -> Iterator[Mapping[str, Any]]:
+def _objects(text: str, pairs: Iterable[tuple[int, int]]) -> Iterator[Any]:
     for start, end in pairs:
         try:
             yield json.loads(text[start:end])
@@ -93,8 +93,14 @@ class ObjectFormat(AnswerFormat):
         return [*self.parsed(last_object(answer)).objects]
 
     def split(self, text: str, null: str = "") -> Parsed:  # noqa: ARG002 -- nothing is an object, too
-        """Return the objects of the last JSON object of a reply."""
-        return self.parsed(last_object(text))
+        """Return the objects of the last JSON object of a reply; of a list at its end if it holds no object."""
+        found = last_object(text)
+        if found is None and text.rstrip().endswith("]"):
+            start = text.rfind("[")
+            objects = next(_objects(text.rstrip(), [(start, len(text.rstrip()))]), None)
+            listed = [*objects] if isinstance(objects, list) else []
+            found = {self.key: listed if self.many else next(iter(listed), None)} if objects is not None else None
+        return self.parsed(found)
 
     def parsed(self, found: Mapping[str, Any] | None) -> Parsed:
         """Return the objects of a JSON object. Without its key, nothing is read; without a text, it says nothing."""
@@ -404,13 +410,13 @@ class _Probes:
         return self._run.relations[relation].entry(table, default)
 
     def _listed(self, relation: str) -> Sequence[str]:
-        """Return the names that enough draws list, in the order of their first draw."""
+        """Return the names that enough draws list, sorted."""
         spec, ask = self._spec, self._of(self._spec.universe, relation, "")
         (draws,) = texts(self._model, [ask], spec.max_tokens, spec.draws, spec.temperature, 0, ())
         counts: Counter[str] = Counter()
         for draw in draws:
-            counts.update(dict.fromkeys(filter(None, (name.strip(" .") for name in draw.split(";")))))
-        return [name for name, count in counts.items() if count >= spec.least]
+            counts.update({name.strip(" .") for name in draw.split(";")} - {""})
+        return sorted(name for name, count in counts.items() if count >= spec.least)
 
     def _placebo(self, relation: str) -> Mapping[str, float]:
         """Return name -> mean P(yes) over train's first subjects without an object; {} if there are none."""
@@ -469,7 +475,8 @@ class Fused(Rule):
     def select(self, candidates: CandidateSet) -> Prediction:
         """Return the names whose fused score is high enough, best first."""
         scored = [(self._score(dict(one.by_model)), one) for one in candidates.candidates]
-        kept = sorted((pair for pair in scored if pair[0] >= self.threshold - 1e-9), key=lambda pair: -pair[0])
+        enough = [pair for pair in scored if pair[0] >= self.threshold - 1e-9]
+        kept = sorted(enough, key=lambda pair: (-pair[0], -pair[1].score, pair[1].text))
         named: dict[str, Candidate] = {}
         for score, one in kept:
             text = self.belongs.get(one.text, one.text)
@@ -479,9 +486,9 @@ class Fused(Rule):
 
     def _score(self, shares: Mapping[str, float]) -> float:
         """Return the fused score of a name; 0 if no draw names it. shares: by source."""
-        main, *_ = self.weights
+        main = next(iter(self.weights), "")
         named = [source for source in self.weights if source == main or source in shares]
-        weight = math.fsum(self.weights[source] for source in named)
+        weight = math.fsum(self.weights[source] for source in named) or 1.0
         share = math.fsum(self.weights[source] * shares.get(source, 0.0) for source in named) / weight
         if not share or self.probes not in shares:
             return share
