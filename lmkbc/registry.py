@@ -214,7 +214,6 @@ RULES = Registry(
         "abstention-threshold": "lmkbc.select.composed:AbstentionThreshold",
         "verified": "lmkbc.select.composed:Verified",
         "source-filter": "lmkbc.select.composed:SourceFilter",
-        "corroborated": "lmkbc.select.composed:Corroborated",
         "agreement": "lmkbc.select.composed:Agreement",
         "fallback": "lmkbc.select.composed:Fallback",
         "expected-f1": "lmkbc.select.expected_f1:ExpectedF1",
@@ -229,7 +228,8 @@ RULES = Registry(
     gone=dict.fromkeys(
         ("vote", "votes", "voting", "majority", "majority-vote", "self-consistency"),
         "did you mean 'cutoff'? Its threshold is a share of the samples, so that 0.5 is a majority of them",
-    ),
+    )
+    | {"corroborated": "'cs2-26/winners' and 'instax26/rescue', in the code of two systems, do what it did"},
     command="lmkbc rules list",
     names_of=lambda rule: (rule.name,),
 )

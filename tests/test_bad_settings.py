@@ -19,7 +19,6 @@ from lmkbc.train.training import Masking
 TOP = {"rule": "top-k", "k": 1}
 CUT = {"rule": "cutoff", "threshold": 0.5}
 FILTERED = {"rule": "source-filter", "inner": CUT, "source": ["a"]}
-LISTED = {"rule": "corroborated", "corroborating": "b", "inner": CUT}
 
 RULES: list[tuple[dict[str, Any], str]] = [
     ({"rule": "cutof", "threshold": 1.0}, "did you mean 'cutoff'"),
@@ -49,9 +48,13 @@ RULES: list[tuple[dict[str, Any], str]] = [
         {"rule": "verified", "inner": TOP, "combine": "sum"},
         "'combine' is 'sum': known are: mean, product, veto",
     ),
-    ({"rule": "duke26/weighted", "inner": TOP, "weight": 2.0}, "rule duke26/weighted is 2.0: give a share in [0, 1]"),
+    ({"rule": "duke26/modal", "weights": {"a": "b"}}, "'weights.a' is 'b': give a number"),
+    ({"rule": "corroborated", "source": "a", "corroborating": "b", "inner": CUT}, "in the code of two systems"),
     ({"rule": "verified"}, "rule verified needs inner: give it a value"),
-    ({**LISTED, "source": 3}, "'source' is 3: give a string"),
+    (
+        {"rule": "duke26/fused", "weights": {}, "probed": 0.3, "threshold": 0.4, "probes": 3},
+        "'probes' is 3: give a string",
+    ),
     ({"rule": "relative", "ratio": 0.5, "best": 0.3}, "no setting 'best' any more: write it as threshold"),
     ({"rule": "relative", "ratio": 0.5, "min_score": 0.3}, "threshold says what the best candidate has to score"),
     ({"rule": "quorum", "models": 2, "min_score": 0.3}, "no setting 'min_score' any more: write it as threshold"),

@@ -88,8 +88,6 @@ class Fallback(Rule):
 Combine = Literal["veto", "product", "mean"]
 LEAST = 0.5
 """Lowest verification score that passes a veto."""
-CONFIRMING = 0.25
-"""Lowest score of an object that a source corroborates."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,14 +112,14 @@ class Verified(Rule):
         return self.inner.select(with_verification(candidates, self.combine))
 
 
-def with_verification(candidates: CandidateSet, combine: Combine, weight: float = 0.5) -> CandidateSet:
+def with_verification(candidates: CandidateSet, combine: Combine) -> CandidateSet:
     """Return the set with scores changed by verification scores, best first."""
     made: list[Candidate] = []
     for one in candidates.candidates:
         if one.verification is None or (combine == "veto" and one.verification >= LEAST):
             made.append(one)
         elif combine != "veto":
-            mean = (1 - weight) * one.score + weight * one.verification
+            mean = (one.score + one.verification) / 2
             made.append(structs.replace(one, score=mean if combine == "mean" else one.score * one.verification))
     return replace(candidates, candidates=tuple(sorted(made, key=lambda candidate: -candidate.score)))
 
@@ -183,59 +181,6 @@ class SourceFilter(MaskRule):
         """Return which candidates the inner rule keeps when they are ordered by the sources' scores, (n, m)."""
         scores, nothing = self.shares(ranking)
         return kept_of(self.inner, replace(ranking, nothing=nothing), scores)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Corroborated(Rule):
-    """Take the list of one source, and correct it if another source corroborates little of it (CS2, LM-KBC 2026).
-
-    `inner` selects the list from the proposals of `source`. The query's confidence is the share of the list that the
-    source `corroborating` proposes with a score of at least `CONFIRMING`. Below `prune_below`, objects that
-    `corroborating` never proposes are dropped. Below `add_below`, candidates of any source with a verification score of
-    at least `min_verification` are added. CS2 used it for lists of award winners. It checked them year by year, and by
-    the award of each winner.
-
-    Without answers of `corroborating`, nothing is corrected. Without answers of `source`, `inner` selects from all
-    candidates.
-    """
-
-    name: ClassVar[str] = "corroborated"
-    inner: Rule
-    source: str
-    corroborating: str
-    prune_below: float = 0.5
-    add_below: float = 0.7
-    min_verification: float = 1 / 3
-
-    @property
-    def reads_verification(self) -> bool:
-        """Return True."""
-        return True
-
-    def select(self, candidates: CandidateSet) -> Prediction:
-        """Return the list after pruning and additions."""
-        present = sources(candidates)
-        if candidates.failed or self.source not in present:
-            return self.inner.select(candidates)
-        kept = self.inner.select(of_source(candidates, self.source))
-        if self.corroborating not in present:
-            return kept
-        scores = {candidate.text: candidate.score for candidate in of_source(candidates, self.corroborating).candidates}
-        corroborated = sum(scores.get(candidate.text, 0.0) >= CONFIRMING for candidate in kept.objects)
-        confidence = corroborated / max(len(kept.objects), 1)
-        objects = kept.objects
-        if confidence < self.prune_below:
-            objects = tuple(candidate for candidate in objects if scores.get(candidate.text, 0.0) > 0)
-        if confidence < self.add_below:
-            listed = {candidate.text for candidate in kept.objects}
-            objects += tuple(
-                candidate
-                for candidate in candidates.candidates
-                if candidate.verification is not None
-                and candidate.verification >= self.min_verification
-                and candidate.text not in listed
-            )
-        return replace(kept, objects=objects)
 
 
 @dataclass(frozen=True, kw_only=True)

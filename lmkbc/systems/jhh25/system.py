@@ -22,19 +22,30 @@ AGAIN = ReadBy(
 
 @dataclass(frozen=True, kw_only=True)
 class WordedShape(NameShape):
-    """The shape of a name, with two bounds more.
+    """The shape of a name, with further bounds.
 
-    shortest: fewest characters.
+    shortest: fewest characters. word: fewest and most characters of a word. some: fewest characters of its longest one.
+    begins: texts, in small letters, with which it never begins, also within a word, as in theirs.
     without: words, in any case, that it never holds.
     """
 
     shortest: int = 1
+    word: tuple[int, int] = (1, 1000)
+    some: int = 1
+    begins: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
 
     def fits(self, name: str) -> bool:
         """Return whether a name has the shape."""
-        without = set(map(folded_key, self.without))
-        return super().fits(name) and len(name) >= self.shortest and without.isdisjoint(folded_key(name).split())
+        without, sizes = set(map(folded_key, self.without)), [len(word) for word in name.split()]
+        return (
+            super().fits(name)
+            and len(name) >= self.shortest
+            and all(self.word[0] <= size <= self.word[1] for size in sizes)
+            and max(sizes, default=0) >= self.some
+            and not name.lower().startswith(self.begins)
+            and without.isdisjoint(folded_key(name).split())
+        )
 
 
 @dataclass(frozen=True)
