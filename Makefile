@@ -18,6 +18,7 @@ test: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy lmkbc/systems/v19-26/system.py
 	$(BIN)/python -m pytest --numprocesses 3 --dist worksteal
 	$(BIN)/python tests/processors.py sse4 -m pytest $$(grep -rl --include="*.py" "mark.floats" tests) -m floats
 

@@ -70,7 +70,8 @@ EDITION = Edition(
             "Li X. et al. (GPT-3.5)", "test", 0.586, 0.611, 0.649, model="gpt-3.5-turbo", draws=1, retrieval="none"
         ),
         Published("Biester et al.", "test", 0.625, 0.664, 0.658, recipe="biester23"),
-        Published("LLM2KB", "test", 0.619, 0.732, 0.599, recipe="llm2kb23"),
+        Published("LLM2KB, by its paper", "test", 0.619, 0.732, 0.599, recipe="llm2kb23"),
+        Published("LLM2KB, on the board", "test", 0.612, model="Llama-2-13b-chat-hf", draws=1, retrieval="passages"),
         Published(
             "LLM2KB, method 2", "test", 0.602, 0.728, 0.581, model="Llama-2-13b-chat-hf", draws=1, retrieval="passages"
         ),

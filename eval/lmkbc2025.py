@@ -39,7 +39,7 @@ EDITION = Edition(
         ),
         Published("Albert-Roulhac and Zouaq", "test", 0.444, recipe="rewise25"),
         Published("He and Razniewski", "test", 0.405, recipe="jhh25"),
-        Published("Creo et al.", "test", 0.398, model="Qwen3-8B"),
+        Published("Creo et al.", "test", 0.398, model="Qwen3-8B", about="No recipe: its text and code cannot be had"),
         Published("Sam", "test", 0.241, model="Qwen3-8B"),
         Published("Clay et al.", "test", 0.216, recipe="jge25"),
         Published("Qwen3-8B baseline (organisers)", "test", 0.212, model="Qwen3-8B", draws=1, retrieval="none"),

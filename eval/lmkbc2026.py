@@ -50,8 +50,13 @@ EDITION = Edition(
             licence="CC BY 4.0",
             about="duke26 with constants chosen on labels of test subjects",
         ),
-        Published("REAP", "test", 0.62, about="Neither a paper nor a repository was found; the split is not stated"),
-        Published("CoRe", "val", 0.548, about="Neither a paper nor a repository was found"),
+        Published("V19 (acro-sasaki)", "test", 0.667, recipe="v19-26"),
+        Published("CoRe", "val", 0.548, recipe="core26"),
+        Published("CoRe, exchanges reasoned too", "test", 0.5408, model="Qwen3.5-27B", draws=1, retrieval="none"),
+        Published("SetProbe", "val", 0.513, recipe="setprobe26"),
+        Published(
+            "REAP", "test", 0.62, about="No recipe: neither its paper nor its code can be had, only a note on both"
+        ),
         Published(
             "andreea-cochintele",
             "val",

@@ -13,12 +13,25 @@ from loopback import Loopback
 from lmkbc.components import components_of
 
 NUMBERS = {"hasArea", "hasCapacity"}
-FEW = ("--limit", 40)  # evenly spaced, of all six relations
 
 
 def rows_of(path: Path) -> dict[tuple[str, str], list[str]]:
     lines = path.read_text(encoding="utf-8").splitlines()
     return {(row["SubjectEntity"], row["Relation"]): row["ObjectEntities"] for row in map(json.loads, lines)}
+
+
+def few(data: Path, folder: Path, each: int) -> Path:
+    """Return a folder of data whose test split has the first queries of each relation."""
+    own = folder / "data" / "lmkbc2026"
+    own.mkdir(parents=True)
+    for name in ("train", "val"):
+        (own / f"{name}.jsonl").symlink_to(data / "lmkbc2026" / f"{name}.jsonl")
+    lines = (data / "lmkbc2026" / "test.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    asked: dict[str, list[str]] = {}
+    for line in lines:
+        asked.setdefault(json.loads(line)["Relation"], []).append(line)
+    (own / "test.jsonl").write_text("".join(line for own in asked.values() for line in own[:each]), encoding="utf-8")
+    return own.parent
 
 
 def same(relation: str, given: list[str], wanted: list[str]) -> bool:
@@ -53,7 +66,7 @@ def test_recorded_channels_give_the_rows_that_were_sent(
     given = [word for file in files for word in ("--from", file)]
     run = tmp_path / "run"
     words = ("predict", "--edition", "2026", "--split", "test", "--system", system, "--untuned", "--offline")
-    _, told = command.done(*words, *FEW, "--data", data_dir, "--out", run, *given)
+    _, told = command.done(*words, "--data", few(data_dir, tmp_path, 10), "--out", run, *given)
     assert [*differing(run / "predictions.jsonl", recorded / folder / expected)] == []
     if system != "cs2-26":
         assert "the recipe asks nothing as hint: these rows are left out" in told
@@ -61,24 +74,38 @@ def test_recorded_channels_give_the_rows_that_were_sent(
 
 DRAW = {
     "muse": '{"city": "Lyon"} then {"objects": ["Chad", "Mali"], "value": 7, "unit": "km2", "city": "Lyon"}',
+    "line": "A place. Lyon, Paris\nCity: Lyon\nFinal answer: 7 million",
+    "list": '["Lyon", "7"]',
+    "final": "A place.\nFinal answer: Lyon 7",
     "cs2": " Lyon\nYears: 1900-1950\nCity of death: Lyon, France\nIt covers 7 square miles",
 }
 
 
-@pytest.mark.parametrize("system", ["duke26", "duke26-plain", pytest.param("cs2-26", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("system", "draw"),
+    [
+        ("duke26", "muse"),
+        ("duke26-plain", "muse"),
+        ("v19-26", "line"),
+        ("core26", "final"),
+        ("setprobe26", "list"),
+        ("instax26", "line"),
+        pytest.param("cs2-26", "cs2", marks=pytest.mark.slow),
+    ],
+)
 def test_a_model_is_asked_in_the_way_in_which_its_replies_are_replayed(
-    system: str, data_dir: Path, command: Command, tmp_path: Path
+    system: str, draw: str, data_dir: Path, command: Command, tmp_path: Path
 ) -> None:
-    text = DRAW["cs2" if system == "cs2-26" else "muse"]
-    words = ("predict", "--edition", "2026", "--split", "test", "--system", system, "--untuned", "--data", data_dir)
-    small = ("--limit", 6)
+    text = DRAW[draw]
+    data = few(data_dir, tmp_path, 1)
+    words = ("predict", "--edition", "2026", "--split", "test", "--system", system, "--untuned", "--data", data)
     with Loopback(lambda _: text) as server:
-        command.done(*words, *small, "--base-url", server.url, "--out", tmp_path / "asked")
+        command.done(*words, "--base-url", server.url, "--out", tmp_path / "asked")
     replies = tmp_path / "asked" / "replies.jsonl.gz"
-    command.done(*words, *small, "--offline", "--from", replies, "--out", tmp_path / "again")
+    command.done(*words, "--offline", "--from", replies, "--out", tmp_path / "again")
     asked, again = ((tmp_path / run / "predictions.jsonl").read_bytes() for run in ("asked", "again"))
     assert asked == again
-    assert b"[]" not in asked or system != "duke26"
+    assert b"Lyon" in asked
 
 
 def test_an_object_counts_where_it_is_the_last_or_the_first_if_that_is_empty() -> None:

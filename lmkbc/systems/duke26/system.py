@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 from lmkbc.answer.formats import AnswerFormat
 from lmkbc.answer.parse import Parsed
 from lmkbc.ask.examples import Shots
-from lmkbc.ask.slots import one_line
+from lmkbc.ask.slots import fill, one_line
 from lmkbc.ask.style import VARIABLES, PromptStyle
 from lmkbc.ask.templates import check_template, render
 from lmkbc.generate.access import is_given, open_model
@@ -318,13 +318,18 @@ class _Rows:
 
 @dataclass(frozen=True, kw_only=True)
 class Gate(FirstTokens):
-    """Asks whether there is an object. ask: template over `subject`."""
+    """Asks whether there is an object. ask: template over `subject` and `question`, the relation's question."""
 
     ask: str
 
-    def asker(self, model: LanguageModel, run: Run, notes: Notes) -> Generator:  # noqa: ARG002
+    def __post_init__(self) -> None:
+        """Raise ValueError for a template with an unknown slot."""
+        super().__post_init__()
+        check_template("ask", self.ask, ("subject", "question"))
+
+    def asker(self, model: LanguageModel, run: Run, notes: Notes) -> Generator:
         """Return the generator over a model."""
-        return _Gate(self, model, notes)
+        return _Gate(self, model, run, notes)
 
     def set_of(self, row: RecordedRow | None, query: Query, source: Source) -> CandidateSet:
         """Return the set with the probability of no object."""
@@ -337,18 +342,23 @@ class Gate(FirstTokens):
 class _Gate:
     """Asks the question of a `Gate` about each query."""
 
-    def __init__(self, spec: Gate, model: LanguageModel, notes: Notes) -> None:
-        self._spec, self._model, self._notes = spec, model, notes
+    def __init__(self, spec: Gate, model: LanguageModel, run: Run, notes: Notes) -> None:
+        self._spec, self._model, self._notes, self._relations = spec, model, notes, run.relations
         self._name = spec.name or spec.component
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield a set without candidates per distinct query."""
         distinct = [*dict.fromkeys(queries)]
-        prompts = [render(self._spec.ask, {"subject": one_line(query.subject)}) for query in distinct]
+        prompts = [self._prompt(query) for query in distinct]
         for query, share in zip(distinct, self._spec.affirmed(self._model, prompts), strict=True):
             nothing = round(1 - share, 6)
             self._notes.replied(query, Replies(self._name, (), {"gate": nothing}, model=self._model.name))
             yield CandidateSet(query, draws=(), nil_probabilities=(Nil(nothing, (Source(self._name),)),))
+
+    def _prompt(self, query: Query) -> str:
+        subject = {"subject": one_line(query.subject)}
+        question = fill(self._relations[query.relation].question, subject)
+        return render(self._spec.ask, {**subject, "question": question})
 
 
 @dataclass(frozen=True, kw_only=True)
