@@ -3,11 +3,12 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import tomli_w
 from command import Command
 from loopback import Files
 from space import SPACE
@@ -264,6 +265,48 @@ def test_every_bundled_source_is_fetched_without_an_option() -> None:
     for name in SPACE.system_names():
         source = read_file(SPACE.recipe_path(name)).source
         assert not source or all(file.sha256 for file in source.files), name
+
+
+def stand_in(file: wording.WordFile, relations: Sequence[str]) -> bytes:
+    """Return a file of the published one's form: its templates, its prompt, or lines of source at the same places."""
+    slips = " ".join(slip for slip, _ in file.mended)
+    if file.format == "templates":
+        template = slips or "Say {subject_entity}"
+        rows = "".join(f"{one},{template}\n" for one in relations)
+        return f"Relation,PromptTemplate\n{rows}".encode()
+    if file.format == "prompt":
+        return f"Crete hasArea: ['8336'] {slips}\n\n{{subject_entity}} hasArea:".encode()
+    ranges: dict[str, set[tuple[int, int]]] = {}
+    for words in file.words:
+        ranges.setdefault(words.name, set()).update(words.lines)
+    lines: list[str] = []
+    for name, own in ranges.items():
+        block = [name, *[""] * max(last for _, last in own)]
+        for first, last in own:
+            inner = ['"w"'] * (last - first - 1)
+            block[max(first, 1) : last] = inner if first == 0 else ["x = (", *inner]
+            block[last] = ")"
+        lines += block
+    return "\n".join(lines).encode()
+
+
+PLAIN_SOURCES = [
+    name
+    for name in SPACE.system_names()
+    if (source := read_file(SPACE.recipe_path(name)).source)
+    and ({file.format for file in source.files} <= {"templates", "prompt"} or name == "sirenze25")
+]
+
+
+@pytest.mark.parametrize("name", PLAIN_SOURCES)
+def test_a_source_is_converted_from_a_file_of_its_form(name: str, tmp_path: Path) -> None:
+    file = read_file(SPACE.recipe_path(name))
+    assert file.source
+    relations = SPACE.edition(str(file.year)).relations
+    made = converted(file.source, [stand_in(one, relations) for one in file.source.files])
+    (tmp_path / "frames.toml").write_text(tomli_w.dumps(dict(made.frames)), encoding="utf-8")
+    for spec in make_recipe(name, file, SPACE.relations, str(tmp_path / "frames.toml")).generate:
+        spec.check(SPACE.relations)
 
 
 def test_what_was_fetched_and_changed_is_refused(fetch: Command, served: str, tmp_path: Path) -> None:
