@@ -69,9 +69,9 @@ class Row:
 
     label: the row's name in documents. system: "" for a file of predictions. changes: tables in place of the recipe's.
     rules: families of rules whose parameters the authors fitted on the same split; here they are tuned out of fold.
-    profile: the authors' scorer. why: reason of a difference. sent: file of the rows that the authors sent for test, in
-    place of figures; files are then patterns, and what counts is the number of rows with the same set of objects, where
-    numbers may differ by one in a thousand.
+    profile: the authors' scorer. why: reason of a difference. sent: file of the rows that the authors sent for test.
+    With it, files are patterns, and the figure is the number of rows with the same set of objects. Numbers may differ
+    by one in a thousand.
     """
 
     label: str

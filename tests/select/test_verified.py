@@ -28,7 +28,6 @@ FOUND = candidate_set(
         ({}, {"b": 0.6, "c": 0.5, "d": 0.4}),
         ({"combine": "product"}, {"b": 0.54, "c": 0.5, "d": 0.2, "a": 0.09}),
         ({"combine": "mean"}, {"b": 0.75, "a": 0.5, "c": 0.5, "d": 0.45}),
-        ({"rule": "duke26/weighted", "weight": 0.25}, {"a": 0.7, "b": 0.675, "c": 0.5, "d": 0.425}),
     ],
 )
 def test_what_the_verdicts_leave_best_first(table: dict[str, Any], left: dict[str, float]) -> None:

@@ -176,7 +176,7 @@ class ListedFormat(AnswerFormat):
         return [name.removeprefix("the ").strip() for name in re.split(r",|;| and ", place) if name.strip()]
 
 
-# Cities: what eight kinds of texts say of a death.
+# Cities: eight kinds of texts about a death.
 
 _LABEL = re.compile(r"(?:City of death|Death city|Place of death|Died at)(?:\s*\([^)]*\))?\s*:([^\n|]*)", re.IGNORECASE)
 _DIED_IN = re.compile(r"died\b[^.]{0,60}?\bin ([A-Z][\w'’\-]*(?: [A-Z][\w'’\-]*){0,2})", re.IGNORECASE)
@@ -188,7 +188,7 @@ LONGEST = 40
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelStyle(PromptStyle):
-    """A prompt whose reply tells of a death.
+    """A prompt whose reply may name a city of death.
 
     reading: a bare "line", the text behind a "label" such as City of death, or of an "obituary", which may have none.
     years: whether the share of draws with a line of years is a probability that the person died.
@@ -281,8 +281,8 @@ class _Predicted:
 class City(Rule):
     """Keep the city of the base; of somebody without one, the leading city where three signals agree.
 
-    base: source of the base. Without it, draws of `first` name the base's city: the modal one, with a share of
-    all these draws of at least `modal`, of somebody whose probability of death by source `gate` is at least `dead`.
+    base: source of the base. Without it, draws of `first` (source -> number of draws) make the base: their modal city,
+    whose share of all these draws is at least `modal`. The probability of death by source `gate` is at least `dead`.
     channels: source -> number of draws, in the order of the sources; the signals are of them. alive: highest share of
     draws that call the person alive. dated: lowest probability of death by source `years`. leading: lowest share of
     the leading city among draws with a city.
@@ -349,7 +349,7 @@ class City(Rule):
 # Awards: a list, the winners of each year, and who leads back to the award.
 
 _REASON = re.compile(r"\((?:for|with)\b")
-_NOBODY = frozenset(("", "unknown", "n/a", "none", "not awarded", "no award", "award not given"))
+_NO_NAMES = frozenset(("", "unknown", "n/a", "none", "not awarded", "no award", "award not given"))
 _MARKS = re.compile(r"[-–—?]+")
 _LATIN = re.compile(r"[A-Za-zÀ-ɏ]")
 
@@ -367,7 +367,7 @@ class WinnersFormat(AnswerFormat):
         return [
             name
             for name in names
-            if name.casefold() not in _NOBODY
+            if name.casefold() not in _NO_NAMES
             and not _MARKS.fullmatch(name)
             and 3 <= len(name) <= 60
             and _LATIN.search(name)

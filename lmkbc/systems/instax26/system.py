@@ -56,8 +56,8 @@ class Verdicts(Conversation):
     def candidates(self, query: Query, parts: Sequence[Sequence[Reply | None]]) -> CandidateSet:
         """Return the share of no among yes and no as the probability of no object."""
         words = [reply.text.lower().split()[:1] for reply in parts[0] if reply and not reply.failed]
-        said = [word[0].strip(".,") for word in words if word]
-        counts = said.count("yes"), said.count("no")
+        verdicts = [word[0].strip(".,") for word in words if word]
+        counts = verdicts.count("yes"), verdicts.count("no")
         if not any(counts):
             return CandidateSet(query, draws=())
         return CandidateSet(query, draws=(), nil_probabilities=(Nil(counts[1] / sum(counts), (Source(self._name),)),))
