@@ -44,7 +44,7 @@ def _silent(capfd: pytest.CaptureFixture[str]) -> Any:
 def test_every_public_name_is_there_and_is_listed_once() -> None:
     assert len(set(lmkbc.__all__)) == len(lmkbc.__all__)
     assert {name for name in lmkbc.__all__ if getattr(lmkbc, name).__doc__} == set(lmkbc.__all__)
-    assert set(lmkbc.__all__) <= set(dir(lmkbc))
+    assert sorted(lmkbc.__all__) == dir(lmkbc)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = lmkbc.nothing  # type: ignore[attr-defined]
 

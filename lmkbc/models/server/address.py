@@ -110,7 +110,7 @@ class Server:
         given = base_url or os.environ.get(defaults.variable)
         parts = _address((given or recipe_url or defaults.url).strip())
         url, host = parts.geturl(), str(parts.hostname)
-        if not (model or any_model):
+        if not (model or (any_model and not host.endswith(AZURE_HOSTS))):
             raise InputError("no model is named: give one with --model")
         if offline:
             return cls(url, model or "", revision, any_model)

@@ -82,6 +82,8 @@ def test_under_any_model_an_azure_deployment_is_its_own_name_and_no_list_is_aske
     server = Server.of("https://mine.openai.azure.com/openai/v1/", "prod", any_model=True)
     found = as_served(server, partial(ChatClient, server, Limits()), Store(tmp_path / "s.sqlite"), {}, offline=False)
     assert (found.model, found.takes("gpt-4o-2024-08-06")) == ("prod", True)
+    with pytest.raises(InputError, match="no model is named: give one with --model"):
+        Server.of("https://mine.openai.azure.com/openai/v1/", "", any_model=True)
 
 
 @pytest.mark.parametrize(
