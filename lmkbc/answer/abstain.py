@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from lmkbc.answer.words import PATTERN, WORDS
 from lmkbc.names import folded_key, shown
 from lmkbc.relation import Relation
 
@@ -26,74 +27,12 @@ private, private company, privately held company, privately owned company, priva
 """
 
 
-_NOTHING_WORDS = frozenset(" ".join(phrase.split()) for phrase in _NOTHING.split(","))
-
-
-_EMPTY_MARKS = frozenset(("-", "--", "–", "—", "[]", "{}", "()", "set()", "∅", '""', "''"))
-"""Signs for an empty answer. Empty text, dots and question marks are no answer, so they are not among them."""
-
-
 _MARKS = re.compile(r"""[\s.,;:*_~{}()"'`“”‘’«»„–—-]*""")
 
 
 def _any_of(*phrases: str) -> re.Pattern[str]:
     """Return a pattern that finds any of some phrases, as whole words."""
     return re.compile("|".join(rf"\b(?:{phrase})\b" for phrase in phrases))
-
-
-_DENIAL = _any_of(
-    r"not (?:applicable|available|publicly|known|listed|traded|married|currently married|won)",
-    r"not (?:specified|disclosed|recorded)",
-    r"not (?:yet )?(?:dead|died|deceased|passed away)",
-    r"never (?:been )?(?:legally |formally )?(?:married|won|awarded|received)",
-    r"(?:still|currently)(?: be(?:ing)?)? (?:alive|living)",
-    r"(?:is|are) (?:alive|living|independent|unknown|unmarried|undisclosed|an independent)",
-    r"privately (?:held|owned)|no longer (?:publicly traded|trades on any)|remain(?:s|ed) (?:single|unmarried)",
-    r"(?:is|remains) (?:still |currently )?a private (?:company|corporation|firm|business|enterprise)",
-    r"(?:does|do|did|has|have|had|is|are|was|were|can)(?: not|nt) (?:currently |publicly )?(?:a part|any|applicable|"
-    r"available|been|border|borders|exist|have|hold|known|listed|part|play|public|received|recorded|share|speak|"
-    r"subsidiary|trade|traded|win|won|written|lie|located|situated|write)",
-    r"(?:has|have|had|there (?:is|are|was|were)) no",
-    r"no (?:known|official|recorded|public|confirmed|information|data|records?|evidence|answer)",
-    r"(?:dont|do not|doesnt|does not|not) (?:know|sure)|not aware of an?y?",
-    r"(?:not|arent|isnt) (?:a \w+ )?(?:im )?(?:familiar with|publicly documented|something i can)",
-    r"i dont recogni[sz]e|no publicly available|could(?: not|nt) (?:determine|(?:find|identify) an?y?)",
-    r"not a subsidiary|(?:has|have)nt (?:yet )?(?:died|passed away|married|won)|answer is (?:none|nothing|nobody)",
-    r"(?:cannot|can not|could not) be determined",
-    r"^(?:none|unknown|n a|not applicable) (?:as|at|since|because|due|to|for|given|based|according|until|in)",
-)
-
-
-_WITH_NO = re.compile(r"\b(?:(?:with|wrote|\w+ed|\w+s) no|never (?:\w+ )?(?:wrote|\w+ed) an?y?) (\w+(?: \w+)?)")
-
-
-_REFUSAL = _any_of(
-    r"as an? (?:ai|artificial|large language|language)",
-    r"language model",
-    r"i(?: am|m) (?:very |so |really )?(?:sorry|unable|not able)",
-    r"sorry",
-    r"i (?:can ?not|cant|could not) (?:provide|answer|assist|help|give|find|access|browse|verify|complete|comply)",
-    r"i apologi[sz]e",
-    r"my apologies",
-)
-
-
-_FAILED = re.compile(
-    r"\W*(?:抱歉|对不起|對不起|很抱歉|申し訳|すみません|죄송|lo siento|lamento|je suis désolé|désolé"
-    r"|(?:es )?tut mir leid|leider kann|mi dispiace|desculpe|sinto muito|извините|к сожалению"
-    r"|(?:[45]\d\d:? )?(?:(?:error|exception)\s*[:(]|(?:the )?request (?:timed out|failed)|service unavailable"
-    r"|(?:an )?internal (?:server )?error|too many requests|rate limit"
-    r"|bad gateway|upstream connect|gateway time|server overloaded"
-    r"|connection (?:error|refused|reset|timed)))"
-    r"|\{\s*\"(?:error|refusal|\$schema)\"\s*:|\{\s*\"type\": \"object\", \"prop"
-    r"|<(?:!doctype )?html\b[^\n]{0,300}<title>[^<]{0,60}"
-    r"(?:\d{3}|error|gateway|log ?in|sign in|unavailable|denied|just a moment|attention)",
-    re.IGNORECASE,
-)
-"""Apologies in other languages, and what servers and front ends write in place of an answer."""
-
-
-_DONT_KNOW = re.compile(r"\b(?:dont|do not) know\b")
 
 
 _VERBS = (
@@ -103,27 +42,10 @@ _VERBS = (
 )
 
 
-_VERB = re.compile(rf" (?:{'|'.join(_VERBS.split())})(?= |$|[,.])")
 _SLOT = re.compile(r"\{\w+\}")
-_CLAUSE = re.compile(
-    r"(?:he|she|it|they|i|we|there|this|that|these|those) (?:is|was|are|were|has|have|had|do|does|did) "
-)
-_I_AM = re.compile(r"(?:so )?I(?:['’]m| am| can| could| don)")
-_DOES = re.compile(r"(?:He|She|It|They|I|We|There|This|That) (?:[a-z]+ly )?[a-z]+(?:ed|s) [a-z]")
-"""A pronoun and a verb, as in "She passed away"; the words of a title are capitalised."""
-
-
-_YES = frozenset(("yes", "true"))
 
 
 _FURTHER = (["other"], ["others"], ["various"], ["several"], ["many"], ["et", "al"], ["etc"])
-
-
-_SHELLS = frozenset(
-    "json python markdown yaml xml html csv plaintext assistant user model system output response answer answers sure "
-    "okay ok".split()
-) | {"object object"}
-"""Words that stand around answers; alone they are none."""
 
 
 LONG = 25
@@ -133,22 +55,24 @@ LONG = 25
 def is_abstention(text: str, relation: Relation) -> bool:
     """Return whether one answer (a list element, a line, a short sentence) says that there is no object."""
     text = shown(text)
-    if text in _EMPTY_MARKS:
+    if text in WORDS["nothing_marks"]:
         return True
     key = folded_key(text)
     if relation.has_entities() and key in ("zero", "0"):
         return True
-    if key in _NOTHING_WORDS or key == "na":
+    if key in WORDS["nothing"] or key == "na":
         marked = any(letter.isalpha() and not letter.isascii() for letter in text)  # folding turns "Ñañ" into "nan"
         return not marked and text.strip(" .") not in ("Na", "Nan")  # the symbol of sodium, and a province
     first, _, rest = key.partition(" ")
     if first in ("no", "without", "none", "non") and rest and not text.lower().startswith("non-"):
         following = text.replace("-", " ").split()[1:2]
         word = rest.split(" ", 1)[0]
-        if (following and following[0].islower()) or word in _relation_terms(relation) or key in _NOTHING_WORDS:
+        if (following and following[0].islower()) or word in _relation_terms(relation) or key in WORDS["nothing"]:
             return True
-    lacks = any(word in _relation_terms(relation) for found in _WITH_NO.findall(key) for word in found.split())
-    return not _is_title(text) and (lacks or bool(_DENIAL.search(key)))
+    lacks = any(
+        word in _relation_terms(relation) for found in PATTERN["with_no"].findall(key) for word in found.split()
+    )
+    return not _is_title(text) and (lacks or bool(PATTERN["denial"].search(key)))
 
 
 def is_mute(answer: str) -> bool:
@@ -163,32 +87,36 @@ def is_mute(answer: str) -> bool:
 def is_refusal(text: str) -> bool:
     """Return whether a model declines to answer, which differs from the answer that there is no object."""
     key = folded_key(text)
-    return is_failure(text) or (bool(_REFUSAL.search(key)) and not _DONT_KNOW.search(key))
+    return is_failure(text) or (bool(PATTERN["refusal"].search(key)) and not PATTERN["dont_know"].search(key))
 
 
 def is_failure(text: str) -> bool:
     """Return whether a text is an apology in another language, an error of a server, or the mere name of a format."""
-    return _FAILED.match(text) is not None or text.strip(" .:![]").casefold() in _SHELLS
+    return PATTERN["failed"].match(text) is not None or text.strip(" .:![]").casefold() in WORDS["formats"]
 
 
 def is_prose(text: str, subject: str, quoted: bool = False) -> bool:
     """Return whether a text is a sentence, or a bare yes, instead of a name. The test is milder for quoted texts."""
     words = text.split()
-    if folded_key(text) in _YES or len(words) > LONG:
+    if folded_key(text) in WORDS["yes"] or len(words) > LONG:
         return True
     lowered = f"{text.lower()} ".replace('"', "")
     start = subject.lower()
     after = lowered[len(start) :] if start and lowered.startswith(start) else ""
-    if (after and _VERB.match(after)) or _CLAUSE.match(lowered) or _DOES.match(text):
+    if (
+        (after and PATTERN["verb"].match(after))
+        or PATTERN["pronoun_verb"].match(lowered)
+        or PATTERN["pronoun_does"].match(text)
+    ):
         return True
     restates = len(words) > 6 and start and lowered.startswith("the ") and start in lowered
-    speaks = _I_AM.match(text) and not _is_title(text)
+    speaks = PATTERN["i_am"].match(text) and not _is_title(text)
     return not quoted and (len(words) > 12 or bool(restates or speaks) or has_verb(text))
 
 
 def has_verb(text: str) -> bool:
     """Return whether an unquoted text of several words reads like a sentence."""
-    return len(text.split()) > 3 and _VERB.search(text) is not None
+    return len(text.split()) > 3 and PATTERN["verb"].search(text) is not None
 
 
 def _is_title(text: str) -> bool:
@@ -234,12 +162,6 @@ def _spelt_out(relation: Relation) -> list[str]:
     return [re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name) for name in relation.names]
 
 
-_STOP = frozenset(
-    "the and which that who what whom whose has have had was were are for with from its this these those does did not "
-    "been being itself when where while each every all any one other such than then there their into out".split()
-)
-
-
 def object_terms(relation: Relation) -> frozenset[str]:
     """Return the terms for a relation's objects: the words of their type."""
     return stems(relation.object_type.noun)
@@ -283,7 +205,7 @@ def is_made_of(text: str, known: frozenset[str]) -> bool:
 def stems(*texts: str) -> frozenset[str]:
     """Return the words of texts as terms, without words that state nothing."""
     words = folded_key(_SLOT.sub(" ", "\n".join(texts))).split()
-    return frozenset(_stem(word) for word in words if len(word) > 2 and word not in _STOP)
+    return frozenset(_stem(word) for word in words if len(word) > 2 and word not in WORDS["stop"])
 
 
 @lru_cache(maxsize=4096)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from lmkbc.answer.abstain import has_term, object_terms, stems, terms
-from lmkbc.answer.clean import BUILDING, SETTLEMENTS, is_abbreviation, vocabulary
-from lmkbc.answer.lists import CONNECTING, MARKED, is_a_name, is_capitalised, names_in_line, unlabelled
+from lmkbc.answer.clean import SETTLEMENTS, is_abbreviation, vocabulary
+from lmkbc.answer.lists import MARKED, is_a_name, is_capitalised, names_in_line, unlabelled
+from lmkbc.answer.words import PATTERN, WORDS
 from lmkbc.names import folded_key, without_trailer
 from lmkbc.relation import Relation
 
@@ -15,22 +16,7 @@ PERSON = "Q5"
 LONGEST_CLAUSE = 600
 """Maximum number of characters of a clause."""
 
-CLAUSE = re.compile(
-    r"(?<=[^\W\d_]{3}[.!?])(?<!Inc\.)(?<!Ltd\.)(?<!Corp\.)(?<!Bros\.)\s|(?<=\)[.!?])\s|\n|;\s|,? but |, while "
-)
-DENIED = re.compile(r"\b(?:not|no|none|never|neither|nor|nobody|without|cannot|\w+n['’]t)\b", re.IGNORECASE)
-AFRESH = re.compile(
-    r"\W*(?:so|therefore|thus|hence|actually|wait|sorry|correction|in conclusion|in summary|overall"
-    r"|the (?:final )?answer)\b",
-    re.IGNORECASE,
-)
-"""Words by which a clause replaces what was said before."""
 _SIDE = r"(?:far )?(?:north|south|east|west|centre|center)[\w-]*"
-_WHERE = re.compile(
-    rf"\s+(?:to|in|on|along) (?:the|its) {_SIDE}(?:(?:,| and|, and) (?:the )?{_SIDE})*(?: \w+(?= (?:and|by)\b))?"
-    r"(?! (?-i:[A-Z]))",
-    re.IGNORECASE,
-)
 _TIME = (
     r"\s+(?:(?:from|since) [12]\d{3}(?: (?:to|until|till) [^,.;]{1,40})?"
     r"|at (?:the )?age (?:of )?\d{1,3}|aged \d{1,3}|(?:on|in) (?:\d{1,2}(?:st|nd|rd|th)? )?"
@@ -38,49 +24,11 @@ _TIME = (
     r"[12]\d{3})(?=[,;.]|\s+(?:and|at|in|of|from|near|by|after|following)\b|$)"
 )
 """An age, a date or a year within a sentence."""
-IN_TIME = re.compile(_TIME)
-_BESIDES = re.compile(
-    r",\s+which\b.*|\s+(?:of|from) (?:an? )?[a-z-]+(?: [a-z-]+){0,3}(?= (?:in|at) )"
-    r"|" + _TIME
-)
-"""A clause with "which", a cause of death before the place, or a time."""
-_ASIDE_OF_PLACE = re.compile(
-    r"\s+(?:by [a-z]+|in action)(?= (?:in|at|near) )"
-    r"|\s+(?:in|at|on) (?:an?|the|his|her|their) [a-z-]+(?: [a-z-]+){0,5}(?= (?:in|at|near) [A-Z])"
-)
-"""A cause of death, or a building, before a town."""
-_ALSO_THERE = re.compile(r",? and (?=[A-Z])")
-_PLACED = re.compile(rf"\(((?:to|in|on|along) (?:the|its) {_SIDE})\)", re.IGNORECASE)
 ASIDE = re.compile(r"(?<=[\w*]{2})\s+\([^()\n]{0,200}\)")
 """A remark in brackets behind a word."""
-_PAIR = re.compile(r"[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,4} and [A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,4}$")
-_BETWEEN = frozenset(
-    "is are was were be been by with on in at to of for the a an only include includes including following as namely "
-    "near parts portions jointly both away its just also it them him her entirely mainly mostly partly "
-    "primarily within january february march april may june july august september october "
-    "november december".split()
-)
-"""Words between what states the relation and the names."""
-_OWNED = re.compile(
-    r"\b(?:(?:acquired|bought|controlled|taken over|purchased) by|(?:a )?(?:part|division|brand) of|belongs to)\b"
-)
-"""Other words for "owned by"."""
 _NAME_WORDS = r"[A-Z][\w’'-]*(?: [A-Z][\w’'-]*)*"
-_NOUNED = re.compile(rf"\b[Tt]he ((?:{_NAME_WORDS}(?:, and |, | and )(?:the )?)+{_NAME_WORDS}) ([a-z]+s)\b")
-"""Names before their kind, as in "the Spree and Havel rivers"."""
-_PLUS = re.compile(r",? (?:as well as|plus) (?=(?:the )?[A-Z])")
-_STATING = frozenset("consists consisted comprises comprised comprising contains contained".split())
-_PRONOUN = re.compile(r"(?:It|Its|He|His|She|Her|They|Their|Since)\b")
-_OF_NATION = re.compile(
-    r"[A-Z]\w+(?:an|ish|ese|ch|sh|ek|ic)(?: (?!(?:and|or|of|in|at|near|on|as|along|while|after|by|from|with|to|for"
-    r"|during|but|plus|before|when)\b)[a-z-]+){1,3} (?=[A-Z*])"
-)
-"""A nation and a kind before a name, as in "French luxury group Kering"."""
-_VERBS = frozenset("is are was were include includes".split())
 _LAST_WORD = re.compile(r"[^\W\d_][\w.'’-]*\s\Z")
 _ORDINAL = re.compile(r"\d{1,2}(?:st|nd|rd|th)")
-_LAST_PAIR = re.compile(r"\A((?:[^,]+,){2,}(?! and )[^,]+?) and (?=[A-Z])([^,]+)\Z")
-_TITLE_WORDS = frozenset("to from on for with my your as into without a an".split())
 
 
 def stated(text: str, relation: Relation, subject: str) -> str:
@@ -92,40 +40,42 @@ def stated(text: str, relation: Relation, subject: str) -> str:
     found, afresh = list[str](), False
     if ";" in text and any(unlabelled(clause, relation) != clause for clause in text.split("; ")[1:]):
         return ""  # lists, of which some have labels
-    clauses = CLAUSE.split(text)
+    clauses = PATTERN["clause_end"].split(text)
     for clause in clauses:
-        afresh = AFRESH.match(clause) is not None or (afresh and len(text) <= LONGEST_CLAUSE)
+        afresh = PATTERN["afresh"].match(clause) is not None or (afresh and len(text) <= LONGEST_CLAUSE)
         if len(clause) <= LONGEST_CLAUSE and (names := _names_of(_unstopped(clause), relation, subject)):
             if not relation.shape.conjunction and "," in relation.shape.separators:
-                names = _LAST_PAIR.sub(r"\1, \2", names)  # in a sentence, an "and" stands before the last name
+                names = PATTERN["last_pair"].sub(
+                    r"\1, \2", names
+                )  # in a sentence, an "and" stands before the last name
             several = names_in_line(names, relation, labelled=False)
             found, afresh = [*([] if afresh else found), ", ".join(several) or names], False
     if found and relation.shape.conjunction and len(clauses) > 1 and len(text) <= LONGEST_CLAUSE:
         first = without_trailer(clauses[0].strip(" *.!"))  # as in "India. It also borders China."
         is_one = is_a_name(first) and (" " in first or vocabulary(relation.shape).canonical(first))
-        found = [first, *found] if is_one and _PRONOUN.match(clauses[1]) else found
+        found = [first, *found] if is_one and PATTERN["pronoun"].match(clauses[1]) else found
     return "\n".join(found)
 
 
 def _names_of(clause: str, relation: Relation, subject: str) -> str:
     """Return the names that a clause states; the last ones that a word of the relation stands before."""
-    clause = _BESIDES.sub("", ASIDE.sub("", _PLACED.sub(r"\1", clause)))
+    clause = PATTERN["besides"].sub("", ASIDE.sub("", PATTERN["placed"].sub(r"\1", clause)))
     if relation.object_type.qid in SETTLEMENTS:
-        clause = _ASIDE_OF_PLACE.sub("", clause)
-    clause = _PLUS.sub(", ", clause) if "," in relation.shape.separators else clause
+        clause = PATTERN["aside_of_place"].sub("", clause)
+    clause = PATTERN["plus"].sub(", ", clause) if "," in relation.shape.separators else clause
     if has_term("owned", stems(relation.statement, *relation.clozes)):
         if owner := _owner(clause, subject):
             return owner
-        clause = _OWNED.sub("owned by", clause)
+        clause = PATTERN["owned"].sub("owned by", clause)
     plain = _without(subject, clause) if subject else clause
-    kind = _NOUNED.search(plain) if relation.shape.conjunction else None
-    if kind and has_term(kind[2], object_terms(relation)) and not DENIED.search(plain[: kind.start()]):
+    kind = PATTERN["nouned"].search(plain) if relation.shape.conjunction else None
+    if kind and has_term(kind[2], object_terms(relation)) and not PATTERN["denied"].search(plain[: kind.start()]):
         return kind[1].replace(" and the ", " and ")
     restates = plain != clause and clause[:4] == "The "  # as in "The book of Some Subject is ..."
     words = _unplaced(plain, relation).split()
     for start in range(len(words) - 1, 0, -1):
         if is_capitalised(words[start]) and _is_stated(words, start, relation, restates=restates):
-            if DENIED.search(" ".join(words[:start])):
+            if PATTERN["denied"].search(" ".join(words[:start])):
                 return ""
             if names := _run_of_names(words[start:], relation):
                 return names
@@ -151,34 +101,34 @@ def _is_stated(words: list[str], start: int, relation: Relation, *, restates: bo
         before -= 1
     states = has_term(folded_key(words[before]), known) and not _is_elsewhere(words, before, relation)
     announced = words[0] in ("There", "They", "These") and last.endswith(":")
-    states |= announced or words[before].casefold() in _STATING
+    states |= announced or words[before].casefold() in WORDS["stating"]
     after = words[min(start + 1, len(words) - 1)]
-    month = words[start].casefold().strip(".,") in _BETWEEN and not is_capitalised(after)
-    inside = is_capitalised(words[before]) and (before or last not in _VERBS) and not announced
+    month = words[start].casefold().strip(".,") in WORDS["between"] and not is_capitalised(after)
+    inside = is_capitalised(words[before]) and (before or last not in WORDS["being"]) and not announced
     beside = last.endswith("ly") and start > 1 and words[start - 2].endswith(",")  # as in "firms, mainly X Group"
-    return (states or (restates and last in _VERBS)) and not (month or inside or beside)
+    return (states or (restates and last in WORDS["being"])) and not (month or inside or beside)
 
 
 def _run_of_names(words: list[str], relation: Relation) -> str:
     """Return the names at the start of some words: what is marked as names, else all that is capitalised."""
-    nation = _OF_NATION.match(" ".join(words))
+    nation = PATTERN["of_nation"].match(" ".join(words))
     words = words[len(nation[0].split()) :] if nation else words
     text, titles = " ".join(words), not relation.shape.conjunction
     if MARKED.match(text) and (titles or not text.startswith("**")):
         return "\n".join(name[0] for name in MARKED.finditer(text))
-    if relation.object_type.qid in SETTLEMENTS and (building := BUILDING.match(text)):
+    if relation.object_type.qid in SETTLEMENTS and (building := PATTERN["building"].match(text)):
         return text[building.end() :]
     end = 0
     while end < len(words) and (
         is_capitalised(words[end])
-        or words[end].casefold().strip(",") in CONNECTING
+        or words[end].casefold().strip(",") in WORDS["connecting"]
         or (_ORDINAL.fullmatch(words[end]) and is_capitalised(" ".join(words[end + 1 : end + 2])))
         or (titles and _is_in_title(words, end))
     ):
         if "," not in relation.shape.separators and words[end] in ("the", "a", "an") and words[end - 1][-1:] == ",":
             break  # as in "Kering, the French group"
         end += 1
-    while end and words[end - 1].casefold() in CONNECTING:
+    while end and words[end - 1].casefold() in WORDS["connecting"]:
         end -= 1
     if not end:  # as in "The answer is The"
         return ""
@@ -215,31 +165,37 @@ def _is_elsewhere(words: list[str], place: int, relation: Relation) -> bool:
 def _is_in_title(words: list[str], place: int) -> bool:
     """Return whether a word such as "to" stands before a further capitalised word, as in "The Road to Mecca"."""
     following = " ".join(words[place + 1 : place + 3]).split(" ")
-    capital = next((word for word in following if word.casefold() not in CONNECTING), "")
-    return words[place] in _TITLE_WORDS and is_capitalised(capital) and capital.casefold().strip(".,") not in _BETWEEN
+    capital = next((word for word in following if word.casefold() not in WORDS["connecting"]), "")
+    return (
+        words[place] in WORDS["title_words"]
+        and is_capitalised(capital)
+        and capital.casefold().strip(".,") not in WORDS["between"]
+    )
 
 
 def _may_be(word: str, known: frozenset[str]) -> bool:
     """Return whether a word may say what a person is, before the name. known: terms, which state the relation."""
-    plain = word.isalpha() and word.islower() and word not in _STATING
+    plain = word.isalpha() and word.islower() and word not in WORDS["stating"]
     return plain and not _is_between(word) and not has_term(word, known)
 
 
 def _is_between(word: str) -> bool:
     """Return whether a word may stand before names; "The" begins one."""
-    return word != "The" and (word in "–—-" or word.casefold().strip(":,") in _BETWEEN)
+    return word != "The" and (word in "–—-" or word.casefold().strip(":,") in WORDS["between"])
 
 
 def _unplaced(clause: str, relation: Relation) -> str:
     """Return a clause without directions; of "Chile and Peru to the west", a comma replaces the "and"."""
     known = vocabulary(relation.shape).canonical
     made, start = "", 0
-    for place in _WHERE.finditer(clause):
+    for place in PATTERN["where"].finditer(clause):
         names = clause[start : place.start()]
         if relation.shape.conjunction:
-            names = _PAIR.sub(lambda pair: pair[0] if known(pair[0]) else pair[0].replace(" and ", ", "), names)
+            names = PATTERN["pair"].sub(
+                lambda pair: pair[0] if known(pair[0]) else pair[0].replace(" and ", ", "), names
+            )
         start = place.end()
-        if also := _ALSO_THERE.match(clause, start):
+        if also := PATTERN["also_there"].match(clause, start):
             names, start = f"{names}, ", also.end()
         made += names
     return made + clause[start:]

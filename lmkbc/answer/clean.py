@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Literal
 
 from lmkbc.answer.abstain import is_placeholder
+from lmkbc.answer.words import PATTERN, WORDS
 from lmkbc.kinds.kind import kind_of
 from lmkbc.names import LONGEST, TRAILER, name_key, shown, without_legal_form, without_trailer
 from lmkbc.relation import Relation, Shape
@@ -42,27 +43,10 @@ _STARRED = re.compile(r"(?<![^\W_])[A-Z]\*\Z")
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}
 
 
-_ABBREVIATIONS = frozenset("inc ltd co corp jr sr bros st mt dr llc plc esq etc no vs cie cia".split())
-
-
 _BULLET = re.compile(r"[-–—•·#>]+ ")
 
 
-_ARTICLE = re.compile(r"(?:the|an?) (?=\S)")
-
-
-_COUNT = re.compile(r"(?:\d{1,4}|an?|the|one|two|three|four|five|six|seven|eight|nine|ten) (?=\S)", re.IGNORECASE)
-
-
 _YEAR = re.compile(r"[\s,]*\b(?:in )?(?:1[5-9]|20)\d\d\b[\s,]*")
-
-
-BUILDING = re.compile(
-    r"\A[^,]*\b(?:hospital|medical cent(?:er|re)|clinic|sanatorium|infirmary|hospice|nursing home|prison)\b"
-    r"[^,]*?(?:,| in) ",
-    re.IGNORECASE,
-)
-"""A building before its town."""
 
 
 Clean = bool | Literal["spellings"]
@@ -162,7 +146,7 @@ def is_abbreviation(text: str) -> bool:
     if not text:
         return False
     word = text[:-1].rpartition(" ")[2]
-    return text[-1] == "." and (len(word) == 1 or "." in word.strip(".") or word.lower() in _ABBREVIATIONS)
+    return text[-1] == "." and (len(word) == 1 or "." in word.strip(".") or word.lower() in WORDS["abbreviations"])
 
 
 def _name(text: str, relation: Relation, subject: str) -> tuple[str, str]:
@@ -171,7 +155,7 @@ def _name(text: str, relation: Relation, subject: str) -> tuple[str, str]:
     shape, known, short = relation.shape, vocabulary(relation.shape), _plain(name)
     forms = [name, short, *(_loose_forms(name) if shape.closed else ())]
     if relation.object_type.qid in SETTLEMENTS:
-        short = _plain(BUILDING.sub("", short).partition(",")[0]) or short
+        short = _plain(PATTERN["building"].sub("", short).partition(",")[0]) or short
         forms.append(short)
     canonical = next((listed for form in forms if (listed := known.canonical(form))), None)
     if canonical is None and not (_is_name(name) and _is_name(short)):
@@ -196,7 +180,7 @@ def _plain(name: str) -> str:
     before = None
     while name != before:
         before = name
-        name = without_trailer(name[article.end() :] if (article := _ARTICLE.match(name)) else name)
+        name = without_trailer(name[article.end() :] if (article := PATTERN["article"].match(name)) else name)
         name = trim(name)
     return name
 
@@ -204,7 +188,7 @@ def _plain(name: str) -> str:
 def _loose_forms(name: str) -> Iterator[str]:
     """Yield forms under which a closed list may hold a name: without its count or year, or the remark alone."""
     short = without_trailer(name)
-    if count := _COUNT.match(short):
+    if count := PATTERN["count"].match(short):
         yield short[count.end() :]
     yield short
     yield _YEAR.sub(" ", short)

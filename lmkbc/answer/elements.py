@@ -14,6 +14,7 @@ import msgspec
 from lmkbc.answer.abstain import has_term, object_terms, phrase_terms, relation_words, stems
 from lmkbc.answer.literal import Bracketed, Word, read_literals
 from lmkbc.answer.markup import TextTable, read_tags, unstyled, untagged, without_signs
+from lmkbc.answer.words import PATTERN, WORDS
 from lmkbc.kinds.kind import kind_of
 from lmkbc.models.thoughts import answer_of, bounded
 from lmkbc.names import folded_key, name_key, shown
@@ -21,16 +22,6 @@ from lmkbc.relation import Relation
 
 SHORT = 60
 """A text without a full stop counts as cut-off reasoning from this many characters on."""
-
-
-_ANSWER = re.compile(
-    r"(?:^[ \t>#*_-]{0,8}|(?<=[.!?] ))(?:so,? |thus,? |therefore,? |hence,? )?(?:the |my )?(?:final |correct |full )?"
-    r"answers?(?: is| are)?[*_ ]{0,4}[:=](?:[*_]{1,3}(?=\s|$))?"
-    r"|(?:^|(?<=[.!?] ))(?:so,? |thus,? |therefore,? )?the (?:final |correct )?answer is (?=[\d\"“\[*])"
-    r"|^####[ \t]+(?=[^\n]+\Z)"
-    r"|^[ \t]*(?:#{1,6}[ \t]*|\*\*|__)(?:final |correct )?(?:answers?|response|output)[*_ \t]*$",
-    re.IGNORECASE | re.MULTILINE,
-)
 
 
 _FENCE = re.compile(
@@ -52,7 +43,7 @@ def narrowed(text: str) -> tuple[str | None, bool]:
     if "✅" in answer:
         answer = "\n".join(line for line in answer.split("\n") if not any(sign in line for sign in "❌✗✘✖"))
     answer = bounded(without_signs(unstyled(_delivered(answer))))
-    marks = list(_ANSWER.finditer(answer))
+    marks = list(PATTERN["answer"].finditer(answer))
     if marks:
         answer = answer[marks[-1].end() :]
     on_line = bool(marks) and not answer.lstrip(" \t*_").startswith("\n")
@@ -63,18 +54,9 @@ def narrowed(text: str) -> tuple[str | None, bool]:
     return shown(shown(_without_remarks(answer)).strip(" \t\r\n`")), on_line
 
 
-_REMARK_LINE = re.compile(
-    r"^[ \t>*#_(\[-]*(?:(?:overall |my )?(?:confidence|certainty|probability|likelihood)(?: level| score| rating)?"
-    r"|sources?|references?|reasoning|explanation|rationale|justification|evidence|notes?|disclaimer|caveats?)"
-    r"[ \t*_]*(?:[:=]|\s[–-]\s)[^\n]*$\n?",
-    re.IGNORECASE | re.MULTILINE,
-)
-"""A line that says how sure an answer is, or why."""
-
-
 def _without_remarks(answer: str) -> str:
     """Return an answer without lines such as "Confidence: 95%", if any other line is left."""
-    left = _REMARK_LINE.sub("", answer)
+    left = PATTERN["remark_line"].sub("", answer)
     return left if shown(left) else answer
 
 
@@ -113,7 +95,7 @@ def broken_off(texts: Sequence[str | None]) -> list[bool]:
     If other draws mark their answer behind a reasoning, a long draw without a mark is reasoning alone. Its names are
     then no answers.
     """
-    marks = [_ANSWER.search(answer_of(text) or "") if text else None for text in texts]
+    marks = [PATTERN["answer"].search(answer_of(text) or "") if text else None for text in texts]
     if not any(mark and mark.start() > SHORT for mark in marks):
         return [False] * len(texts)
     return [text is not None and mark is None and len(text) > SHORT for text, mark in zip(texts, marks, strict=True)]
@@ -125,23 +107,6 @@ _LOST_OPENING = re.compile(r"""[^\[\]{}()"'\n]{1,200}(["']),\s*["']""")
 _LOST_CLOSING = re.compile(r"""[^\[\]{}()"'\n]{1,200}(["'])\]""")
 
 
-_ANSWER_KEYS = frozenset(
-    "answer answers object objects objectentities entity entities result results value values item items list output "
-    "prediction predictions finalanswer name names label response completion text content".split()
-)
-
-
-_NOT = ("no", "false", "✗", "✘", "❌", "✖")
-"""Cells of a table that say that a row's object is none."""
-
-
-_OTHER_KEYS = frozenset(
-    "subject subjectentity relation predicate property reasoning reason explanation thought thoughts confidence score "
-    "probability note notes comment type id year date qid description source unit status wikidata wikidataid url "
-    "link code iso flag direction side rank index no required query q search".split()
-)
-
-
 _COMMENT = re.compile(r"""/\*[\s\S]{0,300}?\*/|(?<=[,\[{\]}"'])[ \t]*(?://|#)[^\n"]{0,1000}$""", re.MULTILINE)
 _CALL = re.compile(r"\[\s*[a-z_][\w.]*\(\s*(?:\w+\s*=\s*)?([\[{].*[\]}])\s*\)\s*\]", re.DOTALL)
 """A list of one call of a function, as in [answer(countries=[...])]."""
@@ -149,10 +114,6 @@ _CALL = re.compile(r"\[\s*[a-z_][\w.]*\(\s*(?:\w+\s*=\s*)?([\[{].*[\]}])\s*\)\s*
 
 _VERDICTS = stems("correct valid match holds included verified confirmed relevant answer true")
 """Words of keys that say whether an object is one."""
-
-
-_ARGUMENTS = frozenset("arguments parameters args input toolinput actioninput kwargs function".split())
-"""Keys of a tool call beside the tool's name."""
 
 
 def mended(text: str) -> str:
@@ -218,7 +179,11 @@ def is_head(cell: str, relation: Relation) -> bool:
     key = folded_key(cell.replace("_", " "))
     if re.search(r"[\[\]{}=\"]", cell):
         return False
-    return key in _ANSWER_KEYS or key in _OTHER_KEYS or has_term(key, object_terms(relation) | phrase_terms(relation))
+    return (
+        key in WORDS["answer_keys"]
+        or key in WORDS["other_keys"]
+        or has_term(key, object_terms(relation) | phrase_terms(relation))
+    )
 
 
 def column(table: TextTable, relation: Relation, subject: str) -> list[str]:
@@ -229,7 +194,7 @@ def column(table: TextTable, relation: Relation, subject: str) -> list[str]:
     width = max(map(len, table.rows), default=0)
     head = [*table.head, *[""] * (width - len(table.head))]
     rows = [row for row in table.rows if row and folded_key(row[0]) not in ("total", "sum", "all")]
-    rows = [row for row in rows if not any(cell.casefold() in _NOT for cell in row[1:])] or rows
+    rows = [row for row in rows if not any(cell.casefold() in WORDS["not"] for cell in row[1:])] or rows
     cells = [[row[place] if place < len(row) else "" for row in rows] for place in range(width)]
     if relation.has_values():
         about = phrase_terms(relation) | stems(f"value {relation.kind}")
@@ -258,7 +223,7 @@ def _named_by_keys(items: Sequence[Word | Bracketed], relation: Relation) -> lis
     simple = [item.bracket == "{" if isinstance(item, Bracketed) else not item.text[:1].isupper() for item in items]
     if not (relation.has_entities() and all(simple)) or not all(key[:1].isupper() for key in keys):
         return []
-    if any(folded_key(key).replace(" ", "") in _ANSWER_KEYS | _OTHER_KEYS for key in keys):
+    if any(folded_key(key).replace(" ", "") in WORDS["answer_keys"] | WORDS["other_keys"] for key in keys):
         return []
     denied = ("false", "no", "none", "null", "0", "")
     return [
@@ -275,19 +240,19 @@ def _answer_fields(items: list[Word | Bracketed], relation: Relation, subject: s
     the latter, lists come before other values, and keys with a word of the object type before others.
     """
     keyed = [(folded_key(item.key or "").replace(" ", ""), item) for item in items]
-    if calls := [item for key, item in keyed if key in _ARGUMENTS and len(items) > 1]:
+    if calls := [item for key, item in keyed if key in WORDS["arguments"] and len(items) > 1]:
         return calls
     if all(re.fullmatch(r"[12]\d{3}s?", key) for key, _ in keyed):
         return items
     if relation.has_values():  # names may lie beside their number
         counts = [(key, item) for key, item in keyed if isinstance(item, Word) and _has_digit(item)]
-        keyed = [one for one in counts if one[0] not in _OTHER_KEYS] or keyed
-    names = _ANSWER_KEYS | {folded_key(name).replace(" ", "") for name in relation.spellings()}
+        keyed = [one for one in counts if one[0] not in WORDS["other_keys"]] or keyed
+    names = WORDS["answer_keys"] | {folded_key(name).replace(" ", "") for name in relation.spellings()}
     names |= kind_of(relation).fields
     named = [pair for pair in keyed if isinstance(pair[1], Word) and name_key(pair[1].text) == name_key(subject)]
     if subject and len(named) < len(keyed):  # as in {"name": "Peru", "neighbours": ["Chile"]}
         keyed = [pair for pair in keyed if pair not in named]
-    others = [item for key, item in keyed if key not in _OTHER_KEYS]
+    others = [item for key, item in keyed if key not in WORDS["other_keys"]]
     if not relation.has_values():
         others = [item for item in others if isinstance(item, Bracketed)] or others
     kinds, never = object_terms(relation), relation.shape.stop

@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 from lmkbc.answer.clean import Clean
 from lmkbc.answer.parse import Parsed, parse, verbatim
+from lmkbc.answer.words import PATTERN, WORDS
 from lmkbc.kinds.kind import kind_of
 from lmkbc.relation import Relation
 from lmkbc.types import State
@@ -173,12 +174,6 @@ class _Line(NamedTuple):
     last: bool
 
 
-NOTHING = frozenset(("none", "null", "n/a", "na", "unknown", "empty", "no answer"))
-"""Words for no object on such a line, besides the word that the prompt gives."""
-
-_SUFFIX = re.compile(r"(?:jr|sr|ii|iii|iv|inc|ltd|llc|plc|co|corp)\.?", re.IGNORECASE)
-
-
 def answer_line(text: str, mark: str) -> _Line | None:
     """Return the line that begins with a mark, without the mark; None if there is none, or if two of them disagree.
 
@@ -197,7 +192,7 @@ def named(line: str, marks: str, relation: Relation, null: str) -> Parsed:
 
     A suffix such as "Jr." stays with the name before it. null: the prompt's word for no object.
     """
-    nothing = NOTHING | {null.casefold()}
+    nothing = WORDS["nothing_line"] | {null.casefold()}
     if line.strip(" .").casefold() in nothing:
         return Parsed(State.ABSTAINED)
     if not relation.has_entities():
@@ -207,7 +202,7 @@ def named(line: str, marks: str, relation: Relation, null: str) -> Parsed:
     for part in re.split(f"[{re.escape(marks)}]", line):
         name = part.strip(" .")
         name = name[4:].strip() if name[:4].casefold() == "and " else name
-        if names and _SUFFIX.fullmatch(name):
+        if names and PATTERN["suffix"].fullmatch(name):
             names[-1] = f"{names[-1]}, {name}"
         elif name:
             names.append(name)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from lmkbc.answer.abstain import has_term, has_verb, is_made_of, object_terms, stems, terms
 from lmkbc.answer.clean import trim, vocabulary
 from lmkbc.answer.literal import Word
+from lmkbc.answer.words import PATTERN, WORDS
 from lmkbc.names import LONGEST, folded_key, name_key, without_trailer
 from lmkbc.relation import Relation
 
@@ -17,22 +18,16 @@ BULLET = re.compile(
 )
 """A letter counts in lower case alone: "J. Smith" has an initial."""
 
-_INLINE = re.compile(r"[,;]?\s+(?:and\s+)?\(?(?:\d{1,3}|[a-h]|[ivx]{1,4})[.)]\s+(?=\S)")
 _FIRST = re.compile(r"\(?(?:1|a|i)[.)]\s+(?=\S)")
 BOLD = re.compile(r"(?:\*\*|__)([^*_]{1,300})(?:\*\*|__)")
-_BOLDS = re.compile(r"(?:(?:\*\*|__)[^*_]{1,300}(?:\*\*|__)(?:, and |, | and | & )?){2,9}")
 _DASH = re.compile(r"\s+[-–—]\s+")
 _REMARK = re.compile(r"\s+[-–—]\s+(?=[\da-z~≈])|:\s+(?=[\da-z~≈(]|[A-Z\d.]{1,6}\W*$)")
 """A dash or a colon with a remark behind it; before a capital, it may be part of a name, but for a company's symbol."""
-_BESIDE = re.compile(r",\s+(?:since |for |who |which |(?:in )?\(?[12]\d{3}\b|(?:to|in|on) the |[^,]*\b[a-z]+\W*$)")
-"""A comma with a remark behind it: a year, a direction, or words of which the last is no name."""
 _WORKS = re.compile(r"(?<=[^*]),\s+\*[^*\n]+\*")
 """A work in italics behind its author."""
 _LABEL = re.compile(r"([^:()*\"\n]{1,60}?)[ \t]*:(?=\s|$)[ \t]*")
 _FORMULA = re.compile(r"\s*(?:[A-Z][a-z]?[\d₀-₉]*){2,8}\s*(?::|[–—→-](?=\s))\s*(?=[a-z]|[A-Z][a-z]?(?:,|$))")
 """A compound's formula before its elements."""
-_IN_WORDS = re.compile(r"[A-Z][a-z]+(?:/[a-z]+)+|(?:The|Some|Other|Main|Also|Smaller) [a-z]+(?: [a-z]+)?")
-"""A label such as "The classic lineup" or "Smaller parts", which is no name since its last words are in lower case."""
 LONGEST_LABEL = 6
 """Maximum number of words of a label."""
 _PERIOD = r"(?:in )?\(?[12]\d{3}s?(?:[–/-]\d{2,4})?\)?(?: \([^()\n]{1,40}\))?"
@@ -42,13 +37,7 @@ _BARE_YEAR = re.compile(
 )
 _LAST_YEAR = re.compile(r"(?<=[^\W\d_.)]),?[ \t]+[12]\d{3}[ \t]*$", re.MULTILINE)
 _ALL_YEAR = re.compile(_PERIOD, re.IGNORECASE)
-_GROUPS = frozenset(
-    "native mother tongue fluent fluently proficient basic conversational some also other others or and plays played "
-    "primary primarily secondary main mainly minor current currently previous previously former formerly past early "
-    "later additional smaller knew knows spoke studied".split()
-)
-"""Words of labels for a part of the objects, each of which has a list of its own."""
-_LABELS = _GROUPS | frozenset(
+_LABELS = WORDS["groups"] | frozenset(
     "name names label id answer answers object objects entity entities item items result results output option list "
     "north south east west northeast northwest southeast southwest".split()
 )
@@ -58,31 +47,11 @@ _HEADED = re.compile(r"^[ \t]*#{1,6}[ \t]+(?=\d+[.)])", re.MULTILINE)
 _BOLD_LINE = re.compile(
     r"[ \t]*(?:\*\*|__)[^*_\n]{1,100}(?:(?:\*\*|__)[ \t]*(?:\([^()\n]{0,80}\)[ \t]*)?[:–—-]|:(?:\*\*|__))"
 )
-LEAD = re.compile(
-    r"(?:sure|certainly|of course|here|below|let me|answers?|output|result|response|objects?|a|"
-    r"the [^:\n]{0,200}\b(?:are|is|answer|following|list)\b|[^:\n]{1,100} (?:is|was|were|are|has|had) )"
-    r"[^:\n]{0,200}:(?=\s|$)",
-    re.IGNORECASE,
-)
-"""Words that announce a list."""
-CONNECTING = frozenset(
-    "and or of the & de da di do du del la le el al bin ibn van von der den des y e et 't ’t".split()
-)
-"""Words in lower case inside names and between them."""
 _ELIDED = re.compile(r"[a-z]{1,2}['’][A-Z]|[a-z]{1,4}[A-Z][a-z]")
 """An article, preposition or prefix before a name, as in "d'Ivoire" and "isiXhosa"."""
-_AND = re.compile(r"(?:and|&|plus)\s+", re.IGNORECASE)
 _OTHER_MARKS = re.compile(r"\s+[|/•·+→]\s+(?![^()]{0,200}\))")
-_ASIDES = re.compile(
-    r"[\s…]*(?:(?:and )?(?:(?:aged|following|diagnosed|married|since|née|known|who|which|where|when|although|though"
-    r"|because|after)\b|(?:many|several|various|some)? ?(?:more|others)\b|among (?:many )?others\b)"
-    r"|[12]\d{3}\W*\Z)"
-)
-"""A part of a list that remarks on the one before it, and is no name."""
 MARKED = re.compile(r"(?<!\w)(\*\*|[*_]|[\"“«])([^*_\"“”«»\n]{2,200})(?:\*\*|[*_\"”»])")
 """A name in italics, in bold or in quotes, whose own words separate nothing."""
-_BETWEEN_MARKED = re.compile(r"(?:\([^()\n]*\)|\b(?:and|or)\b|[\s,;&.])*")
-_OWN_SUFFIX = re.compile(r"(?:jr|sr|ii|iii|iv|inc|ltd|llc|plc|co|corp|s\.?a|d\.?c|ph\.?d|m\.?d)\.?", re.IGNORECASE)
 
 
 def body(text: str, relation: Relation) -> str:
@@ -114,7 +83,7 @@ def own_fields(text: str, relation: Relation) -> str:
     known = stems(relation.object_type.noun, relation.triple, relation.question, *relation.clozes)
     labels = [folded_key(one[1]).split() for one in fields if one]
     values = [one[2].strip(" *_") for one in fields if one]
-    own = all(word in _GROUPS or has_term(word, known) for words in labels for word in words)
+    own = all(word in WORDS["groups"] or has_term(word, known) for words in labels for word in words)
     if own or _are_groups([one[1].strip(" *_") for one in fields if one], values):
         return "\n".join(value for value in values if folded_key(value) != "none") or "none"
     shared = [sum(has_term(word, known) for word in words) for words in labels]
@@ -150,7 +119,7 @@ def bulleted(text: str, relation: Relation) -> list[Word]:
     """Return the names in the bulleted lines of a text, or behind the numbers of a single line; none in other texts."""
     lines = [line for line in text.split("\n") if line.strip()]
     if len(lines) == 1 and (first := _FIRST.match(lines[0])):
-        parts = _INLINE.split(lines[0][first.end() :])
+        parts = PATTERN["inline"].split(lines[0][first.end() :])
         if len(parts) > 1:
             return [word for part in parts for word in items(part, relation)]
     points = [line for line in lines if BULLET.match(line)]
@@ -169,7 +138,7 @@ def bulleted(text: str, relation: Relation) -> list[Word]:
             heads += words
         elif is_top or headed:
             found += words
-    return [word for word in found or heads if word.text[:1].isdigit() or not _ASIDES.match(word.text)]
+    return [word for word in found or heads if word.text[:1].isdigit() or not PATTERN["asides"].match(word.text)]
 
 
 def _remarks(line: str) -> bool:
@@ -188,7 +157,7 @@ def leading_list(text: str, relation: Relation, subject: str) -> list[Word]:
     if sum(bool(BULLET.match(line) or _BOLD_LINE.match(line)) for line in lines) > 1:
         found = bulleted(text, relation)
         return found if all(is_a_name(trim(word.text)) for word in found) else []
-    if (bolds := _BOLDS.match(lines[0]) or BOLD.match(lines[0])) and _has_comment(lines, text):
+    if (bolds := PATTERN["bolds"].match(lines[0]) or BOLD.match(lines[0])) and _has_comment(lines, text):
         names = [name.strip(" :") for name in BOLD.findall(bolds[0])]
         others = (name for name in names if name_key(name) != name_key(subject) and not is_label(name, relation))
         return [Word(name, quoted=False) for name in others]
@@ -211,14 +180,14 @@ def items(line: str, relation: Relation) -> list[Word]:
     text = text[bullet.end() :] if (bullet := BULLET.match(text)) else text
     bold = BOLD.match(text)
     if bold and not is_label(bold[1].strip(" :"), relation):
-        bolds = _BOLDS.match(text) or bold
+        bolds = PATTERN["bolds"].match(text) or bold
         return [Word(name.strip(" :"), quoted=False) for name in BOLD.findall(bolds[0])]
     text = BOLD.sub(r"\1", text, count=1) if bold else text.replace("**", "")
     own = unlabelled(text, relation)
     if own != text and "," in relation.shape.separators and re.fullmatch(r"[a-z][\w -]*(?:, [\w -]+)+", own):
         return parted(own, relation)
     names = _before(_REMARK, _before(_DASH, _WORKS.sub("", own)))
-    plain = _before(_BESIDE, names)
+    plain = _before(PATTERN["beside"], names)
     parts = re.split(r";|\s/\s", names) if ";" in relation.shape.separators and "(" not in names else []
     if len(parts) > 1 and all(is_a_name(trim(part)) for part in parts):
         return [
@@ -265,7 +234,7 @@ def is_a_name(text: str) -> bool:
         bool(words)
         and is_capitalised(words[0])
         and is_capitalised(words[-1])
-        and all(is_capitalised(word) or word.casefold() in CONNECTING or word == "for" for word in words)
+        and all(is_capitalised(word) or word.casefold() in WORDS["connecting"] or word == "for" for word in words)
     )
 
 
@@ -282,10 +251,10 @@ def parted(text: str, relation: Relation) -> list[Word]:
     """Return the parts of plain text. If there are semicolons, only they separate parts, and commas belong to them."""
     marked = [*MARKED.finditer(text)]
     alone = len(marked) == 1 and marked[0][1] == "**"  # a list in bold, or a name
-    if marked and not alone and _BETWEEN_MARKED.fullmatch(MARKED.sub("", text)):
+    if marked and not alone and PATTERN["between_marked"].fullmatch(MARKED.sub("", text)):
         return [Word(trim(one[2]), quoted=False) for one in marked]
     text = BOLD.sub(r"\1", re.sub(r"(?<=\*\*)!", "", text))
-    if lead := LEAD.match(text):
+    if lead := PATTERN["lead"].match(text):
         text = text[lead.end() :]
     elif not YEAR.match(text):  # each line has its own
         text = unlabelled(text, relation)
@@ -310,11 +279,15 @@ def parted(text: str, relation: Relation) -> list[Word]:
         several = labelled or (marks == ";" and " and " in part)
         named += (several and names_in_line(without_trailer(name.strip()), relation, labelled=labelled)) or [name]
     each = named if marks == ";" and len(parts) > 1 else _conjuncts(named, relation)
-    texts = (_AND.sub("", part.strip(), count=1) if _AND.match(part.strip()) else part for part in each)
+    texts = (
+        PATTERN["and"].sub("", part.strip(), count=1) if PATTERN["and"].match(part.strip()) else part for part in each
+    )
     kept = [part for part in texts if part.strip() not in ("", "and", "or")]
     if any(part.count(mark) % 2 for part in kept for mark in '*"') and marked:  # "He wrote *Dido and Aeneas*."
         kept = [one[2] for one in marked]
-    return [Word(part, quoted=False) for place, part in enumerate(kept) if not (place and _ASIDES.match(part))]
+    return [
+        Word(part, quoted=False) for place, part in enumerate(kept) if not (place and PATTERN["asides"].match(part))
+    ]
 
 
 def _slashed(text: str, relation: Relation) -> list[str]:
@@ -330,7 +303,7 @@ def _joined(parts: list[str]) -> list[str]:
     """Return parts of a text between commas, with those such as "Jr." joined to the part before them."""
     joined: list[str] = []
     for part in parts:
-        if joined and _OWN_SUFFIX.fullmatch(part.strip()):
+        if joined and PATTERN["own_suffix"].fullmatch(part.strip()):
             joined[-1] = f"{joined[-1]},{part}"
         else:
             joined.append(part)
@@ -348,7 +321,7 @@ def unlabelled(text: str, relation: Relation) -> str:
 
 def is_label(text: str, relation: Relation) -> bool:
     """Return whether a text names the kind of an object, or its place, but no object."""
-    if _ALL_YEAR.fullmatch(text) or _IN_WORDS.fullmatch(text):
+    if _ALL_YEAR.fullmatch(text) or PATTERN["in_words"].fullmatch(text):
         return True
     words = folded_key(text).split()
     words = words[:-1] if len(words) > 1 and words[-1].isdigit() else words
@@ -361,7 +334,7 @@ def is_label(text: str, relation: Relation) -> bool:
 def _conjuncts(parts: list[str], relation: Relation) -> Iterator[str]:
     """Yield parts without an "and" at their start; the last part is split at its "and" if the relation allows it."""
     for index, part in enumerate(parts):
-        name = part.strip()[leading.end() :] if (leading := _AND.match(part.strip())) else part.strip()
+        name = part.strip()[leading.end() :] if (leading := PATTERN["and"].match(part.strip())) else part.strip()
         pieces = re.split(r"\s+(?:and|&)\s+(?![^()]*\))", name, maxsplit=1)
         last = index == len(parts) - 1 and name == part.strip()
         if last and relation.shape.conjunction and not vocabulary(relation.shape).canonical(trim(name)):

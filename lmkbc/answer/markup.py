@@ -16,6 +16,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from lmkbc.answer.literal import DEEPEST, Bracketed, Word
+from lmkbc.answer.words import PATTERN, WORDS
 
 _BYTE_LEVEL = re.compile(r"[^\sĠ]Ġ|Ċ|^Ġ+[A-Z\d\[{\"']")
 """Blanks and line ends of byte-level BPE; at the start of a Maltese word, "Ġ" is a letter."""
@@ -75,15 +76,6 @@ _LINKS = (
         "",
     ),
 )
-_REFERENCE = re.compile(
-    r"(?<=[^\s:=\[({,;])(?:[ \t]*(?:\[\^?\d{1,3}(?:\s*[,–-]\s*\d{1,3})*\]|\[\^\w{1,20}\]|【[^】\n]{1,60}】"
-    r"|\[(?:citation needed|cite[^\]\n]{0,40}|source|ref|note \d+|\w)\]))+(?!\()|(?<=[A-Za-zÀ-ɏ])[¹²³⁴⁵⁶⁷⁸⁹⁰]+(?![\w])",
-    re.IGNORECASE,
-)
-_SOURCES = re.compile(
-    r"(?:\A|\n)[^\w\n]*(?:sources?|references?|footnotes?|citations?|bibliography)[^\w\n]*(?::|\n)", re.IGNORECASE
-)
-"""The head of a list of sources behind an answer."""
 _AREA = re.compile(r"(?<=[kcdmt])[mi][²³]$|(?<=\b)m[²³]$", re.IGNORECASE)
 _BRACED = re.compile(r"\^\{([^{}]*)\}")
 _BOXED = re.compile(r"\\(?:boxed|fbox|framebox)\s*\{")
@@ -106,7 +98,7 @@ _LATEX = (
 
 def without_signs(text: str) -> str:
     """Return an answer without signs that only carry it: its names and numbers, lists and lines stay."""
-    if (sources := _SOURCES.search(text)) and text[: sources.start()].strip():
+    if (sources := PATTERN["sources"].search(text)) and text[: sources.start()].strip():
         text = text[: sources.start()]
     text = _UNPRINTED.sub("", text)
     if "\n" not in text and text[:1] not in ('"', "{", "["):
@@ -127,7 +119,7 @@ def without_signs(text: str) -> str:
     text = _STRUCK.sub("", text)
     for pattern, kept in _LINKS:
         text = pattern.sub(kept, text)
-    text = _REFERENCE.sub(_kept_power, text)
+    text = PATTERN["reference"].sub(_kept_power, text)
     return _PICTURE.sub("", text) if re.search(r"\w", _PICTURE.sub("", text)) else text
 
 
@@ -216,7 +208,6 @@ _TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,300}>")
 _RULE = re.compile(r"[ \t]*[|+]?[ \t]*:?-+:?[ \t]*(?:[|+][ \t]*:?-+:?[ \t]*)*[|+]?[ \t]*")
 _FIXED = re.compile(r"={2,}(?: +={2,})+")
 _FIELD = re.compile(r"[ \t]*([a-z][\w ]{0,40}):[ \t]+(\S[^\n]*)")
-_LIST_TAGS = frozenset("li item option td p div dd entry element".split())
 
 
 def unstyled(text: str) -> str:
@@ -247,7 +238,11 @@ def read_tags(text: str) -> list[Bracketed]:
     """Return the texts of a text's innermost tags as one object, whose keys are the tags; none without such tags."""
     leaves = list(_LEAF.finditer(text)) or list(_EMPTY.finditer(text))
     words = [
-        Word(leaf["text"].strip(), quoted=True, key="item" if leaf["tag"].casefold() in _LIST_TAGS else leaf["tag"])
+        Word(
+            leaf["text"].strip(),
+            quoted=True,
+            key="item" if leaf["tag"].casefold() in WORDS["list_tags"] else leaf["tag"],
+        )
         for leaf in leaves
         if leaf["text"].strip()
     ]

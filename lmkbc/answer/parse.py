@@ -23,12 +23,11 @@ from lmkbc.answer.abstain import (
     object_terms,
     terms,
 )
-from lmkbc.answer.clauses import AFRESH, ASIDE, CLAUSE, DENIED, IN_TIME, LONGEST_CLAUSE, stated
+from lmkbc.answer.clauses import ASIDE, LONGEST_CLAUSE, stated
 from lmkbc.answer.clean import trim, vocabulary
 from lmkbc.answer.elements import SHORT, column, elements, is_head, mended, narrowed
 from lmkbc.answer.lists import (
     BOLD,
-    LEAD,
     YEAR,
     body,
     bulleted,
@@ -46,6 +45,7 @@ from lmkbc.answer.markup import read_fields, read_table
 from lmkbc.answer.prose import emphasised, mentioned, predicated, said_frames
 from lmkbc.answer.texts import texts, unwrapped
 from lmkbc.answer.values import best_values
+from lmkbc.answer.words import PATTERN, WORDS
 from lmkbc.kinds.kind import kind_of
 from lmkbc.names import LONGEST, folded_key, name_key, shown, without_trailer
 from lmkbc.relation import Relation
@@ -58,50 +58,13 @@ _IDENTIFIER = re.compile(r"[a-z]+(?:_[a-z]+)+")
 _NUMBERING = re.compile(r"(?:\(?\d{1,3}[.)]\s*)+")
 
 
-_HEDGE = re.compile(
-    r"(?:probably|possibly|most likely|likely|perhaps|maybe|presumably|primarily|mainly|mostly|previously|formerly"
-    r"|(?-i:(?:but )?also(?= [a-z])|(?:first|then) to(?= [A-Z])|as well as"
-    r"|(?:with |and )?(?:an? |the )?(?:very )?(?:(?:small|tiny|large)(?:er)? )?(?:parts?|portions?)"
-    r"(?: of (?:the|its) \w+)? (?:of|in)))\s+",
-    re.IGNORECASE,
-)
-_ARTICLE = re.compile(r"\A(?:[Tt]he|[Aa]n?|[Ss]ome) (?=[a-z]{3}\S*(?: [a-z]\S*)?\Z)|\A[Ss]ome (?=[A-Z]\w+\Z)")
-"""An article before a name in lower case."""
-_ONLY = re.compile(r"\A(?:Only|Just) (?=\S+(?: \([^()]*\))?\W*\Z)|\s+only(?=\W*\Z)")
-"""Marks "only" and "just" beside an answer that is one name."""
-
-
-_THOUGH = re.compile(r",\s+(?:(?:though|although) I|but I (?:can|am|do|may))\b[^\n]*")
-"""A clause of doubt, as in ", though I am not sure"."""
-_OPENER = re.compile(
-    r"\A(?:unfortunately|sadly|however|regrettably|as far as i know|to (?:the best of )?my knowledge|to date"
-    r"|(?:based on|according to|as of|given) (?:the |my |what |publicly |public |available |most )?"
-    r"[a-z0-9][^,.:;\n]{0,60}),\s+",
-    re.IGNORECASE,
-)
-"""Words before an answer that say how it is meant."""
-_APPOSITION = re.compile(r",\s+(?:an?|the|which|who|where|whose) [^\n]*\b(?:[a-z]{3,}|(?:in|of) [A-Z]\w+)\W*\Z")
-"""An apposition behind a name, as in ", a French conglomerate"."""
-_INSERTED = re.compile(r"(?<=[\w)]) and, [^,\n]{2,60}, (?:also )?(?:with |on |in )?")
-"""A remark within a list, as in " and, from 1967, "."""
 _PLAIN_LIST = re.compile(r"[\w' -]{2,40}(?:, [\w' -]{2,40}){1,12}")
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
 
 
-_COUNTED = re.compile(r"\d|\batoms?\b|^[A-Z][a-z]?[₀-₉]*\s*[:–-]\s|^[^\W_]+[₀-₉]\S* ")
-"""Words of an element that is counted, or stands behind its symbol or the formula."""
 _NAME_LINE = re.compile(r"[ \t]*[^\W\d_][^\s:?,;]*(?:[ \t]+[^\W\d_][^\s:?,;]*){0,5}[ \t]*")
 
 
-_CORRECTED = re.compile(
-    r"(?:\.\.\.?|…|[—–])\s*(?:no,? )?(?:wait|scratch that|correction|sorry|actually,? no)\b[,:]?\s*(?:no\b)?[:,]?\s",
-    re.I,
-)
-
-
-_SENTENCE = re.compile(r"(?<=[^\W\d_]{3}[.!?])(?<!Inc\.)(?<!Ltd\.)(?<!Corp\.)(?<!Bros\.)\s|(?<=\)[.!?])\s|\n")
-_NOTHING = re.compile(r"\W*(?:none|n/a|nothing|nobody)\W*?(?:[.;:]\s|\s[—–-]\s)", re.IGNORECASE)
-_WHOLE = re.compile(r"\b(?:no|any|none|never|privately)\b", re.IGNORECASE)
 _REMARK = re.compile(r"\s+[–—-]\s+(?=[a-z])|\s*→\s*")
 
 
@@ -209,7 +172,7 @@ def _judge(words: Iterable[Word], relation: Relation, subject: str) -> tuple[tup
             objects |= dict.fromkeys(read(text, relation))
         elif vocabulary(relation.shape).canonical(text):
             objects[text] = None
-        elif listed := mentioned(text, relation) if _COUNTED.search(text) else []:
+        elif listed := mentioned(text, relation) if PATTERN["counted"].search(text) else []:
             objects |= dict.fromkeys(one.text for one in listed)
         elif is_abstention(text, relation) or (word.quoted and not shown(word.text)):
             denied = True
@@ -228,18 +191,20 @@ def _is_named(text: str, quoted: bool) -> bool:
 def _tidy(word: Word, relation: Relation) -> str:
     text = word.text if kind_of(relation).holds_marks else trim(word.text)
     if not word.quoted:
-        text = trim(text[hedge.end() :] if (hedge := _HEDGE.match(text)) else text)
+        text = trim(text[hedge.end() :] if (hedge := PATTERN["hedge"].match(text)) else text)
         text = text.removesuffix(" and").removesuffix(" or")
-        text = text if relation.has_values() else IN_TIME.sub("", text)
+        text = text if relation.has_values() else PATTERN["in_time"].sub("", text)
     if not word.quoted and "," not in relation.shape.separators:
-        text = _APPOSITION.sub("", text)
+        text = PATTERN["apposition"].sub("", text)
     bare, listed = trim(without_trailer(text)) or text, vocabulary(relation.shape).canonical
     if not relation.has_values() and (not relation.shape.closed or (listed(bare) and not listed(text))):
         text = bare
     if word.quoted or relation.has_values():
         return text
     said = next((end for frame in said_frames(relation) if (end := frame.match(text))), None)
-    return _ARTICLE.sub("", text[said.end() :] if said and is_capitalised(text[said.end() :]) else text)
+    return PATTERN["article_before"].sub(
+        "", text[said.end() :] if said and is_capitalised(text[said.end() :]) else text
+    )
 
 
 def _without_subject(text: str, subject: str) -> str:
@@ -276,10 +241,10 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
     If none has any, those of the first paragraph that has any are taken; after a mark, of the first line. Last come the
     bold words of a sentence, and its words of a closed list.
     """
-    text = _INSERTED.sub(" and ", text)
-    text = _ONLY.sub("", _THOUGH.sub("", _OPENER.sub("", body(text, relation))))
+    text = PATTERN["inserted"].sub(" and ", text)
+    text = PATTERN["only"].sub("", PATTERN["though"].sub("", PATTERN["opener"].sub("", body(text, relation))))
     fields = own_fields(text, relation)
-    text = fields or next((part for part in reversed(_CORRECTED.split(text)) if shown(part)), text)
+    text = fields or next((part for part in reversed(PATTERN["corrected"].split(text)) if shown(part)), text)
     text = fields or _said_apart(text, relation, subject) or text
     if _is_denied(text, relation):
         return Parsed(State.ABSTAINED)
@@ -291,10 +256,10 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
         objects, _ = _judge(words, relation, subject)
         if objects and (not relation.shape.closed or any(map(listed, objects))):
             last = max(text.rfind(name.split(" (")[0]) for name in objects)
-            end = _SENTENCE.search(text, max(last, 0))
+            end = PATTERN["sentence_end"].search(text, max(last, 0))
             near = emphasised(text[: end.start()] if end else text, relation, subject)
             bolds, _ = _judge(near if words is told else [], relation, subject)
-            more = set(objects) < set(bolds) and not DENIED.search(text)
+            more = set(objects) < set(bolds) and not PATTERN["denied"].search(text)
             return Parsed(State.ANSWERED, bolds if more else objects)
     if len(text) < SHORT and is_abstention(text, relation) and not is_refusal(text):
         return Parsed(State.ABSTAINED)
@@ -354,17 +319,17 @@ def _is_denied(text: str, relation: Relation) -> bool:
 
     No later clause may begin afresh.
     """
-    if _NOTHING.match(text):
+    if PATTERN["nothing_first"].match(text):
         return True
-    first, *rest = CLAUSE.split(text[:LONGEST_CLAUSE])
-    whole = rest and _WHOLE.search(first) and is_abstention(first, relation)
+    first, *rest = PATTERN["clause_end"].split(text[:LONGEST_CLAUSE])
+    whole = rest and PATTERN["whole_denial"].search(first) and is_abstention(first, relation)
     denies = whole and has_term(folded_key(first), terms(relation)) and not is_refusal(first)
-    return bool(denies) and not any(map(AFRESH.match, rest))
+    return bool(denies) and not any(map(PATTERN["afresh"].match, rest))
 
 
 def _list_of(paragraph: str) -> str:
     """Return the first sentence of a paragraph if it is a list and a sentence follows; else the paragraph."""
-    first, *rest = _SENTENCE.split(paragraph, maxsplit=1)
+    first, *rest = PATTERN["sentence_end"].split(paragraph, maxsplit=1)
     if not rest or "\n" in paragraph or has_verb(first):
         return paragraph
     listed = first.endswith((").", ")!")) or ("," in first and has_verb(rest[0]))
@@ -373,8 +338,8 @@ def _list_of(paragraph: str) -> str:
 
 def _is_sentence(paragraph: str) -> bool:
     """Return whether plain text starts with a sentence; its commas do not separate objects."""
-    first = _REMARK.split(ASIDE.sub("", _SENTENCE.split(paragraph, maxsplit=1)[0]), maxsplit=1)[0]
-    return len(first) <= 4 * LONGEST and (is_refusal(first) or (has_verb(first) and not LEAD.match(first)))
+    first = _REMARK.split(ASIDE.sub("", PATTERN["sentence_end"].split(paragraph, maxsplit=1)[0]), maxsplit=1)[0]
+    return len(first) <= 4 * LONGEST and (is_refusal(first) or (has_verb(first) and not PATTERN["lead"].match(first)))
 
 
 def _is_listed(word: Word, relation: Relation) -> bool:
@@ -392,10 +357,6 @@ def _why_nothing(text: str, relation: Relation) -> State:
     if any(len(sentence) <= 2 * LONGEST and is_abstention(sentence, relation) for sentence in ends):
         return State.ABSTAINED
     return State.UNPARSED if whole or len(text) < SHORT else State.TRUNCATED
-
-
-_NULLS = ("null", "None")
-"""Literals for nothing in JSON and Python."""
 
 
 def verbatim(text: str, relation: Relation, subject: str, null: str = "", lines: bool = False) -> Parsed:
@@ -433,7 +394,7 @@ def _words(
     groups = read_literals(mended(answer), commas="," in relation.shape.separators)
     empty = any(map(has_empty_list, groups))
     words = [word for group in groups for word in elements(group, relation, subject) if word.whole]
-    if any(not word.quoted and word.text in _NULLS for word in words):
-        words, empty = [word for word in words if word.quoted or word.text not in _NULLS], True
+    if any(not word.quoted and word.text in WORDS["nulls"] for word in words):
+        words, empty = [word for word in words if word.quoted or word.text not in WORDS["nulls"]], True
     found = [word.text for word in words] if groups else plain(answer)
     return tuple(text for one in found if (text := one.strip())), empty or not all(found)

@@ -11,10 +11,11 @@ from functools import lru_cache, partial
 from itertools import takewhile
 
 from lmkbc.answer.abstain import has_term, has_verb, stems, terms
-from lmkbc.answer.clauses import ASIDE, CLAUSE, DENIED, IN_TIME, LONGEST_CLAUSE
+from lmkbc.answer.clauses import ASIDE, LONGEST_CLAUSE
 from lmkbc.answer.clean import trim, vocabulary
 from lmkbc.answer.lists import BOLD, is_a_name, is_label, parted
 from lmkbc.answer.literal import Word
+from lmkbc.answer.words import PATTERN, WORDS
 from lmkbc.names import folded_key, name_key
 from lmkbc.relation import Relation
 
@@ -38,7 +39,7 @@ def emphasised(text: str, relation: Relation, subject: str) -> list[Word]:
 
 def mentioned(text: str, relation: Relation) -> list[Word]:
     """Return the names of a closed list that stand in a sentence, in order; none for another relation."""
-    if not relation.shape.closed or DENIED.search(text):
+    if not relation.shape.closed or PATTERN["denied"].search(text):
         return []
     words, known = text[:LONGEST_CLAUSE].split(), vocabulary(relation.shape).canonical
     found, place = list[Word](), 0
@@ -50,29 +51,10 @@ def mentioned(text: str, relation: Relation) -> list[Word]:
     return found
 
 
-_FRAME = re.compile(r"\{subject\} (?!has \{)([^{}]+) \{(?:mask|object)\}")
 _EITHER = re.compile(r"\b(\w+) or \w+\b")
-_BEING = frozenset(("is", "was"))
 _ADVERB = (
     r"(?:(?:(?:best |also |widely )?known as|(?:is |was )?(?:also )?able to|also|most likely|mainly|primarily|currently"
     r"|still|mostly|only|entirely|both) )?"
-)
-_INCLUDE = re.compile(r"(\w+),?\s(?:is|was|are|were|includes?|included|including)(?: (?:the|an?|both))? (?=[a-z])")
-_ARE_THE = re.compile(
-    r"(?!(?i:(?:sure\W+)?(?:here|these|those|this|there|they|it|the following)\b))"
-    r"(.*?)\s(?:is|are|was|were) (?:the|its|all|his|her)\s(.*)"
-)
-_BEHIND = re.compile(
-    r"(?:,? (?:who|which|that|where|but|at|best known|known|by profession|among|from|born|in|since|for|before)\b"
-    r"|, an? | [—–-] ).*"
-)
-_NATION = re.compile(
-    r"\A(?:(?:occasionally|sometimes|also|later|even) )?(?:(?:the|an?|some) )?"
-    r"(?:[A-Z][\w-]+ |former |retired )*(?=[a-z])"
-)
-"""An article and capitalised words before a kind of person or thing, as in "an Italian novelist"."""
-_NO_OBJECT = re.compile(
-    r"(?:in|at|on|of|from|with|by|as|very|one|including|are|is|best|born|several|many|later|etc|himself|herself)\b|\w+ed\b"
 )
 LONGEST_NAME = 4
 """Maximum number of words of an object in lower case."""
@@ -85,12 +67,12 @@ def predicated(text: str, relation: Relation, subject: str) -> list[Word]:
     the objects: "Her professions include poet and memoirist." A text of many sentences has none.
     """
     found = list[Word]()
-    for sentence in CLAUSE.split(text.replace("**", "")) if len(text) <= LONGEST_CLAUSE else ():
-        if DENIED.search(sentence):
+    for sentence in PATTERN["clause_end"].split(text.replace("**", "")) if len(text) <= LONGEST_CLAUSE else ():
+        if PATTERN["denied"].search(sentence):
             break
-        plain = IN_TIME.sub("", ASIDE.sub("", sentence.strip(" .!:")))
+        plain = PATTERN["in_time"].sub("", ASIDE.sub("", sentence.strip(" .!:")))
         for objects in _claimed(plain, relation, subject):
-            parts = [part.text for part in parted(_BEHIND.sub("", objects), relation)]
+            parts = [part.text for part in parted(PATTERN["behind"].sub("", objects), relation)]
             if relation.shape.conjunction:
                 parts = [piece for part in parts for piece in part.split(" and ")]
             words = [*takewhile(partial(_may_be_object, subject=subject), map(_without_nation, parts))]
@@ -107,10 +89,10 @@ def _claimed(sentence: str, relation: Relation, subject: str) -> list[str]:
     rests = [sentence[one.end() :] for one in begins.finditer(sentence)]
     frames = _frames(relation.statement, *relation.clozes)
     found = [rest[frame.end() :] for rest in rests for one in frames if (frame := one.match(rest))]
-    included = _INCLUDE.search(sentence)
+    included = PATTERN["include"].search(sentence)
     if included and has_term(folded_key(included[1]), stems(relation.object_type.noun.split()[-1])):
         found.append(sentence[included.end() :])
-    if (are := _ARE_THE.match(sentence)) and has_term(folded_key(are[2]), terms(relation)):
+    if (are := PATTERN["are_the"].match(sentence)) and has_term(folded_key(are[2]), terms(relation)):
         found.append(are[1])
     return found
 
@@ -118,7 +100,7 @@ def _claimed(sentence: str, relation: Relation, subject: str) -> list[str]:
 @lru_cache(maxsize=256)
 def _frames(*sentences: str) -> list[re.Pattern[str]]:
     """Return patterns of what stands between subject and object in a relation's sentences, in any tense."""
-    frames = [_EITHER.sub(r"\1", frame[1]) for one in sentences if (frame := _FRAME.search(one))]
+    frames = [_EITHER.sub(r"\1", frame[1]) for one in sentences if (frame := PATTERN["frame"].search(one))]
     return [re.compile(_ADVERB + _pattern(frame), re.IGNORECASE) for frame in frames]
 
 
@@ -129,10 +111,10 @@ def said_frames(relation: Relation) -> list[re.Pattern[str]]:
 
 @lru_cache(maxsize=256)
 def _said(*sentences: str) -> list[re.Pattern[str]]:
-    frames = [_EITHER.sub(r"\1", frame[1]).split() for one in sentences if (frame := _FRAME.search(one))]
-    whole = [" ".join(words[1:] if words[0] in _BEING and len(words) > 1 else words) for words in frames]
+    frames = [_EITHER.sub(r"\1", frame[1]).split() for one in sentences if (frame := PATTERN["frame"].search(one))]
+    whole = [" ".join(words[1:] if words[0] in WORDS["be"] and len(words) > 1 else words) for words in frames]
     whole += [bare for one in whole if (bare := re.sub(r" the \w+\Z", "", one)) != one]
-    last = {words[-1] for words in frames if len(words[-1]) < 4 and words[-1] not in {*_BEING, "the", "a", "an"}}
+    last = {words[-1] for words in frames if len(words[-1]) < 4 and words[-1] not in {*WORDS["be"], "the", "a", "an"}}
     return [re.compile(_pattern(frame), re.IGNORECASE) for frame in whole] + [
         re.compile(rf"{word.capitalize()} ") for word in sorted(last)
     ]
@@ -148,7 +130,7 @@ def _pattern(frame: str) -> str:
             words.append(r"(?:the|an?) ")
         elif word in ("of", "by"):
             words.append(rf"(?:{word}|{'from|due to|in' if word == 'of' else 'in'}) ")
-        elif word in _BEING:
+        elif word in WORDS["be"]:
             words.append(rf"(?:is|was|are|were) {_ADVERB}")
         else:
             words.append(rf"{re.escape(word[:-1] if len(word) > 3 else word)}\w{{0,3}} {_ADVERB}")
@@ -158,10 +140,10 @@ def _pattern(frame: str) -> str:
 def _may_be_object(name: str, subject: str) -> bool:
     """Return whether a few words are neither a clause nor speak of the subject."""
     of_subject = bool(subject) and folded_key(subject) in folded_key(name)
-    clause = _NO_OBJECT.match(name) or has_verb(name) or any(map(str.isdigit, name))
+    clause = PATTERN["no_object"].match(name) or has_verb(name) or any(map(str.isdigit, name))
     return 0 < len(name.split()) <= LONGEST_NAME and not (clause or of_subject)
 
 
 def _without_nation(text: str) -> str:
     """Return an object without its article and the nation before it."""
-    return _NATION.sub("", text.strip(), count=1)
+    return PATTERN["nation"].sub("", text.strip(), count=1)

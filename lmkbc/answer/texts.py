@@ -6,6 +6,7 @@ import re
 
 from lmkbc.answer.abstain import has_term, stems
 from lmkbc.answer.lists import BULLET, is_label
+from lmkbc.answer.words import PATTERN
 from lmkbc.kinds.kind import kind_of
 from lmkbc.names import folded_key, shown
 from lmkbc.relation import Relation
@@ -15,7 +16,6 @@ LONGEST_FRAME = 120
 
 _WRAPPED = re.compile(r"""(\*\*|__|[*_`"“«'‘])(?=\S)(.+?)(?:\1|["”»'’])(?<=\S)\.?""", re.DOTALL)
 _MARKED = re.compile(r"""(?:\*\*|__|[`"“«])([^*`"“”«»\n]+?)(?:\*\*|__|[`"”»])""")
-_STATING = re.compile(r"\s(?:is|are|was|were|reads?|includes?|says?)(?: given as| listed as)?:?\s+(?=\S)")
 
 
 def texts(answer: str, relation: Relation) -> list[str]:
@@ -37,7 +37,7 @@ def _unframed(text: str, relation: Relation) -> str:
     label, _, rest = text.partition(":")
     if rest and is_label(label.strip(" *_"), relation):
         text = shown(rest.removeprefix("**").removeprefix("__"))
-    stating = _STATING.search(text[:LONGEST_FRAME])
+    stating = PATTERN["states"].search(text[:LONGEST_FRAME])
     if stating and has_term(folded_key(text[: stating.start()]), stems(relation.statement, *relation.clozes)):
         text = _of_sentence(text[stating.end() :])
     elif 0 <= (at := text.find(f"{relation.triple} ")) < LONGEST_FRAME:

@@ -9,39 +9,16 @@ from lmkbc.answer.abstain import has_term, is_abstention, is_refusal, phrase_ter
 from lmkbc.answer.clauses import LONGEST_CLAUSE
 from lmkbc.answer.clean import trim
 from lmkbc.answer.lists import BULLET
+from lmkbc.answer.words import PATTERN
 from lmkbc.kinds.kind import kind_of
 from lmkbc.names import LONGEST, folded_key, without_trailer
 from lmkbc.relation import Relation
 
 MOST = 20
 """Maximum number of sentences that are looked at."""
-_ESTIMATED = re.compile(
-    r"\b(?:approximately|approx|roughly|around|nearly|estimated?|but|say|guess|it's|is|was|has)"
-    r"(?: (?:it|at|is|to|be|about|around|roughly|approximately))*\W+[\d~]",
-    re.IGNORECASE,
-)
 _NUMBER_SENTENCE = re.compile(r"\n|(?<=[^\W\d_]{3}[.!?])\s+(?=[A-Z])|(?<=\d{3}[.!?])\s+(?=[A-Z][a-z])")
-_CORRECTION = re.compile(r"\W*(?:(?:wait|correction|sorry|actually)[,:]|let me correct\b)", re.IGNORECASE)
-_PAST = re.compile(
-    r"\A\W*(?:(?:its |the )?(?:original|initial)|(?:its )?(?:former|previous)|once|when it opened)\b"
-    r"|\b(?:originally|formerly|previously|once) (?:had|held|seated)\b",
-    re.IGNORECASE,
-)
-_OTHER_PART = re.compile(
-    r",? (?:of which\b|(?:including|down from|up from) (?:about |some )?(?=\d)).*"
-    r"|[;,] (?:its )?(?:land|water|mainland)\b[^()]{0,60}\Z|(?<=in total): .*"
-    r"|\b(?:increas|expand|rais|grew|grown|reduc|rose|enlarg)\w*\b[^.\d]{0,60} from \D{0,9}[\d.,]+ (?=to \d)"
-)
-"""A part of what is asked for, or what it was before a change."""
 _NUMBER_REMARK = re.compile(r"\s[—–-]\s(?=[^\W\d_])")
-_BETTER = re.compile(
-    r",? i\.e\.,? (?=\d)|(?:,? so| [–—-]) (?=\d+ in total)| (?:for|making|with) a (?:grand )?total of "
-    r"|(?<=[a-z]) = (?=\d)|(?<=\w),? (?:or,? more precisely,?|to be precise,?) "
-)
-"""Words before the better form of a number."""
 _ALONE = re.compile(r"\W*\d[\d.,]*+\W*")
-_TOTAL = re.compile(r"\W*(?:grand |overall )?total\b", re.IGNORECASE)
-_NONE_OF = re.compile(r"\b(?:no|any)\s+(\w+(?:\s+\w+)?)|\b(child)less\b", re.IGNORECASE)
 
 
 def best_values(text: str, relation: Relation, subject: str) -> tuple[str, ...] | None:
@@ -58,20 +35,24 @@ def best_values(text: str, relation: Relation, subject: str) -> tuple[str, ...] 
     plain = text if subject.isdigit() or not subject else text.replace(subject, "")  # which may be "One Piece"
     for sentence in (_NUMBER_SENTENCE.split(plain, MOST) if short else plain.split("\n", MOST))[:MOST]:
         start = sentence[: 4 * LONGEST]
-        estimated, digit = _ESTIMATED.search(start), re.match(r"\W*\d", start)
+        estimated, digit = PATTERN["estimated"].search(start), re.match(r"\W*\d", start)
         if not estimated and is_refusal(start):
             continue
         if not found and not estimated and not digit and is_abstention(without_trailer(trim(start)), relation):
-            none = _NONE_OF.search(text[: 4 * LONGEST]) if relation.shape.integer else None
+            none = PATTERN["none_of"].search(text[: 4 * LONGEST]) if relation.shape.integer else None
             return ("0",) if none and has_term(folded_key(none[1] or f"{none[2]}ren"), unit) else ()
         bullet = BULLET.match(sentence) if relation.has_numbers() else None  # "c. 1985" is no point of a list
-        better = _BETTER.split(_OTHER_PART.sub("", sentence[bullet.end() :] if bullet else sentence))[-1]
+        better = PATTERN["better"].split(
+            PATTERN["other_part"].sub("", sentence[bullet.end() :] if bullet else sentence)
+        )[-1]
         if values := tuple(read(_NUMBER_REMARK.split(better)[0], relation) or read(better, relation)):
             if not found and (_ALONE.fullmatch(sentence) or len(sentence.split()) == 1):
                 return values
             key = folded_key(sentence[:LONGEST])
             states = has_term(key, phrase_terms(relation))
-            total = bool(_TOTAL.match(sentence)) and (len(sentence.split()) < 4 or has_term(key, unit) or states)
-            before = [] if short and _CORRECTION.match(sentence) else found
-            found = [*before, ((total, not _PAST.search(sentence), states), values)]
+            total = bool(PATTERN["total"].match(sentence)) and (
+                len(sentence.split()) < 4 or has_term(key, unit) or states
+            )
+            before = [] if short and PATTERN["correction"].match(sentence) else found
+            found = [*before, ((total, not PATTERN["past"].search(sentence), states), values)]
     return max(found, key=itemgetter(0))[1] if found else None

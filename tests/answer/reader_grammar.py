@@ -15,6 +15,7 @@ from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
 import lmkbc.answer
+from lmkbc.answer.words import WORDS
 
 READERS = [
     *(f"lmkbc.answer.{module.name}" for module in iter_modules(lmkbc.answer.__path__)),
@@ -68,6 +69,7 @@ def words() -> list[str]:
     """Return the words of the reader's tables."""
     tables = (value for name in READERS for value in vars(import_module(name)).values())
     found = {word for table in tables if isinstance(table, dict | frozenset) for word in table if isinstance(word, str)}
+    found |= frozenset[str]().union(*WORDS.values())
     return sorted(found)
 
 
