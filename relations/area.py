@@ -28,5 +28,5 @@ RELATION = Relation(
     unit_id="Q712226",
     cardinality={"2025": (1, 1), "2026": (1, 1)},
     # From a hundredth of a hectare to the surface of the Earth.
-    shape=Shape(separators=(";", "\n"), conjunction=False, minimum=0.0001, maximum=510_100_000),
+    shape=Shape(separators=(";", "\n"), conjunction=False, minimum=0.0001, maximum=1e11),
 )

@@ -98,7 +98,7 @@ def is_failure(text: str) -> bool:
 def is_prose(text: str, subject: str, quoted: bool = False) -> bool:
     """Return whether a text is a sentence, or a bare yes, instead of a name. The test is milder for quoted texts."""
     words = text.split()
-    if folded_key(text) in WORDS["yes"] or len(words) > LONG:
+    if folded_key(text) in WORDS["yes"] or len(words) > LONG or PATTERN["question"].fullmatch(text):
         return True
     lowered = f"{text.lower()} ".replace('"', "")
     start = subject.lower()

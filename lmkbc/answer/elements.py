@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from lmkbc.answer.abstain import has_term, object_terms, phrase_terms, relation_words, stems
+from lmkbc.answer.abstain import has_term, has_verb, object_terms, phrase_terms, relation_words, stems
 from lmkbc.answer.literal import Bracketed, Word, read_literals
 from lmkbc.answer.markup import TextTable, read_tags, unstyled, untagged, without_signs
 from lmkbc.answer.words import PATTERN, WORDS
@@ -42,7 +42,9 @@ def narrowed(text: str) -> tuple[str | None, bool]:
     answer = re.sub(r"\r\n?", "\n", answer)
     if "✅" in answer:
         answer = "\n".join(line for line in answer.split("\n") if not any(sign in line for sign in "❌✗✘✖"))
-    answer = bounded(without_signs(unstyled(_delivered(answer))))
+    whole = _own_part(bounded(without_signs(unstyled(_delivered(answer)))))
+    if (answer := _unthought(whole)) is None:
+        return None, False
     marks = list(PATTERN["answer"].finditer(answer))
     if marks:
         answer = answer[marks[-1].end() :]
@@ -52,6 +54,28 @@ def narrowed(text: str) -> tuple[str | None, bool]:
     if "<" in answer and not shown(untagged(answer)) and not read_tags(answer):  # empty tags alone
         answer = ""
     return shown(shown(_without_remarks(answer)).strip(" \t\r\n`")), on_line
+
+
+def _own_part(text: str) -> str:
+    """Return an answer up to where it runs on to a question or to another subject, and without a question before it."""
+    start, whole = 0, len(text)
+    for end in PATTERN["runs_on"].finditer(text):
+        before = shown(text[start : end.start()])
+        if not before:  # the question is repeated first
+            start = end.end()
+        elif before.rstrip("*_ ")[-1:] != ":" and not (has_verb(before) and PATTERN["answer"].search(text, end.end())):
+            whole = end.start()
+            break
+    return text[start:whole] if shown(text[start:whole]) else text
+
+
+def _unthought(text: str) -> str | None:
+    """Return an answer without a thought that no mark shows; None if no answer follows it."""
+    if not PATTERN["thinking"].match(text) or PATTERN["concludes"].search(text):
+        return text
+    *steps, last = re.split(r"\n[ \t]*\n", text.rstrip())
+    is_step = re.match(r"[ \t]*(?:[-*•\d(]|step )", last, re.IGNORECASE)
+    return None if len(steps) < 2 or is_step or has_verb(last) else last
 
 
 def _without_remarks(answer: str) -> str:
@@ -127,8 +151,10 @@ def mended(text: str) -> str:
             text = call[1]
     if '\\"' in text and not re.search(r'(?<!\\)"', text):
         text = text.replace('\\"', '"')
+    if text[:1] in ("[", "{", '"', "'", "“"):
+        text = PATTERN["quoted_joint"].sub(", ", text)
     if text[:1] in ('"', "'", "“"):
-        return "[" + re.sub(r"""(?<=["'”]),?\s+(?:and|&)\s+(?=["'“])""", ", ", text)
+        return f"[{text}"
     if (lost := _LOST_OPENING.match(text)) or (lost := _LOST_CLOSING.fullmatch(text)):
         return f"[{lost[1]}{text}"
     return text

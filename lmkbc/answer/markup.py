@@ -26,7 +26,7 @@ _UNSEEN = re.compile(
 )
 _WIDE = str.maketrans(
     {
-        **dict(zip("，、；：（）［］｛｝＝｜＂＇．،؛", ",,;:()[]{}=|\"'.,;", strict=True)),
+        **dict(zip("，、；：（）［］｛｝＝｜＂＇．،؛؟？！｡।", ",,;:()[]{}=|\"'.,;??!..", strict=True)),
         **{chr(0xFF10 + digit): str(digit) for digit in range(10)},
         **dict.fromkeys("▁\u3000", " "),
         **dict.fromkeys("\u2028\u2029\x85", "\n"),
@@ -42,7 +42,7 @@ _UNPRINTED = re.compile(
 )
 """Escapes of terminals, marks in the private area, and names of pictures."""
 _NO_REFERENCE = re.compile("&#[0-9]{9,};?")
-_STOP = re.compile(r"(?<=[\x00-\x7fÀ-ɏ])。(?=\s|$|[,;])")
+_STOP = re.compile(r"。(?=\s|$|[,;])")
 _PICTURE = re.compile(
     "[\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff\u2600-\u2604\u2607-\u266c\u2670-\u26ff\u2700-\u2712\u2715-\u27bf\u2b00-\u2bff]"
     "[\ufe0f\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*[ \t]*"

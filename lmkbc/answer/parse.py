@@ -26,6 +26,7 @@ from lmkbc.answer.abstain import (
 from lmkbc.answer.clauses import ASIDE, LONGEST_CLAUSE, stated
 from lmkbc.answer.clean import trim, vocabulary
 from lmkbc.answer.elements import SHORT, column, elements, is_head, mended, narrowed
+from lmkbc.answer.languages import adapted, says_nothing
 from lmkbc.answer.lists import (
     BOLD,
     YEAR,
@@ -51,6 +52,8 @@ from lmkbc.names import LONGEST, folded_key, name_key, shown, without_trailer
 from lmkbc.relation import Relation
 from lmkbc.types import State
 
+LONGEST_CORRECTED = 1500
+"""Maximum number of characters of an answer in which corrections count: reasoning says "wait" again and again."""
 _IDENTIFIER = re.compile(r"[a-z]+(?:_[a-z]+)+")
 """A name in a program; no object is written so."""
 
@@ -58,6 +61,8 @@ _IDENTIFIER = re.compile(r"[a-z]+(?:_[a-z]+)+")
 _NUMBERING = re.compile(r"(?:\(?\d{1,3}[.)]\s*)+")
 
 
+_CLAUSE = re.compile(r"(?<=[^\W\d_A-Z]{2}[.!?)])\s+|[\n。]|;\s")
+"""End of a clause of a correction, which may be as short as "it."."""
 _PLAIN_LIST = re.compile(r"[\w' -]{2,40}(?:, [\w' -]{2,40}){1,12}")
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
 
@@ -100,15 +105,48 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
         return Parsed(State.ABSTAINED)
     if is_mute(answer) or is_failure(answer):
         return Parsed(State.UNPARSED)
+    marks = [*PATTERN["corrected"].finditer(answer)] if len(answer) <= LONGEST_CORRECTED else []
+    marks = [mark for mark in marks if shown(answer[: mark.start()])]
+    found = _read(answer[: marks[0].start()] if marks else answer, relation, subject, null, marked)
+    for place, mark in enumerate(marks):
+        end = marks[place + 1].start() if place + 1 < len(marks) else len(answer)
+        adds = PATTERN["adds"].search(answer, mark.start(), end) is not None
+        found = _corrected(found, answer[mark.end() : end], relation, subject, adds=adds)
+    return found
+
+
+def _read(answer: str, relation: Relation, subject: str, null: str, marked: bool) -> Parsed:
+    """Return the objects of an answer, or of a part of it between corrections."""
     if relation.is_verbatim():
         return _from_texts(_without_subject(answer, subject), relation, subject, null)
+    if says_nothing(_without_subject(answer, subject), relation):
+        return Parsed(State.ABSTAINED)
+    plain = adapted(_without_subject(answer, subject), relation)
     return (
         _from_literals(answer, relation, subject)
-        or (_from_values if relation.has_values() else _from_words)(
-            _without_subject(answer, subject), relation, subject, marked
-        )
+        or (_from_values if relation.has_values() else _from_words)(plain, relation, subject, marked)
         or Parsed(_why_nothing(answer, relation))
     )
+
+
+def _corrected(before: Parsed, part: str, relation: Relation, subject: str, *, adds: bool) -> Parsed:
+    """Return what holds after a correction: other objects, further ones, or the same without those it withdraws."""
+    kept, gone = list[str](), set[str]()
+    for clause in _CLAUSE.split(part):
+        denied, _, instead = PATTERN["replaces"].sub("\n", clause, count=1).partition("\n")
+        names = {name for name in before.objects if folded_key(name) in folded_key(denied)}
+        is_denial = names and PATTERN["withdraws"].search(denied)
+        gone |= names if is_denial else set()
+        kept.append(instead if is_denial else clause)
+    text = "\n".join(filter(shown, kept))
+    told = _read(text, relation, subject, "", False) if text else Parsed(State.UNPARSED)
+    left = tuple(name for name in before.objects if name not in gone)
+    if told.state is State.ABSTAINED and not gone:
+        return told
+    if told.state is not State.ANSWERED:
+        return replace(before, objects=left) if left or not gone else Parsed(State.UNPARSED)
+    objects = dict.fromkeys((*left, *told.objects) if adds else told.objects)
+    return Parsed(State.ANSWERED, tuple(name for name in objects if name not in gone))
 
 
 def _from_literals(text: str, relation: Relation, subject: str) -> Parsed | None:
@@ -244,7 +282,6 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
     text = PATTERN["inserted"].sub(" and ", text)
     text = PATTERN["only"].sub("", PATTERN["though"].sub("", PATTERN["opener"].sub("", body(text, relation))))
     fields = own_fields(text, relation)
-    text = fields or next((part for part in reversed(PATTERN["corrected"].split(text)) if shown(part)), text)
     text = fields or _said_apart(text, relation, subject) or text
     if _is_denied(text, relation):
         return Parsed(State.ABSTAINED)

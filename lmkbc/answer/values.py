@@ -53,6 +53,5 @@ def best_values(text: str, relation: Relation, subject: str) -> tuple[str, ...] 
             total = bool(PATTERN["total"].match(sentence)) and (
                 len(sentence.split()) < 4 or has_term(key, unit) or states
             )
-            before = [] if short and PATTERN["correction"].match(sentence) else found
-            found = [*before, ((total, not PATTERN["past"].search(sentence), states), values)]
+            found = [*found, ((total, not PATTERN["past"].search(sentence), states), values)]
     return max(found, key=itemgetter(0))[1] if found else None

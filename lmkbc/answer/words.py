@@ -7,26 +7,54 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
+from babel import Locale
+
+from lmkbc.names import folded_key
+
 _TABLES = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
+_NAME = re.compile(r"\{([a-z_]+)\}")
+"""Name of a table within an expression, which stands for that table's own."""
 
 
-def _alternatives(table: Mapping[str, str | list[str]]) -> str:
-    """Return the alternatives of a table in all languages as one expression; {name} stands for those of a table."""
-    found = (one for language, ones in table.items() if language != "frame" for one in ones)
-    inner = "|".join(found)
-    return re.sub(r"\{([a-z_]+)\}", lambda name: f"(?:{_alternatives(_TABLES['pattern'][name[1]])})", inner)
+class _Patterns(dict[str, re.Pattern[str]]):
+    """Name of a table -> its expression, compiled when it is first used."""
+
+    def __missing__(self, name: str) -> re.Pattern[str]:
+        self[name] = re.compile(_expression(name))
+        return self[name]
 
 
+def _expression(name: str) -> str:
+    """Return a table's frame with the alternatives of all languages in it."""
+    table = _TABLES["pattern"][name]
+    ones = (one for language, alternatives in table.items() if language != "frame" for one in alternatives)
+    inner = _NAME.sub(lambda other: re.sub(r"\A\(\?[a-z]+\)", "", _expression(other[1])), "|".join(ones))
+    return str(table.get("frame", "%s")).replace("%s", f"(?:{inner})")
+
+
+PATTERN = _Patterns()
 WORDS = {
     name: frozenset(word.strip() for words in table.values() for word in re.split("[,\n]", words) if word.strip())
     for name, table in _TABLES["words"].items()
 }
 """Name of a table -> its words and phrases in all languages."""
-PATTERN = {
-    name: re.compile(table.get("frame", "%s").replace("%s", f"(?:{_alternatives(table)})"))
-    for name, table in _TABLES["pattern"].items()
-}
-"""Name of a table -> the expression of its alternatives in all languages."""
+SCALES = {word.strip(): int(power) for power, words in _TABLES["scale"].items() for word in words.split(",")}
+"""Word behind a number -> power of ten."""
+LANGUAGES = tuple(_TABLES["pattern"]["joint"].keys() - {"frame"})
+
+
+def table_names() -> list[str]:
+    """Return the names of all tables of expressions."""
+    return [*_TABLES["pattern"]]
+
+
+@cache
+def places() -> frozenset[str]:
+    """Return the keys of the names of countries and territories in all languages (CLDR).
+
+    They show which joints and points are parts of a name, as in "Bosnien und Herzegowina".
+    """
+    return frozenset(folded_key(name) for code in LANGUAGES for name in Locale(code).territories.values())

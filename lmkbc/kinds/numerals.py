@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from lmkbc.answer.markup import unescaped, unstyled, without_signs
+from lmkbc.answer.words import SCALES
 from lmkbc.kinds.units import LETTER
 
 MOST_POWER = 1000
@@ -80,7 +81,11 @@ def readable(text: str) -> str:
         text = without_signs(unstyled(text))
     for pattern, new in _MARKUP if _MARKED.search(text) else ():
         text = pattern.sub(new, text)
-    return _FRACTION.sub(_decimal, text)
+    return _FRACTION.sub(_decimal, _MYRIADS.sub(_summed, text))
+
+
+def _summed(number: re.Match[str]) -> str:
+    return f"{Decimal(number[1]) * 10000 + int(number[3]) * (1000 if number[4] else 1):f}"
 
 
 def _decimal(fraction: re.Match[str]) -> str:
@@ -134,19 +139,8 @@ def _power(digits: str | None) -> int:
     return (-1 if digits[0] == "-" else 1) * min(int(size[: len(str(MOST_POWER)) + 1] or 0), MOST_POWER)
 
 
-_BY_POWER = {
-    2: "hundred",
-    3: "thousand tsd",
-    4: "万 萬 만",
-    5: "lakh lac",
-    6: "百万 million mn mln mio millionen millones",
-    7: "crore",
-    8: "亿 億 억",
-    9: "billion bn bln mrd mld milliard milliarden",
-    12: "trillion tn trn",
-}
-SCALES = {word: power for power, words in _BY_POWER.items() for word in words.split()}
-"""Word behind a number -> power of ten."""
+_MYRIADS = re.compile(r"(?<![\d.,])(\d{1,4}(?:\.\d+)?)\s?([万萬만])\s?(\d{1,4})(?:\s?([千천]))?(?![\d.,])")
+"""Ten thousands with a rest, as in "4万5千"."""
 _SCALE = re.compile(
     rf"[-\s]{{0,3}}(?:({'|'.join(sorted(SCALES, key=len, reverse=True))})s?(?!{LETTER})\.?|(dozen)s?\b)", re.IGNORECASE
 )

@@ -1,0 +1,120 @@
+"""Answers in other languages, brought into the form of English ones: without lead-ins, and with plain joints.
+
+A joint such as "und" counts as a separate token, or as the last one of a list that other marks have parted already. A
+name of a place that holds one stays whole.
+"""
+
+from __future__ import annotations
+
+import re
+
+from lmkbc.answer.abstain import has_verb
+from lmkbc.answer.clean import SETTLEMENTS
+from lmkbc.answer.lists import BULLET, is_capitalised
+from lmkbc.answer.words import PATTERN, WORDS, places
+from lmkbc.names import folded_key, shown
+from lmkbc.relation import Relation
+
+LONGEST_SENTENCE = 400
+"""Maximum number of characters of a sentence that is taken apart."""
+_COMMA = re.compile(r"\s*(?:[,;]|(?<=\w),)\s*")
+_LABEL = re.compile(r"([^\n:,;()*]{2,100}?)\s*:(?!//)\s*(?=\S)")
+_SENTENCE = re.compile(r"(?<=[^\W\d_]{3})[.!?]\s+(?=[^\W\d_])|。")
+_WRAP = " \t\r\n.!,;:*_~`\"'“”„«»()[]{}。-–—"
+_NOTHING = frozenset(map(str.casefold, WORDS["nothing_whole"]))
+_POINT = re.compile(r"(?<=[ァ-ヶー])・(?=[ァ-ヶー])")
+
+
+def says_nothing(text: str, relation: Relation) -> bool:
+    """Return whether a whole answer in another language says that there is no object, or that it is not known."""
+    plain = shown(text).strip(_WRAP).replace("’", "'")
+    if plain.casefold() in _NOTHING:
+        return True
+    titles = not (relation.shape.conjunction or relation.has_values() or relation.object_type.qid in SETTLEMENTS)
+    return not titles and len(plain) < 120 and PATTERN["nothing_sentence"].match(plain) is not None
+
+
+def adapted(text: str, relation: Relation) -> str:
+    """Return an answer without what leads to its objects in another language, and with an English "and" as its joint.
+
+    Titles are not changed: the name of a work may be any sentence.
+    """
+    settled, several = relation.object_type.qid in SETTLEMENTS, relation.shape.conjunction
+    if not (settled or several) or text[:1] in tuple("[{(<|") or len(text) > 20 * LONGEST_SENTENCE:
+        return text
+    text = _without_lead(text)
+    if settled:
+        return PATTERN["place_before"].sub("", text, count=1)
+    return "\n".join(map(_joined, text.split("\n"))) if several else text
+
+
+def _without_lead(text: str) -> str:
+    """Return a text without the words before its objects, and without those behind them in its first sentence."""
+    head, _, rest = text.partition("\n")
+    if BULLET.match(head) or len(head) > LONGEST_SENTENCE:
+        return text
+    label = _LABEL.match(head)
+    if label and ":" not in head[label.end() :] + rest and _leads(label[1]):
+        return f"{_SENTENCE.split(head[label.end() :], maxsplit=1)[0]}\n{rest}"
+    if shown(rest) and not rest.startswith("\n"):
+        return text
+    first = _SENTENCE.split(head, maxsplit=1)[0]
+    bare = PATTERN["says_after"].sub("", first)
+    said = PATTERN["says"].match(first)
+    return (said and _from_name(bare[said.end() :])) or (bare if bare != first else text)
+
+
+def _leads(label: str) -> bool:
+    """Return whether words before a colon lead to a list: they end in lower case, or have no case, and are no name."""
+    words = label.split()
+    is_cased = any(map(str.isupper, label)) or any(map(str.islower, label))
+    return any(map(str.isalpha, label)) and (not is_cased or (len(words) > 1 and words[-1].islower()))
+
+
+def _from_name(rest: str) -> str:
+    """Return the rest of a sentence from its first name on; "" if more than a few small words stand before it."""
+    words = rest.strip(" :").split()
+    start = next(
+        (place for place, word in enumerate(words[:7]) if not word[:1].islower() or is_capitalised(word)), None
+    )
+    return "" if start is None else " ".join(words[start:])
+
+
+def _joined(line: str) -> str:
+    """Return a line with " and " or a comma at the joints of another language that are no part of a name."""
+    if has_verb(line) or len(line) > 4 * LONGEST_SENTENCE:
+        return line
+    if _POINT.search(line) and places().issuperset(map(folded_key, _POINT.split(line.strip(_WRAP)))):
+        line = _POINT.sub(", ", line)
+    given = _COMMA.split(line)
+    parts = [PATTERN["joint_first"].sub("", part, count=1) if place else part for place, part in enumerate(given)]
+    parts = [_apart(_apart(part, "joint", " and "), "joint_within", ", ") for part in parts]
+    if len(parts) > 1 and all(part[:1] in "וو" for part in parts[1:]):
+        parts[1:] = [part[1:] for part in parts[1:]]
+    if before := PATTERN["joint_before"].search(parts[-1]):
+        pair = parts[-1][: before.start()], parts[-1][before.end() :]
+        if len(parts) > 1 or places().issuperset(map(folded_key, pair)):
+            parts[-1] = _apart(parts[-1], "joint_before", ", ")
+    return line if parts == given else ", ".join(parts)
+
+
+def _apart(part: str, table: str, mark: str) -> str:
+    """Return a part of a list with a mark at its joints; pieces that make up the name of a place stay together."""
+    joints = [*PATTERN[table].finditer(part)]
+    if not joints or folded_key(part.strip(_WRAP)) in places():
+        return part
+    made, start = "", 0
+    for place, joint in enumerate(joints):
+        following = joints[place + 1].start() if place + 1 < len(joints) else len(part)
+        whole = folded_key(part[start:following].strip(_WRAP)) in places()
+        of_person = len(joint[0].strip()) == 1 and joint[0].strip() == "y" and " " not in part[joint.end() :].strip()
+        keep = whole or (
+            of_person and " " in part[start : joint.start()].strip() and not _is_place(part[joint.end() :])
+        )
+        if not keep:
+            made, start = f"{made}{part[start : joint.start()]}{mark}", joint.end()
+    return made + part[start:]
+
+
+def _is_place(text: str) -> bool:
+    return folded_key(text.strip(_WRAP)) in places()
