@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from lmkbc.answer.words import PATTERN, WORDS
+from lmkbc.answer.words import FORM, WORDS
 from lmkbc.names import folded_key, shown
 from lmkbc.relation import Relation
 
@@ -25,24 +25,6 @@ no record, non existent, non existing, non applicable, non available, empty list
 none known, none recorded, none found, none of the above, i dont know, dont know, unsure,
 private, private company, privately held company, privately owned company, private firm, private business
 """
-
-
-_MARKS = re.compile(r"""[\s.,;:*_~{}()"'`“”‘’«»„–—-]*""")
-
-
-def _any_of(*phrases: str) -> re.Pattern[str]:
-    """Return a pattern that finds any of some phrases, as whole words."""
-    return re.compile("|".join(rf"\b(?:{phrase})\b" for phrase in phrases))
-
-
-_VERBS = (
-    "is was are were has have had does did will would could should must might includes include refers died born "
-    "consists consisted comprises comprised plays played speaks spoke acquired "
-    "located known based depends because which who that there here cannot we you it they he she"
-)
-
-
-_SLOT = re.compile(r"\{\w+\}")
 
 
 _FURTHER = (["other"], ["others"], ["various"], ["several"], ["many"], ["et", "al"], ["etc"])
@@ -69,10 +51,8 @@ def is_abstention(text: str, relation: Relation) -> bool:
         word = rest.split(" ", 1)[0]
         if (following and following[0].islower()) or word in _relation_terms(relation) or key in WORDS["nothing"]:
             return True
-    lacks = any(
-        word in _relation_terms(relation) for found in PATTERN["with_no"].findall(key) for word in found.split()
-    )
-    return not _is_title(text) and (lacks or bool(PATTERN["denial"].search(key)))
+    lacks = any(word in _relation_terms(relation) for found in FORM.with_no.findall(key) for word in found.split())
+    return not _is_title(text) and (lacks or bool(FORM.denial.search(key)))
 
 
 def is_mute(answer: str) -> bool:
@@ -81,42 +61,38 @@ def is_mute(answer: str) -> bool:
     They neither name nor deny an object. An empty list is not among them, and neither are signs for nothing inside a
     list.
     """
-    return _MARKS.fullmatch(answer) is not None
+    return FORM.marks.fullmatch(answer) is not None
 
 
 def is_refusal(text: str) -> bool:
     """Return whether a model declines to answer, which differs from the answer that there is no object."""
     key = folded_key(text)
-    return is_failure(text) or (bool(PATTERN["refusal"].search(key)) and not PATTERN["dont_know"].search(key))
+    return is_failure(text) or (bool(FORM.refusal.search(key)) and not FORM.dont_know.search(key))
 
 
 def is_failure(text: str) -> bool:
     """Return whether a text is an apology in another language, an error of a server, or the mere name of a format."""
-    return PATTERN["failed"].match(text) is not None or text.strip(" .:![]").casefold() in WORDS["formats"]
+    return FORM.failed.match(text) is not None or text.strip(" .:![]").casefold() in WORDS["formats"]
 
 
 def is_prose(text: str, subject: str, quoted: bool = False) -> bool:
     """Return whether a text is a sentence, or a bare yes, instead of a name. The test is milder for quoted texts."""
     words = text.split()
-    if folded_key(text) in WORDS["yes"] or len(words) > LONG or PATTERN["question"].fullmatch(text):
+    if folded_key(text) in WORDS["yes"] or len(words) > LONG or FORM.question.fullmatch(text):
         return True
     lowered = f"{text.lower()} ".replace('"', "")
     start = subject.lower()
     after = lowered[len(start) :] if start and lowered.startswith(start) else ""
-    if (
-        (after and PATTERN["verb"].match(after))
-        or PATTERN["pronoun_verb"].match(lowered)
-        or PATTERN["pronoun_does"].match(text)
-    ):
+    if (after and FORM.verb.match(after)) or FORM.pronoun_verb.match(lowered) or FORM.pronoun_does.match(text):
         return True
     restates = len(words) > 6 and start and lowered.startswith("the ") and start in lowered
-    speaks = PATTERN["i_am"].match(text) and not _is_title(text)
+    speaks = FORM.i_am.match(text) and not _is_title(text)
     return not quoted and (len(words) > 12 or bool(restates or speaks) or has_verb(text))
 
 
 def has_verb(text: str) -> bool:
     """Return whether an unquoted text of several words reads like a sentence."""
-    return len(text.split()) > 3 and PATTERN["verb"].search(text) is not None
+    return len(text.split()) > 3 and FORM.verb.search(text) is not None
 
 
 def _is_title(text: str) -> bool:
@@ -128,7 +104,7 @@ def _is_title(text: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _words(*texts: str) -> frozenset[str]:
-    folded = (folded_key(_SLOT.sub(" ", text)) for text in texts)
+    folded = (folded_key(FORM.slot.sub(" ", text)) for text in texts)
     return frozenset(word for text in folded for word in text.split() if len(word) > 3)
 
 
@@ -204,7 +180,7 @@ def is_made_of(text: str, known: frozenset[str]) -> bool:
 @lru_cache(maxsize=1024)
 def stems(*texts: str) -> frozenset[str]:
     """Return the words of texts as terms, without words that state nothing."""
-    words = folded_key(_SLOT.sub(" ", "\n".join(texts))).split()
+    words = folded_key(FORM.slot.sub(" ", "\n".join(texts))).split()
     return frozenset(_stem(word) for word in words if len(word) > 2 and word not in WORDS["stop"])
 
 

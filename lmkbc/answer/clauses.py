@@ -6,8 +6,8 @@ import re
 
 from lmkbc.answer.abstain import has_term, object_terms, stems, terms
 from lmkbc.answer.clean import SETTLEMENTS, is_abbreviation, vocabulary
-from lmkbc.answer.lists import MARKED, is_a_name, is_capitalised, names_in_line, unlabelled
-from lmkbc.answer.words import PATTERN, WORDS
+from lmkbc.answer.lists import is_a_name, is_capitalised, names_in_line, unlabelled
+from lmkbc.answer.words import FORM, WORDS
 from lmkbc.names import folded_key, without_trailer
 from lmkbc.relation import Relation
 
@@ -16,7 +16,6 @@ PERSON = "Q5"
 LONGEST_CLAUSE = 600
 """Maximum number of characters of a clause."""
 
-_SIDE = r"(?:far )?(?:north|south|east|west|centre|center)[\w-]*"
 _TIME = (
     r"\s+(?:(?:from|since) [12]\d{3}(?: (?:to|until|till) [^,.;]{1,40})?"
     r"|at (?:the )?age (?:of )?\d{1,3}|aged \d{1,3}|(?:on|in) (?:\d{1,2}(?:st|nd|rd|th)? )?"
@@ -24,11 +23,6 @@ _TIME = (
     r"[12]\d{3})(?=[,;.]|\s+(?:and|at|in|of|from|near|by|after|following)\b|$)"
 )
 """An age, a date or a year within a sentence."""
-ASIDE = re.compile(r"(?<=[\w*]{2})\s+\([^()\n]{0,200}\)")
-"""A remark in brackets behind a word."""
-_NAME_WORDS = r"[A-Z][\w’'-]*(?: [A-Z][\w’'-]*)*"
-_LAST_WORD = re.compile(r"[^\W\d_][\w.'’-]*\s\Z")
-_ORDINAL = re.compile(r"\d{1,2}(?:st|nd|rd|th)")
 
 
 def stated(text: str, relation: Relation, subject: str) -> str:
@@ -40,42 +34,40 @@ def stated(text: str, relation: Relation, subject: str) -> str:
     found, afresh = list[str](), False
     if ";" in text and any(unlabelled(clause, relation) != clause for clause in text.split("; ")[1:]):
         return ""  # lists, of which some have labels
-    clauses = PATTERN["clause_end"].split(text)
+    clauses = FORM.clause_end.split(text)
     for clause in clauses:
-        afresh = PATTERN["afresh"].match(clause) is not None or (afresh and len(text) <= LONGEST_CLAUSE)
+        afresh = FORM.afresh.match(clause) is not None or (afresh and len(text) <= LONGEST_CLAUSE)
         if len(clause) <= LONGEST_CLAUSE and (names := _names_of(_unstopped(clause), relation, subject)):
             if not relation.shape.conjunction and "," in relation.shape.separators:
-                names = PATTERN["last_pair"].sub(
-                    r"\1, \2", names
-                )  # in a sentence, an "and" stands before the last name
+                names = FORM.last_pair.sub(r"\1, \2", names)  # in a sentence, an "and" stands before the last name
             several = names_in_line(names, relation, labelled=False)
             found, afresh = [*([] if afresh else found), ", ".join(several) or names], False
     if found and relation.shape.conjunction and len(clauses) > 1 and len(text) <= LONGEST_CLAUSE:
         first = without_trailer(clauses[0].strip(" *.!"))  # as in "India. It also borders China."
         is_one = is_a_name(first) and (" " in first or vocabulary(relation.shape).canonical(first))
-        found = [first, *found] if is_one and PATTERN["pronoun"].match(clauses[1]) else found
+        found = [first, *found] if is_one and FORM.pronoun.match(clauses[1]) else found
     return "\n".join(found)
 
 
 def _names_of(clause: str, relation: Relation, subject: str) -> str:
     """Return the names that a clause states; the last ones that a word of the relation stands before."""
-    clause = PATTERN["besides"].sub("", ASIDE.sub("", PATTERN["placed"].sub(r"\1", clause)))
+    clause = FORM.besides.sub("", FORM.aside.sub("", FORM.placed.sub(r"\1", clause)))
     if relation.object_type.qid in SETTLEMENTS:
-        clause = PATTERN["aside_of_place"].sub("", clause)
-    clause = PATTERN["plus"].sub(", ", clause) if "," in relation.shape.separators else clause
+        clause = FORM.aside_of_place.sub("", clause)
+    clause = FORM.plus.sub(", ", clause) if "," in relation.shape.separators else clause
     if has_term("owned", stems(relation.statement, *relation.clozes)):
         if owner := _owner(clause, subject):
             return owner
-        clause = PATTERN["owned"].sub("owned by", clause)
+        clause = FORM.owned.sub("owned by", clause)
     plain = _without(subject, clause) if subject else clause
-    kind = PATTERN["nouned"].search(plain) if relation.shape.conjunction else None
-    if kind and has_term(kind[2], object_terms(relation)) and not PATTERN["denied"].search(plain[: kind.start()]):
+    kind = FORM.nouned.search(plain) if relation.shape.conjunction else None
+    if kind and has_term(kind[2], object_terms(relation)) and not FORM.denied.search(plain[: kind.start()]):
         return kind[1].replace(" and the ", " and ")
     restates = plain != clause and clause[:4] == "The "  # as in "The book of Some Subject is ..."
     words = _unplaced(plain, relation).split()
     for start in range(len(words) - 1, 0, -1):
         if is_capitalised(words[start]) and _is_stated(words, start, relation, restates=restates):
-            if PATTERN["denied"].search(" ".join(words[:start])):
+            if FORM.denied.search(" ".join(words[:start])):
                 return ""
             if names := _run_of_names(words[start:], relation):
                 return names
@@ -111,18 +103,18 @@ def _is_stated(words: list[str], start: int, relation: Relation, *, restates: bo
 
 def _run_of_names(words: list[str], relation: Relation) -> str:
     """Return the names at the start of some words: what is marked as names, else all that is capitalised."""
-    nation = PATTERN["of_nation"].match(" ".join(words))
+    nation = FORM.of_nation.match(" ".join(words))
     words = words[len(nation[0].split()) :] if nation else words
     text, titles = " ".join(words), not relation.shape.conjunction
-    if MARKED.match(text) and (titles or not text.startswith("**")):
-        return "\n".join(name[0] for name in MARKED.finditer(text))
-    if relation.object_type.qid in SETTLEMENTS and (building := PATTERN["building"].match(text)):
+    if FORM.marked.match(text) and (titles or not text.startswith("**")):
+        return "\n".join(name[0] for name in FORM.marked.finditer(text))
+    if relation.object_type.qid in SETTLEMENTS and (building := FORM.building.match(text)):
         return text[building.end() :]
     end = 0
     while end < len(words) and (
         is_capitalised(words[end])
         or words[end].casefold().strip(",") in WORDS["connecting"]
-        or (_ORDINAL.fullmatch(words[end]) and is_capitalised(" ".join(words[end + 1 : end + 2])))
+        or (FORM.ordinal.fullmatch(words[end]) and is_capitalised(" ".join(words[end + 1 : end + 2])))
         or (titles and _is_in_title(words, end))
     ):
         if "," not in relation.shape.separators and words[end] in ("the", "a", "an") and words[end - 1][-1:] == ",":
@@ -149,7 +141,7 @@ def _without(subject: str, clause: str) -> str:
     """Return a clause without the subject, but for where it is a part of another name, such as South Sudan."""
 
     def kept(found: re.Match[str]) -> str:
-        word = _LAST_WORD.search(clause, 0, found.start())
+        word = FORM.last_word.search(clause, 0, found.start())
         return found[0] if word and word.start() and is_capitalised(word[0]) else ""
 
     return re.sub(rf"(?:\bof )?\b{re.escape(subject)}(?:['’]s)?(?!\w|-\w| [A-Z])", kept, clause)
@@ -188,14 +180,12 @@ def _unplaced(clause: str, relation: Relation) -> str:
     """Return a clause without directions; of "Chile and Peru to the west", a comma replaces the "and"."""
     known = vocabulary(relation.shape).canonical
     made, start = "", 0
-    for place in PATTERN["where"].finditer(clause):
+    for place in FORM.where.finditer(clause):
         names = clause[start : place.start()]
         if relation.shape.conjunction:
-            names = PATTERN["pair"].sub(
-                lambda pair: pair[0] if known(pair[0]) else pair[0].replace(" and ", ", "), names
-            )
+            names = FORM.pair.sub(lambda pair: pair[0] if known(pair[0]) else pair[0].replace(" and ", ", "), names)
         start = place.end()
-        if also := PATTERN["also_there"].match(clause, start):
+        if also := FORM.also_there.match(clause, start):
             names, start = f"{names}, ", also.end()
         made += names
     return made + clause[start:]

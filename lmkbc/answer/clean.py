@@ -8,7 +8,6 @@ not taken for "there is none".
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -16,7 +15,7 @@ from functools import lru_cache
 from typing import Literal
 
 from lmkbc.answer.abstain import is_placeholder
-from lmkbc.answer.words import PATTERN, WORDS
+from lmkbc.answer.words import FORM, WORDS
 from lmkbc.kinds.kind import kind_of
 from lmkbc.names import LONGEST, TRAILER, name_key, shown, without_legal_form, without_trailer
 from lmkbc.relation import Relation, Shape
@@ -36,17 +35,9 @@ _MARKS = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", 
 
 
 _LONE = '"“”„«»*`'
-_STARRED = re.compile(r"(?<![^\W_])[A-Z]\*\Z")
-"""A star that belongs to a letter, as in "A*"; behind a word, it marks a footnote."""
 
 
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}
-
-
-_BULLET = re.compile(r"[-–—•·#>]+ ")
-
-
-_YEAR = re.compile(r"[\s,]*\b(?:in )?(?:1[5-9]|20)\d\d\b[\s,]*")
 
 
 Clean = bool | Literal["spellings"]
@@ -127,12 +118,12 @@ def trim(text: str) -> str:
     while text != before:
         before = text
         text = text.strip(" ,;:|")
-        text = text[bullet.end() :] if (bullet := _BULLET.match(text)) else text
+        text = text[bullet.end() :] if (bullet := FORM.bullet_before.match(text)) else text
         if len(text) > 1 and _MARKS.get(text[0]) == text[-1]:
             text = text[1:-1]
         elif text and text[0] in _LONE and text.count(text[0]) == 1:
             text = text[1:]
-        elif text and text[-1] in _LONE and text.count(text[-1]) == 1 and not _STARRED.search(text):
+        elif text and text[-1] in _LONE and text.count(text[-1]) == 1 and not FORM.starred.search(text):
             text = text[:-1]
         if text and _BRACKETS.get(text[0]) == text[-1] and text.count(text[0]) == 1:
             text = text[1:-1]
@@ -155,7 +146,7 @@ def _name(text: str, relation: Relation, subject: str) -> tuple[str, str]:
     shape, known, short = relation.shape, vocabulary(relation.shape), _plain(name)
     forms = [name, short, *(_loose_forms(name) if shape.closed else ())]
     if relation.object_type.qid in SETTLEMENTS:
-        short = _plain(PATTERN["building"].sub("", short).partition(",")[0]) or short
+        short = _plain(FORM.building.sub("", short).partition(",")[0]) or short
         forms.append(short)
     canonical = next((listed for form in forms if (listed := known.canonical(form))), None)
     if canonical is None and not (_is_name(name) and _is_name(short)):
@@ -180,7 +171,7 @@ def _plain(name: str) -> str:
     before = None
     while name != before:
         before = name
-        name = without_trailer(name[article.end() :] if (article := PATTERN["article"].match(name)) else name)
+        name = without_trailer(name[article.end() :] if (article := FORM.article.match(name)) else name)
         name = trim(name)
     return name
 
@@ -188,10 +179,10 @@ def _plain(name: str) -> str:
 def _loose_forms(name: str) -> Iterator[str]:
     """Yield forms under which a closed list may hold a name: without its count or year, or the remark alone."""
     short = without_trailer(name)
-    if count := PATTERN["count"].match(short):
+    if count := FORM.count.match(short):
         yield short[count.end() :]
     yield short
-    yield _YEAR.sub(" ", short)
+    yield FORM.year_within.sub(" ", short)
     if trailer := TRAILER.search(name):
         yield trailer[1] or trailer[2] or ""
 

@@ -14,7 +14,7 @@ import msgspec
 from lmkbc.answer.abstain import has_term, has_verb, object_terms, phrase_terms, relation_words, stems
 from lmkbc.answer.literal import Bracketed, Word, read_literals
 from lmkbc.answer.markup import TextTable, read_tags, unstyled, untagged, without_signs
-from lmkbc.answer.words import PATTERN, WORDS
+from lmkbc.answer.words import FORM, WORDS
 from lmkbc.kinds.kind import kind_of
 from lmkbc.models.thoughts import answer_of, bounded
 from lmkbc.names import folded_key, name_key, shown
@@ -22,13 +22,6 @@ from lmkbc.relation import Relation
 
 SHORT = 60
 """A text without a full stop counts as cut-off reasoning from this many characters on."""
-
-
-_FENCE = re.compile(
-    r"(```|~~~)(?:[ \t]*(?i:json[lc5]?|python\d?|py|te?xt|plaintext|markdown|md|[ct]sv|ya?ml|xml|html|latex|tex|bash|sh"
-    r"|javascript|js|list|output|tool_code|tool_call)\b|[ \t]*[a-z][\w+-]*(?=[ \t]*\n))?[ \t]*\n?(.*?)(?:\1|\Z)",
-    re.DOTALL,
-)
 
 
 def narrowed(text: str) -> tuple[str | None, bool]:
@@ -45,12 +38,12 @@ def narrowed(text: str) -> tuple[str | None, bool]:
     whole = _own_part(bounded(without_signs(unstyled(_delivered(answer)))))
     if (answer := _unthought(whole)) is None:
         return None, False
-    marks = list(PATTERN["answer"].finditer(answer))
+    marks = list(FORM.answer.finditer(answer))
     if marks:
         answer = answer[marks[-1].end() :]
     on_line = bool(marks) and not answer.lstrip(" \t*_").startswith("\n")
-    if fences := [fence for _, fence in _FENCE.findall(answer)]:  # an empty fence is no answer
-        answer = next((fence for fence in reversed(fences) if shown(fence)), _FENCE.split(answer, maxsplit=1)[0])
+    if fences := [fence for _, fence in FORM.fence.findall(answer)]:  # an empty fence is no answer
+        answer = next((fence for fence in reversed(fences) if shown(fence)), FORM.fence.split(answer, maxsplit=1)[0])
     if "<" in answer and not shown(untagged(answer)) and not read_tags(answer):  # empty tags alone
         answer = ""
     return shown(shown(_without_remarks(answer)).strip(" \t\r\n`")), on_line
@@ -59,11 +52,11 @@ def narrowed(text: str) -> tuple[str | None, bool]:
 def _own_part(text: str) -> str:
     """Return an answer up to where it runs on to a question or to another subject, and without a question before it."""
     start, whole = 0, len(text)
-    for end in PATTERN["runs_on"].finditer(text):
+    for end in FORM.runs_on.finditer(text):
         before = shown(text[start : end.start()])
         if not before:  # the question is repeated first
             start = end.end()
-        elif before.rstrip("*_ ")[-1:] != ":" and not (has_verb(before) and PATTERN["answer"].search(text, end.end())):
+        elif before.rstrip("*_ ")[-1:] != ":" and not (has_verb(before) and FORM.answer.search(text, end.end())):
             whole = end.start()
             break
     return text[start:whole] if shown(text[start:whole]) else text
@@ -71,7 +64,7 @@ def _own_part(text: str) -> str:
 
 def _unthought(text: str) -> str | None:
     """Return an answer without a thought that no mark shows; None if no answer follows it."""
-    if not PATTERN["thinking"].match(text) or PATTERN["concludes"].search(text):
+    if not FORM.thinking.match(text) or FORM.concludes.search(text):
         return text
     *steps, last = re.split(r"\n[ \t]*\n", text.rstrip())
     is_step = re.match(r"[ \t]*(?:[-*•\d(]|step )", last, re.IGNORECASE)
@@ -80,7 +73,7 @@ def _unthought(text: str) -> str | None:
 
 def _without_remarks(answer: str) -> str:
     """Return an answer without lines such as "Confidence: 95%", if any other line is left."""
-    left = PATTERN["remark_line"].sub("", answer)
+    left = FORM.remark_line.sub("", answer)
     return left if shown(left) else answer
 
 
@@ -119,21 +112,10 @@ def broken_off(texts: Sequence[str | None]) -> list[bool]:
     If other draws mark their answer behind a reasoning, a long draw without a mark is reasoning alone. Its names are
     then no answers.
     """
-    marks = [PATTERN["answer"].search(answer_of(text) or "") if text else None for text in texts]
+    marks = [FORM.answer.search(answer_of(text) or "") if text else None for text in texts]
     if not any(mark and mark.start() > SHORT for mark in marks):
         return [False] * len(texts)
     return [text is not None and mark is None and len(text) > SHORT for text, mark in zip(texts, marks, strict=True)]
-
-
-_LOST_OPENING = re.compile(r"""[^\[\]{}()"'\n]{1,200}(["']),\s*["']""")
-
-
-_LOST_CLOSING = re.compile(r"""[^\[\]{}()"'\n]{1,200}(["'])\]""")
-
-
-_COMMENT = re.compile(r"""/\*[\s\S]{0,300}?\*/|(?<=[,\[{\]}"'])[ \t]*(?://|#)[^\n"]{0,1000}$""", re.MULTILINE)
-_CALL = re.compile(r"\[\s*[a-z_][\w.]*\(\s*(?:\w+\s*=\s*)?([\[{].*[\]}])\s*\)\s*\]", re.DOTALL)
-"""A list of one call of a function, as in [answer(countries=[...])]."""
 
 
 _VERDICTS = stems("correct valid match holds included verified confirmed relevant answer true")
@@ -146,16 +128,16 @@ def mended(text: str) -> str:
     The opening bracket and quote that prompts like "...: ['" already contain are added.
     """
     if text[:1] in ("[", "{"):
-        text = _COMMENT.sub("", text)
-        if call := _CALL.fullmatch(text):
+        text = FORM.comment.sub("", text)
+        if call := FORM.call.fullmatch(text):
             text = call[1]
     if '\\"' in text and not re.search(r'(?<!\\)"', text):
         text = text.replace('\\"', '"')
     if text[:1] in ("[", "{", '"', "'", "“"):
-        text = PATTERN["quoted_joint"].sub(", ", text)
+        text = FORM.quoted_joint.sub(", ", text)
     if text[:1] in ('"', "'", "“"):
         return f"[{text}"
-    if (lost := _LOST_OPENING.match(text)) or (lost := _LOST_CLOSING.fullmatch(text)):
+    if (lost := FORM.lost_opening.match(text)) or (lost := FORM.lost_closing.fullmatch(text)):
         return f"[{lost[1]}{text}"
     return text
 

@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 from lmkbc.answer.clean import Clean
 from lmkbc.answer.parse import Parsed, parse, verbatim
-from lmkbc.answer.words import PATTERN, WORDS
+from lmkbc.answer.words import FORM, WORDS
 from lmkbc.kinds.kind import kind_of
 from lmkbc.relation import Relation
 from lmkbc.types import State
@@ -202,7 +202,7 @@ def named(line: str, marks: str, relation: Relation, null: str) -> Parsed:
     for part in re.split(f"[{re.escape(marks)}]", line):
         name = part.strip(" .")
         name = name[4:].strip() if name[:4].casefold() == "and " else name
-        if names and PATTERN["suffix"].fullmatch(name):
+        if names and FORM.suffix.fullmatch(name):
             names[-1] = f"{names[-1]}, {name}"
         elif name:
             names.append(name)

@@ -10,19 +10,15 @@ import re
 
 from lmkbc.answer.abstain import has_verb
 from lmkbc.answer.clean import SETTLEMENTS
-from lmkbc.answer.lists import BULLET, is_capitalised
-from lmkbc.answer.words import PATTERN, WORDS, places
+from lmkbc.answer.lists import is_capitalised
+from lmkbc.answer.words import FORM, WORDS, places
 from lmkbc.names import folded_key, shown
 from lmkbc.relation import Relation
 
 LONGEST_SENTENCE = 400
 """Maximum number of characters of a sentence that is taken apart."""
-_COMMA = re.compile(r"\s*(?:[,;]|(?<=\w),)\s*")
-_LABEL = re.compile(r"([^\n:,;()*]{2,100}?)\s*:(?!//)\s*(?=\S)")
-_SENTENCE = re.compile(r"(?<=[^\W\d_]{3})[.!?]\s+(?=[^\W\d_])|。")
 _WRAP = " \t\r\n.!,;:*_~`\"'“”„«»()[]{}。-–—"
 _NOTHING = frozenset(map(str.casefold, WORDS["nothing_whole"]))
-_POINT = re.compile(r"(?<=[ァ-ヶー])・(?=[ァ-ヶー])")
 
 
 def says_nothing(text: str, relation: Relation) -> bool:
@@ -31,7 +27,7 @@ def says_nothing(text: str, relation: Relation) -> bool:
     if plain.casefold() in _NOTHING:
         return True
     titles = not (relation.shape.conjunction or relation.has_values() or relation.object_type.qid in SETTLEMENTS)
-    return not titles and len(plain) < 120 and PATTERN["nothing_sentence"].match(plain) is not None
+    return not titles and len(plain) < 120 and FORM.nothing_sentence.match(plain) is not None
 
 
 def adapted(text: str, relation: Relation) -> str:
@@ -44,23 +40,23 @@ def adapted(text: str, relation: Relation) -> str:
         return text
     text = _without_lead(text)
     if settled:
-        return PATTERN["place_before"].sub("", text, count=1)
+        return FORM.place_before.sub("", text, count=1)
     return "\n".join(map(_joined, text.split("\n"))) if several else text
 
 
 def _without_lead(text: str) -> str:
     """Return a text without the words before its objects, and without those behind them in its first sentence."""
     head, _, rest = text.partition("\n")
-    if BULLET.match(head) or len(head) > LONGEST_SENTENCE:
+    if FORM.bullet.match(head) or len(head) > LONGEST_SENTENCE:
         return text
-    label = _LABEL.match(head)
+    label = FORM.lead_label.match(head)
     if label and ":" not in head[label.end() :] + rest and _leads(label[1]):
-        return f"{_SENTENCE.split(head[label.end() :], maxsplit=1)[0]}\n{rest}"
+        return f"{FORM.sentence.split(head[label.end() :], maxsplit=1)[0]}\n{rest}"
     if shown(rest) and not rest.startswith("\n"):
         return text
-    first = _SENTENCE.split(head, maxsplit=1)[0]
-    bare = PATTERN["says_after"].sub("", first)
-    said = PATTERN["says"].match(first)
+    first = FORM.sentence.split(head, maxsplit=1)[0]
+    bare = FORM.says_after.sub("", first)
+    said = FORM.says.match(first)
     return (said and _from_name(bare[said.end() :])) or (bare if bare != first else text)
 
 
@@ -84,23 +80,23 @@ def _joined(line: str) -> str:
     """Return a line with " and " or a comma at the joints of another language that are no part of a name."""
     if has_verb(line) or len(line) > 4 * LONGEST_SENTENCE:
         return line
-    if _POINT.search(line) and places().issuperset(map(folded_key, _POINT.split(line.strip(_WRAP)))):
-        line = _POINT.sub(", ", line)
-    given = _COMMA.split(line)
-    parts = [PATTERN["joint_first"].sub("", part, count=1) if place else part for place, part in enumerate(given)]
-    parts = [_apart(_apart(part, "joint", " and "), "joint_within", ", ") for part in parts]
+    if FORM.point.search(line) and places().issuperset(map(folded_key, FORM.point.split(line.strip(_WRAP)))):
+        line = FORM.point.sub(", ", line)
+    given = FORM.comma.split(line)
+    parts = [FORM.joint_first.sub("", part, count=1) if place else part for place, part in enumerate(given)]
+    parts = [_apart(_apart(part, FORM.joint, " and "), FORM.joint_within, ", ") for part in parts]
     if len(parts) > 1 and all(part[:1] in "וو" for part in parts[1:]):
         parts[1:] = [part[1:] for part in parts[1:]]
-    if before := PATTERN["joint_before"].search(parts[-1]):
+    if before := FORM.joint_before.search(parts[-1]):
         pair = parts[-1][: before.start()], parts[-1][before.end() :]
         if len(parts) > 1 or places().issuperset(map(folded_key, pair)):
-            parts[-1] = _apart(parts[-1], "joint_before", ", ")
+            parts[-1] = _apart(parts[-1], FORM.joint_before, ", ")
     return line if parts == given else ", ".join(parts)
 
 
-def _apart(part: str, table: str, mark: str) -> str:
+def _apart(part: str, joint_form: re.Pattern[str], mark: str) -> str:
     """Return a part of a list with a mark at its joints; pieces that make up the name of a place stay together."""
-    joints = [*PATTERN[table].finditer(part)]
+    joints = [*joint_form.finditer(part)]
     if not joints or folded_key(part.strip(_WRAP)) in places():
         return part
     made, start = "", 0

@@ -8,64 +8,28 @@ from collections.abc import Iterator
 from lmkbc.answer.abstain import has_term, has_verb, is_made_of, object_terms, stems, terms
 from lmkbc.answer.clean import trim, vocabulary
 from lmkbc.answer.literal import Word
-from lmkbc.answer.words import PATTERN, WORDS
+from lmkbc.answer.words import FORM, WORDS
 from lmkbc.names import LONGEST, folded_key, name_key, without_trailer
 from lmkbc.relation import Relation
 
-BULLET = re.compile(
-    r"[ \t]*(?:[-*•–·+▪●○◦‣⁃►▶■□◆∙→➤»›][ \t]+(?:\(?\d{1,4}[.)][ \t]+)?|[-–•](?=[A-Z\"“])|(?:\*\*|__)?\(?\d{1,4}[.)]"
-    r"[ \t]+|\(?\d{1,3}[.)](?=[^\W\d_])|#\d{1,3}[.:)]?[ \t]+|\(?[a-z]\)[ \t]+|(?:[a-h]|[ivx]{1,4})\.[ \t]+)(?=\S)"
-)
-"""A letter counts in lower case alone: "J. Smith" has an initial."""
-
-_FIRST = re.compile(r"\(?(?:1|a|i)[.)]\s+(?=\S)")
-BOLD = re.compile(r"(?:\*\*|__)([^*_]{1,300})(?:\*\*|__)")
-_DASH = re.compile(r"\s+[-–—]\s+")
-_REMARK = re.compile(r"\s+[-–—]\s+(?=[\da-z~≈])|:\s+(?=[\da-z~≈(]|[A-Z\d.]{1,6}\W*$)")
-"""A dash or a colon with a remark behind it; before a capital, it may be part of a name, but for a company's symbol."""
-_WORKS = re.compile(r"(?<=[^*]),\s+\*[^*\n]+\*")
-"""A work in italics behind its author."""
-_LABEL = re.compile(r"([^:()*\"\n]{1,60}?)[ \t]*:(?=\s|$)[ \t]*")
-_FORMULA = re.compile(r"\s*(?:[A-Z][a-z]?[\d₀-₉]*){2,8}\s*(?::|[–—→-](?=\s))\s*(?=[a-z]|[A-Z][a-z]?(?:,|$))")
-"""A compound's formula before its elements."""
 LONGEST_LABEL = 6
 """Maximum number of words of a label."""
-_PERIOD = r"(?:in )?\(?[12]\d{3}s?(?:[–/-]\d{2,4})?\)?(?: \([^()\n]{1,40}\))?"
-YEAR = re.compile(rf"\s*{_PERIOD}\s*[:–—-]\s+(?=\S)|\s*\([12]\d{{3}}\)\s+(?=\S)", re.IGNORECASE)
-_BARE_YEAR = re.compile(
-    r"^([ \t]*(?:[-*•][ \t]+)?)(?:\*\*|__)?[12]\d{3}(?:\*\*|__)?,?[ \t]+(?=[A-Z\"“*])", re.MULTILINE
-)
-_LAST_YEAR = re.compile(r"(?<=[^\W\d_.)]),?[ \t]+[12]\d{3}[ \t]*$", re.MULTILINE)
-_ALL_YEAR = re.compile(_PERIOD, re.IGNORECASE)
 _LABELS = WORDS["groups"] | frozenset(
     "name names label id answer answers object objects entity entities item items result results output option list "
     "north south east west northeast northwest southeast southwest".split()
 )
 """Words of general labels; those of a relation are made of its own terms, or of words that are never its object."""
-_HEADING = re.compile(r"^[ \t]*#{1,6}[ \t]+(?!\d+[.)])\S[^\n]*$\n?", re.MULTILINE)
-_HEADED = re.compile(r"^[ \t]*#{1,6}[ \t]+(?=\d+[.)])", re.MULTILINE)
-_BOLD_LINE = re.compile(
-    r"[ \t]*(?:\*\*|__)[^*_\n]{1,100}(?:(?:\*\*|__)[ \t]*(?:\([^()\n]{0,80}\)[ \t]*)?[:–—-]|:(?:\*\*|__))"
-)
-_ELIDED = re.compile(r"[a-z]{1,2}['’][A-Z]|[a-z]{1,4}[A-Z][a-z]")
-"""An article, preposition or prefix before a name, as in "d'Ivoire" and "isiXhosa"."""
-_OTHER_MARKS = re.compile(r"\s+[|/•·+→]\s+(?![^()]{0,200}\))")
-MARKED = re.compile(r"(?<!\w)(\*\*|[*_]|[\"“«])([^*_\"“”«»\n]{2,200})(?:\*\*|[*_\"”»])")
-"""A name in italics, in bold or in quotes, whose own words separate nothing."""
 
 
 def body(text: str, relation: Relation) -> str:
     """Return a text without headings and without the head of its only column, if anything else is left."""
-    text = _HEADING.sub("", _HEADED.sub("", text)).strip() or text
+    text = FORM.heading.sub("", FORM.headed.sub("", text)).strip() or text
     lines = sum(bool(line.strip()) for line in text.split("\n"))
-    for year in (_BARE_YEAR, _LAST_YEAR):
+    for year in (FORM.bare_year, FORM.last_year):
         if 1 < lines == len(year.findall(text)):
             text = year.sub(r"\1" if year.groups else "", text)
     head, _, rest = text.partition("\n")
     return rest if rest.strip() and has_term(folded_key(head), object_terms(relation)) and " " not in head else text
-
-
-_FIELD = re.compile(r"[\s*_•-]*([A-Z\d][^:\n*(]{0,40})[*_ ]*:[*_ ]*(\S[^\n]*)")
 
 
 def own_fields(text: str, relation: Relation) -> str:
@@ -76,7 +40,7 @@ def own_fields(text: str, relation: Relation) -> str:
     """
     lines = [line for line in text.split("\n") if line.strip()]
     lines = lines[1:] if len(lines) > 2 and lines[0].rstrip(" *_").endswith(":") else lines
-    fields = [_FIELD.fullmatch(line) for line in lines]
+    fields = [FORM.field.fullmatch(line) for line in lines]
     listed_name = vocabulary(relation.shape).canonical
     if len(lines) < 2 or not all(one and not listed_name(one[1]) for one in fields):
         return ""
@@ -100,7 +64,7 @@ def _are_groups(labels: list[str], values: list[str]) -> bool:
     plain = [all(re.fullmatch(r"[a-z][\w' -]*", name) for name in names) for names in listed]
     return (
         all(kinds)
-        and not any(map(_ALL_YEAR.match, labels))
+        and not any(map(FORM.all_year.match, labels))
         and (all(alike) or all(plain))
         and any(len(names) > 1 for names in listed)
     )
@@ -109,22 +73,21 @@ def _are_groups(labels: list[str], values: list[str]) -> bool:
 def dated(text: str) -> bool:
     """Return whether each of several lines has a year, so that one may name objects where another has none."""
     lines = [line for line in text.split("\n") if line.strip() and not line.rstrip().endswith(":")]
-    return len(lines) > 1 and all(_ANY_YEAR.search(line) and not has_verb(line) for line in lines)
-
-
-_ANY_YEAR = re.compile(r"\b[12]\d{3}\b")
+    return len(lines) > 1 and all(FORM.any_year.search(line) and not has_verb(line) for line in lines)
 
 
 def bulleted(text: str, relation: Relation) -> list[Word]:
     """Return the names in the bulleted lines of a text, or behind the numbers of a single line; none in other texts."""
     lines = [line for line in text.split("\n") if line.strip()]
-    if len(lines) == 1 and (first := _FIRST.match(lines[0])):
-        parts = PATTERN["inline"].split(lines[0][first.end() :])
+    if len(lines) == 1 and (first := FORM.first.match(lines[0])):
+        parts = FORM.inline.split(lines[0][first.end() :])
         if len(parts) > 1:
             return [word for part in parts for word in items(part, relation)]
-    points = [line for line in lines if BULLET.match(line)]
+    points = [line for line in lines if FORM.bullet.match(line)]
     marked = [
-        line for line in lines if BULLET.match(line) or (_BOLD_LINE.match(line) and not (points and _remarks(line)))
+        line
+        for line in lines
+        if FORM.bullet.match(line) or (FORM.bold_line.match(line) and not (points and _remarks(line)))
     ]
     if not (len(marked) > 1 or (marked and (marked[0] == lines[0] or lines[0].rstrip().endswith(":")))):
         return []
@@ -138,7 +101,7 @@ def bulleted(text: str, relation: Relation) -> list[Word]:
             heads += words
         elif is_top or headed:
             found += words
-    return [word for word in found or heads if word.text[:1].isdigit() or not PATTERN["asides"].match(word.text)]
+    return [word for word in found or heads if word.text[:1].isdigit() or not FORM.asides.match(word.text)]
 
 
 def _remarks(line: str) -> bool:
@@ -154,11 +117,11 @@ def leading_list(text: str, relation: Relation, subject: str) -> list[Word]:
     lines = [line for line in text.split("\n") if line.strip()]
     if len(lines) < 2:
         return []
-    if sum(bool(BULLET.match(line) or _BOLD_LINE.match(line)) for line in lines) > 1:
+    if sum(bool(FORM.bullet.match(line) or FORM.bold_line.match(line)) for line in lines) > 1:
         found = bulleted(text, relation)
         return found if all(is_a_name(trim(word.text)) for word in found) else []
-    if (bolds := PATTERN["bolds"].match(lines[0]) or BOLD.match(lines[0])) and _has_comment(lines, text):
-        names = [name.strip(" :") for name in BOLD.findall(bolds[0])]
+    if (bolds := FORM.bolds.match(lines[0]) or FORM.bold.match(lines[0])) and _has_comment(lines, text):
+        names = [name.strip(" :") for name in FORM.bold.findall(bolds[0])]
         others = (name for name in names if name_key(name) != name_key(subject) and not is_label(name, relation))
         return [Word(name, quoted=False) for name in others]
     first = [word for word in parted(lines[0], relation) if trim(word.text)]
@@ -168,7 +131,7 @@ def leading_list(text: str, relation: Relation, subject: str) -> list[Word]:
 
 def _has_comment(lines: list[str], text: str) -> bool:
     """Return whether sentences follow a first line that is none, after a blank line."""
-    return not has_verb(lines[0]) and "\n\n" in text and not any(map(BOLD.match, lines[1:]))
+    return not has_verb(lines[0]) and "\n\n" in text and not any(map(FORM.bold.match, lines[1:]))
 
 
 def items(line: str, relation: Relation) -> list[Word]:
@@ -177,17 +140,17 @@ def items(line: str, relation: Relation) -> list[Word]:
     A line may have several names, as in "- 2018: Ann Lee, Bo Day and Cy Fox".
     """
     text = line[: 4 * LONGEST]
-    text = text[bullet.end() :] if (bullet := BULLET.match(text)) else text
-    bold = BOLD.match(text)
+    text = text[bullet.end() :] if (bullet := FORM.bullet.match(text)) else text
+    bold = FORM.bold.match(text)
     if bold and not is_label(bold[1].strip(" :"), relation):
-        bolds = PATTERN["bolds"].match(text) or bold
-        return [Word(name.strip(" :"), quoted=False) for name in BOLD.findall(bolds[0])]
-    text = BOLD.sub(r"\1", text, count=1) if bold else text.replace("**", "")
+        bolds = FORM.bolds.match(text) or bold
+        return [Word(name.strip(" :"), quoted=False) for name in FORM.bold.findall(bolds[0])]
+    text = FORM.bold.sub(r"\1", text, count=1) if bold else text.replace("**", "")
     own = unlabelled(text, relation)
     if own != text and "," in relation.shape.separators and re.fullmatch(r"[a-z][\w -]*(?:, [\w -]+)+", own):
         return parted(own, relation)
-    names = _before(_REMARK, _before(_DASH, _WORKS.sub("", own)))
-    plain = _before(PATTERN["beside"], names)
+    names = _before(FORM.remark, _before(FORM.dash, FORM.works.sub("", own)))
+    plain = _before(FORM.beside, names)
     parts = re.split(r";|\s/\s", names) if ";" in relation.shape.separators and "(" not in names else []
     if len(parts) > 1 and all(is_a_name(trim(part)) for part in parts):
         return [
@@ -249,19 +212,19 @@ def _before(mark: re.Pattern[str], text: str) -> str:
 
 def parted(text: str, relation: Relation) -> list[Word]:
     """Return the parts of plain text. If there are semicolons, only they separate parts, and commas belong to them."""
-    marked = [*MARKED.finditer(text)]
+    marked = [*FORM.marked.finditer(text)]
     alone = len(marked) == 1 and marked[0][1] == "**"  # a list in bold, or a name
-    if marked and not alone and PATTERN["between_marked"].fullmatch(MARKED.sub("", text)):
+    if marked and not alone and FORM.between_marked.fullmatch(FORM.marked.sub("", text)):
         return [Word(trim(one[2]), quoted=False) for one in marked]
-    text = BOLD.sub(r"\1", re.sub(r"(?<=\*\*)!", "", text))
-    if lead := PATTERN["lead"].match(text):
+    text = FORM.bold.sub(r"\1", re.sub(r"(?<=\*\*)!", "", text))
+    if lead := FORM.lead.match(text):
         text = text[lead.end() :]
-    elif not YEAR.match(text):  # each line has its own
+    elif not FORM.year.match(text):  # each line has its own
         text = unlabelled(text, relation)
     separators = relation.shape.separators
     marks = ";" if ";" in separators and ";" in text else "".join(mark for mark in separators if len(mark) == 1)
     if not re.search(rf"[\n{re.escape(marks)}]", text):
-        text = _OTHER_MARKS.sub("\n", text)
+        text = FORM.other_marks.sub("\n", text)
     pieces = re.split(r",\s+(?:and\s+)?", text) if "," not in marks and ", and " in text else []
     if len(pieces) > 2 and all(is_a_name(trim(piece)) for piece in pieces):
         marks += ","
@@ -274,20 +237,19 @@ def parted(text: str, relation: Relation) -> list[Word]:
     named, owns = list[str](), [unlabelled(part, relation) for part in parts]
     groups = marks == ";" and (owns != parts or any(", " in part for part in parts))
     for part, own in zip(parts, owns, strict=True):
-        name = _before(_REMARK, own)
+        name = _before(FORM.remark, own)
         labelled = own != part or groups
         several = labelled or (marks == ";" and " and " in part)
         named += (several and names_in_line(without_trailer(name.strip()), relation, labelled=labelled)) or [name]
     each = named if marks == ";" and len(parts) > 1 else _conjuncts(named, relation)
     texts = (
-        PATTERN["and"].sub("", part.strip(), count=1) if PATTERN["and"].match(part.strip()) else part for part in each
+        FORM.leading_and.sub("", part.strip(), count=1) if FORM.leading_and.match(part.strip()) else part
+        for part in each
     )
     kept = [part for part in texts if part.strip() not in ("", "and", "or")]
     if any(part.count(mark) % 2 for part in kept for mark in '*"') and marked:  # "He wrote *Dido and Aeneas*."
         kept = [one[2] for one in marked]
-    return [
-        Word(part, quoted=False) for place, part in enumerate(kept) if not (place and PATTERN["asides"].match(part))
-    ]
+    return [Word(part, quoted=False) for place, part in enumerate(kept) if not (place and FORM.asides.match(part))]
 
 
 def _slashed(text: str, relation: Relation) -> list[str]:
@@ -303,7 +265,7 @@ def _joined(parts: list[str]) -> list[str]:
     """Return parts of a text between commas, with those such as "Jr." joined to the part before them."""
     joined: list[str] = []
     for part in parts:
-        if joined and PATTERN["own_suffix"].fullmatch(part.strip()):
+        if joined and FORM.own_suffix.fullmatch(part.strip()):
             joined[-1] = f"{joined[-1]},{part}"
         else:
             joined.append(part)
@@ -312,16 +274,16 @@ def _joined(parts: list[str]) -> list[str]:
 
 def unlabelled(text: str, relation: Relation) -> str:
     """Return a text without a label such as "Country 1:" before it."""
-    text = text[year.end() :] if (year := YEAR.match(text)) else text
-    if relation.shape.closed and (formula := _FORMULA.match(text)):
+    text = text[year.end() :] if (year := FORM.year.match(text)) else text
+    if relation.shape.closed and (formula := FORM.formula.match(text)):
         return text[formula.end() :]
-    label = _LABEL.match(text)
+    label = FORM.label.match(text)
     return text[label.end() :] if label and is_label(label[1], relation) else text
 
 
 def is_label(text: str, relation: Relation) -> bool:
     """Return whether a text names the kind of an object, or its place, but no object."""
-    if _ALL_YEAR.fullmatch(text) or PATTERN["in_words"].fullmatch(text):
+    if FORM.all_year.fullmatch(text) or FORM.in_words.fullmatch(text):
         return True
     words = folded_key(text).split()
     words = words[:-1] if len(words) > 1 and words[-1].isdigit() else words
@@ -334,7 +296,7 @@ def is_label(text: str, relation: Relation) -> bool:
 def _conjuncts(parts: list[str], relation: Relation) -> Iterator[str]:
     """Yield parts without an "and" at their start; the last part is split at its "and" if the relation allows it."""
     for index, part in enumerate(parts):
-        name = part.strip()[leading.end() :] if (leading := PATTERN["and"].match(part.strip())) else part.strip()
+        name = part.strip()[leading.end() :] if (leading := FORM.leading_and.match(part.strip())) else part.strip()
         pieces = re.split(r"\s+(?:and|&)\s+(?![^()]*\))", name, maxsplit=1)
         last = index == len(parts) - 1 and name == part.strip()
         if last and relation.shape.conjunction and not vocabulary(relation.shape).canonical(trim(name)):
@@ -346,4 +308,4 @@ def _conjuncts(parts: list[str], relation: Relation) -> Iterator[str]:
 def is_capitalised(word: str) -> bool:
     """Return whether a word begins with a capital, behind marks, the dot of ".NET" and an elided article."""
     word = word.lstrip("\"'“‘*_([.")
-    return word[:1].isupper() or _ELIDED.match(word) is not None
+    return word[:1].isupper() or FORM.elided.match(word) is not None

@@ -13,17 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from lmkbc.answer.words import FORM
+
 DEEPEST = 8
 LONGEST_STRING = 1000
 _OPENING = {"[": "]", "(": ")", "{": "}"}
 _QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", "„": "“"}
-_CLOSER = re.compile(r"""(?<!\\)["'`”’»“](?=\s*[,;:\])}]|[ \t]*(?:\n|$))""")
-_BARE = re.compile(r"(?:[^,;()\[\]{}\n]|\([^()\n]{0,200}\))+")
-_BARE_WITH_COMMAS = re.compile(r"""(?:[^,;()\[\]{}\n]|\([^()\n]{0,200}\)|,(?!\s*["'“‘\[(]))+""")
-_BARE_IN_OBJECT = re.compile(r"(?:[^,;()\[\]{}\n:]|\([^()\n]{0,200}\)|:(?![\s\[{\"']))+")
-_START = re.compile(r"""[\[{]|\((?=\s*["'“‘])|\A\(""")
-_BETWEEN = re.compile(r"[\s,;.*•-]*(?:\d{1,3}[.)]\s*)?(?:and\s+)?")
-_ESCAPE = re.compile(r"""\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(["'\\/])|[nrt])""")
 
 
 class Word(NamedTuple):
@@ -61,9 +56,9 @@ class Reader:
 
     def __init__(self, text: str, commas: bool = True) -> None:
         self._text = text
-        self._list_item = _BARE if commas else _BARE_WITH_COMMAS
+        self._list_item = FORM.bare if commas else FORM.bare_with_commas
         self._closers: dict[str, list[int]] = {mark: [] for mark in _QUOTES.values()}
-        for match in _CLOSER.finditer(text):
+        for match in FORM.closer.finditer(text):
             self._closers[match[0]].append(match.start())
 
     def read(self, start: int) -> tuple[Bracketed, int]:
@@ -93,7 +88,7 @@ class Reader:
         return root, at
 
     def _bare(self, at: int, bracket: str) -> tuple[list[Word], int]:
-        pattern = {"[": self._list_item, "{": _BARE_IN_OBJECT}.get(bracket, _BARE)
+        pattern = {"[": self._list_item, "{": FORM.bare_in_object}.get(bracket, FORM.bare)
         match = pattern.match(self._text, at)
         if match is None:  # a bracket nested too deep
             return [], at + 1
@@ -120,7 +115,7 @@ def read_literals(text: str, commas: bool = True) -> list[Bracketed]:
     """
     reader, at = Reader(text, commas), 0
     chosen: list[Bracketed] = []
-    while match := _START.search(text, at):
+    while match := FORM.start.search(text, at):
         start, run = match.start(), list[Bracketed]()
         if not (start or _opens(text)):
             at = 1
@@ -129,9 +124,9 @@ def read_literals(text: str, commas: bool = True) -> list[Bracketed]:
         while True:
             group, at = reader.read(at)
             run.append(group)
-            between = _BETWEEN.match(text, at)
+            between = FORM.between.match(text, at)
             following = between.end() if between else at
-            if not _START.match(text, following):
+            if not FORM.start.match(text, following):
                 break
             at = following
         if start == 0:
@@ -173,7 +168,7 @@ def _parts(content: str, mark: str) -> list[str]:
 def _unescaped(text: str) -> str:
     if "\\" not in text:
         return text
-    plain = _ESCAPE.sub(
+    plain = FORM.escape.sub(
         lambda m: chr(int(m[1] or m[2], 16)) if m[1] or m[2] else m[3] or ("\n" if m[0] == r"\n" else " "), text
     )
     return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # half a surrogate pair is no character

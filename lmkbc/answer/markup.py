@@ -16,14 +16,8 @@ from itertools import groupby
 from typing import NamedTuple
 
 from lmkbc.answer.literal import DEEPEST, Bracketed, Word
-from lmkbc.answer.words import PATTERN, WORDS
+from lmkbc.answer.words import FORM, WORDS
 
-_BYTE_LEVEL = re.compile(r"[^\sĠ]Ġ|Ċ|^Ġ+[A-Z\d\[{\"']")
-"""Blanks and line ends of byte-level BPE; at the start of a Maltese word, "Ġ" is a letter."""
-_BYTES = re.compile(r"(?:<0x[0-9A-Fa-f]{2}>)+")
-_UNSEEN = re.compile(
-    "(?<![^\\x00-\\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\\x00-\\x7f])|[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]"
-)
 _WIDE = str.maketrans(
     {
         **dict(zip("，、；：（）［］｛｝＝｜＂＇．،؛؟？！｡।", ",,;:()[]{}=|\"'.,;??!..", strict=True)),
@@ -35,21 +29,6 @@ _WIDE = str.maketrans(
     }
 )
 """Signs of other scripts, blanks, line ends and lines of tables -> their plain forms."""
-_KEYCAP = re.compile("(\\d)\ufe0f?\u20e3")
-_CIRCLED = re.compile("[\u2460-\u2473\u2776-\u277f\u2780-\u2793]")
-_UNPRINTED = re.compile(
-    "\x1b\\[[0-9;]*[A-Za-z]|\ue200[^\ue201]*\ue201?|[\ue000-\uf8ff]|(?:(?<=\\s)|\\A):[a-z][a-z0-9_+-]{1,30}:(?=\\s)"
-)
-"""Escapes of terminals, marks in the private area, and names of pictures."""
-_NO_REFERENCE = re.compile("&#[0-9]{9,};?")
-_STOP = re.compile(r"。(?=\s|$|[,;])")
-_PICTURE = re.compile(
-    "[\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff\u2600-\u2604\u2607-\u266c\u2670-\u26ff\u2700-\u2712\u2715-\u27bf\u2b00-\u2bff]"
-    "[\ufe0f\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*[ \t]*"
-)
-_NOT_TICKED = re.compile(r"^[ \t]*(?:[-*•][ \t]+)?(?:\[ \]|[❌✗✘☐🚫❎✖×]\ufe0f?)[^\n]*(?:\n|\Z)", re.MULTILINE)
-_TICKED = re.compile(r"^[ \t]*((?:[-*•][ \t]+)?)(?:\[[xX✓✔]\]|[✅✓✔☑]\ufe0f?)", re.MULTILINE)
-_STRUCK = re.compile(r"~~[^~\n]{1,300}~~")
 _LINKS = (
     (re.compile(r"^[ \t]*\[\^?\w{1,20}\]:[^\n]*$\n?", re.MULTILINE), ""),
     (
@@ -76,9 +55,6 @@ _LINKS = (
         "",
     ),
 )
-_AREA = re.compile(r"(?<=[kcdmt])[mi][²³]$|(?<=\b)m[²³]$", re.IGNORECASE)
-_BRACED = re.compile(r"\^\{([^{}]*)\}")
-_BOXED = re.compile(r"\\(?:boxed|fbox|framebox)\s*\{")
 _LATEX = (
     (re.compile(r"\\(?:text\w*|math\w*|emph|mbox|operatorname|underline|ensuremath|bf|it)\s*\{([^{}]*)\}"), r"\1"),
     (re.compile(r"\\hline|\\(?:top|mid|bottom)rule\b|\\begin\{(?:tabular|array)\}\{[^{}]*\}"), " "),
@@ -98,40 +74,42 @@ _LATEX = (
 
 def without_signs(text: str) -> str:
     """Return an answer without signs that only carry it: its names and numbers, lists and lines stay."""
-    if (sources := PATTERN["sources"].search(text)) and text[: sources.start()].strip():
+    if (sources := FORM.sources.search(text)) and text[: sources.start()].strip():
         text = text[: sources.start()]
-    text = _UNPRINTED.sub("", text)
+    text = FORM.unprinted.sub("", text)
     if "\n" not in text and text[:1] not in ('"', "{", "["):
         text = re.sub(r"\\n(?=[A-Z*\d-])", "\n", text)
     if "Ġ" in text or "Ċ" in text:
         text = _from_bytes(text)
-    text = _BRACED.sub(r"^\1", text.replace("{,}", ","))
+    text = FORM.braced.sub(r"^\1", text.replace("{,}", ","))
     if text.isascii() and not any(mark in text for mark in "\\$[<&^~"):
         return text
-    text = _BYTES.sub(lambda raw: bytes.fromhex(re.sub(r"<0x|>", "", raw[0])).decode(errors="replace"), text)
+    text = FORM.bytes.sub(lambda raw: bytes.fromhex(re.sub(r"<0x|>", "", raw[0])).decode(errors="replace"), text)
     text = unescaped(text)
-    text = _CIRCLED.sub(lambda one: f"{unicodedata.digit(one[0], 0) or int(unicodedata.numeric(one[0]))}. ", text)
-    text = _STOP.sub("", _KEYCAP.sub(r"\1. ", _UNSEEN.sub("", text).translate(_WIDE)))
+    text = FORM.circled.sub(lambda one: f"{unicodedata.digit(one[0], 0) or int(unicodedata.numeric(one[0]))}. ", text)
+    text = FORM.stop.sub("", FORM.keycap.sub(r"\1. ", FORM.unseen.sub("", text).translate(_WIDE)))
     if "\\" in text or "$" in text:
         text = _from_latex(text)
-    if _TICKED.search(text):
-        text = _TICKED.sub(r"\1", _NOT_TICKED.sub("", text))
-    text = _STRUCK.sub("", text)
+    if FORM.ticked.search(text):
+        text = FORM.ticked.sub(r"\1", FORM.not_ticked.sub("", text))
+    text = FORM.struck.sub("", text)
     for pattern, kept in _LINKS:
         text = pattern.sub(kept, text)
-    text = PATTERN["reference"].sub(_kept_power, text)
-    return _PICTURE.sub("", text) if re.search(r"\w", _PICTURE.sub("", text)) else text
+    text = FORM.reference.sub(_kept_power, text)
+    return FORM.picture.sub("", text) if re.search(r"\w", FORM.picture.sub("", text)) else text
 
 
 def unescaped(text: str) -> str:
     """Return a text with characters in place of HTML's references; one of more digits than any has is U+FFFD."""
-    return html.unescape(_NO_REFERENCE.sub("\ufffd", text)) if "&" in text else text
+    return html.unescape(FORM.no_reference.sub("\ufffd", text)) if "&" in text else text
 
 
 def _kept_power(mark: re.Match[str]) -> str:
     """Return a raised figure behind a unit, as in "km²"; "" for the mark of a reference."""
     return (
-        mark[0] if mark[0][0] in "²³" and _AREA.search(mark.string[max(0, mark.start() - 3) : mark.start() + 1]) else ""
+        mark[0]
+        if mark[0][0] in "²³" and FORM.area.search(mark.string[max(0, mark.start() - 3) : mark.start() + 1])
+        else ""
     )
 
 
@@ -159,7 +137,7 @@ def _boxes(text: str) -> list[str]:
     """Return what stands in the last boxes that follow each other, with balanced braces."""
     found: list[str] = []
     end = None
-    for match in _BOXED.finditer(text):
+    for match in FORM.boxed.finditer(text):
         if end is not None and match.start() < end:
             continue
         if end is not None and re.sub(r"and|[\s,;$&]", "", text[end : match.start()]):
@@ -183,7 +161,7 @@ def _alphabet() -> dict[str, int]:
 
 def _from_bytes(text: str) -> str:
     """Return the text that a byte-level vocabulary spells; unchanged if it is none."""
-    if not _BYTE_LEVEL.search(text):
+    if not FORM.byte_level.search(text):
         return text
     letters = _alphabet()
     if all(letter in letters for letter in text):
@@ -191,33 +169,15 @@ def _from_bytes(text: str) -> str:
     return text.replace("Ġ", " ").replace("Ċ", "\n")
 
 
-_INLINE = re.compile(
-    r"</?(?:b|i|u|em|strong|code|span|a|mark|small|font|big|tt|kbd|q|cite|abbr|br)(?:\s[^<>]*)?/?>", re.I
-)
-_RAISED = re.compile(r"<su[pb]>\s*+(.{1,40}?)\s*</su[pb]>", re.IGNORECASE)
-_LEAF = re.compile(r"<(?P<tag>[A-Za-z][\w:.=-]*)(?:\s[^<>]*)?>(?P<text>[^<>]*)</(?P=tag)\s*>")
-_EMPTY = re.compile(
-    r"<(?P<tag>[A-Za-z][\w:.-]*)\s+(?:[\w:-]+=\"[^\"<>]*\"\s+)*?(?:name|label|value|title)=\"(?P<text>[^\"<>]+)\"[^<>]*/?>"
-)
-_CELLS = re.compile(r"</t[dh]>\s*<t[dh](?:\s[^<>]*)?>", re.IGNORECASE)
-_ROW = re.compile(
-    r"<tr(?:\s[^<>]*)?>\s*(?:<t(?P<kind>[dh])(?:\s[^<>]*)?>)(?P<cells>(?:(?!<tr[\s>]).)*?)</t[dh]>\s*</tr>",
-    re.DOTALL | re.IGNORECASE,
-)
-_TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,300}>")
-_RULE = re.compile(r"[ \t]*[|+]?[ \t]*:?-+:?[ \t]*(?:[|+][ \t]*:?-+:?[ \t]*)*[|+]?[ \t]*")
-_FIXED = re.compile(r"={2,}(?: +={2,})+")
-_FIELD = re.compile(r"[ \t]*([a-z][\w ]{0,40}):[ \t]+(\S[^\n]*)")
-
-
 def unstyled(text: str) -> str:
     """Return a text without tags of style; a raised figure becomes a power."""
     if "<" not in text:
         return text
-    text = re.sub(r"<br\s*/?>", "\n", _RAISED.sub(_raised, text), flags=re.IGNORECASE)
-    text = re.sub(r"</?(?:table|thead|tbody)(?:\s[^<>]*)?>", "", _INLINE.sub("", text), flags=re.IGNORECASE)
-    return _ROW.sub(
-        lambda row: f"\n| {_CELLS.sub(' | ', row['cells'])} |" + ("\n|---|" if row["kind"] in "hH" else ""), text
+    text = re.sub(r"<br\s*/?>", "\n", FORM.raised.sub(_raised, text), flags=re.IGNORECASE)
+    text = re.sub(r"</?(?:table|thead|tbody)(?:\s[^<>]*)?>", "", FORM.inline_tag.sub("", text), flags=re.IGNORECASE)
+    return FORM.row.sub(
+        lambda row: f"\n| {FORM.cells.sub(' | ', row['cells'])} |" + ("\n|---|" if row["kind"] in "hH" else ""),
+        text,
     )
 
 
@@ -231,12 +191,12 @@ def _raised(mark: re.Match[str]) -> str:
 
 def untagged(text: str) -> str:
     """Return a text without any tags."""
-    return _TAG.sub(" ", text)
+    return FORM.tag.sub(" ", text)
 
 
 def read_tags(text: str) -> list[Bracketed]:
     """Return the texts of a text's innermost tags as one object, whose keys are the tags; none without such tags."""
-    leaves = list(_LEAF.finditer(text)) or list(_EMPTY.finditer(text))
+    leaves = list(FORM.leaf.finditer(text)) or list(FORM.empty.finditer(text))
     words = [
         Word(
             leaf["text"].strip(),
@@ -253,7 +213,7 @@ def read_fields(text: str) -> list[Bracketed]:
     """Return the texts of tags, else lines such as "city: Paris", as one object; none for other texts."""
     if "<" in text and (tagged := read_tags(text)):
         return tagged
-    fields = [_FIELD.fullmatch(line) for line in text.split("\n") if line.strip()]
+    fields = [FORM.line_field.fullmatch(line) for line in text.split("\n") if line.strip()]
     if len(fields) < 2 or not all(fields):
         return []
     return [Bracketed("{", [Word(one[2], quoted=False, key=one[1]) for one in fields if one], closed=True)]
@@ -272,12 +232,16 @@ def read_table(text: str, keys: Callable[[str], bool]) -> TextTable | None:
     keys: returns whether a cell can be the head of a column, as a table in commas needs one.
     """
     lines = text.split("\n")
-    if any(_FIXED.fullmatch(line) for line in lines):
-        lines = ["|---|" if _FIXED.fullmatch(line) else re.sub(r"[ \t]{2,}", " | ", line.strip()) for line in lines]
-    blocks = [[*block] for barred, block in groupby(lines, lambda line: "|" in line or _RULE.fullmatch(line)) if barred]
+    if any(FORM.fixed.fullmatch(line) for line in lines):
+        lines = ["|---|" if FORM.fixed.fullmatch(line) else re.sub(r"[ \t]{2,}", " | ", line.strip()) for line in lines]
+    blocks = [
+        [*block] for barred, block in groupby(lines, lambda line: "|" in line or FORM.rule.fullmatch(line)) if barred
+    ]
     for block in reversed(blocks):
-        rows = [_cells(line) for line in block if not _RULE.fullmatch(line)]
-        inner = [at for at, line in enumerate(block) if at and _RULE.fullmatch(line) and "|" in line + block[at - 1]]
+        rows = [_cells(line) for line in block if not FORM.rule.fullmatch(line)]
+        inner = [
+            at for at, line in enumerate(block) if at and FORM.rule.fullmatch(line) and "|" in line + block[at - 1]
+        ]
         if rows and inner and (len(rows) > 1 or inner[0] == len(block) - 1):
             return TextTable(tuple(rows[0]), rows[1:])
         if len(rows) > 1 and all(len(row) > 1 for row in rows):

@@ -23,13 +23,11 @@ from lmkbc.answer.abstain import (
     object_terms,
     terms,
 )
-from lmkbc.answer.clauses import ASIDE, LONGEST_CLAUSE, stated
+from lmkbc.answer.clauses import LONGEST_CLAUSE, stated
 from lmkbc.answer.clean import trim, vocabulary
 from lmkbc.answer.elements import SHORT, column, elements, is_head, mended, narrowed
 from lmkbc.answer.languages import adapted, says_nothing
 from lmkbc.answer.lists import (
-    BOLD,
-    YEAR,
     body,
     bulleted,
     dated,
@@ -46,7 +44,7 @@ from lmkbc.answer.markup import read_fields, read_table
 from lmkbc.answer.prose import emphasised, mentioned, predicated, said_frames
 from lmkbc.answer.texts import texts, unwrapped
 from lmkbc.answer.values import best_values
-from lmkbc.answer.words import PATTERN, WORDS
+from lmkbc.answer.words import FORM, WORDS
 from lmkbc.kinds.kind import kind_of
 from lmkbc.names import LONGEST, folded_key, name_key, shown, without_trailer
 from lmkbc.relation import Relation
@@ -54,26 +52,6 @@ from lmkbc.types import State
 
 LONGEST_CORRECTED = 1500
 """Maximum number of characters of an answer in which corrections count: reasoning says "wait" again and again."""
-_IDENTIFIER = re.compile(r"[a-z]+(?:_[a-z]+)+")
-"""A name in a program; no object is written so."""
-
-
-_NUMBERING = re.compile(r"(?:\(?\d{1,3}[.)]\s*)+")
-
-
-_CLAUSE = re.compile(r"(?<=[^\W\d_A-Z]{2}[.!?)])\s+|[\n。]|;\s")
-"""End of a clause of a correction, which may be as short as "it."."""
-_PLAIN_LIST = re.compile(r"[\w' -]{2,40}(?:, [\w' -]{2,40}){1,12}")
-_PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
-
-
-_NAME_LINE = re.compile(r"[ \t]*[^\W\d_][^\s:?,;]*(?:[ \t]+[^\W\d_][^\s:?,;]*){0,5}[ \t]*")
-
-
-_REMARK = re.compile(r"\s+[–—-]\s+(?=[a-z])|\s*→\s*")
-
-
-_SENTENCE_END = re.compile(r"""[.!?…]["'”’)*\]]*\s*$""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +77,18 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
         return Parsed(State.ANSWERED, tuple(dict.fromkeys(found)))
     if not answer:
         return Parsed(State.TRUNCATED if answer is None or marked else State.UNPARSED)
-    if len(answer) < SHORT and _NUMBERING.fullmatch(answer) and relation.has_entities():
+    if len(answer) < SHORT and FORM.numbering.fullmatch(answer) and relation.has_entities():
         return Parsed(State.UNPARSED)
     if null and answer.rstrip(".").casefold() == null.rstrip(".").casefold():
         return Parsed(State.ABSTAINED)
     if is_mute(answer) or is_failure(answer):
         return Parsed(State.UNPARSED)
-    marks = [*PATTERN["corrected"].finditer(answer)] if len(answer) <= LONGEST_CORRECTED else []
+    marks = [*FORM.corrected.finditer(answer)] if len(answer) <= LONGEST_CORRECTED else []
     marks = [mark for mark in marks if shown(answer[: mark.start()])]
     found = _read(answer[: marks[0].start()] if marks else answer, relation, subject, null, marked)
     for place, mark in enumerate(marks):
         end = marks[place + 1].start() if place + 1 < len(marks) else len(answer)
-        adds = PATTERN["adds"].search(answer, mark.start(), end) is not None
+        adds = FORM.adds.search(answer, mark.start(), end) is not None
         found = _corrected(found, answer[mark.end() : end], relation, subject, adds=adds)
     return found
 
@@ -132,10 +110,10 @@ def _read(answer: str, relation: Relation, subject: str, null: str, marked: bool
 def _corrected(before: Parsed, part: str, relation: Relation, subject: str, *, adds: bool) -> Parsed:
     """Return what holds after a correction: other objects, further ones, or the same without those it withdraws."""
     kept, gone = list[str](), set[str]()
-    for clause in _CLAUSE.split(part):
-        denied, _, instead = PATTERN["replaces"].sub("\n", clause, count=1).partition("\n")
+    for clause in FORM.clause.split(part):
+        denied, _, instead = FORM.replaces.sub("\n", clause, count=1).partition("\n")
         names = {name for name in before.objects if folded_key(name) in folded_key(denied)}
-        is_denial = names and PATTERN["withdraws"].search(denied)
+        is_denial = names and FORM.withdraws.search(denied)
         gone |= names if is_denial else set()
         kept.append(instead if is_denial else clause)
     text = "\n".join(filter(shown, kept))
@@ -169,8 +147,8 @@ def _from_literals(text: str, relation: Relation, subject: str) -> Parsed | None
         groups = literals or read_fields(text)
         words = [word for group in groups for word in elements(group, relation, subject, units=True)]
     words = [part for word in words for part in _several(word, relation)]
-    if len(words) > 1 and all(YEAR.match(word.text) for word in words):
-        words = [word._replace(text=word.text[year.end() :]) for word in words if (year := YEAR.match(word.text))]
+    if len(words) > 1 and all(FORM.year.match(word.text) for word in words):
+        words = [word._replace(text=word.text[year.end() :]) for word in words if (year := FORM.year.match(word.text))]
     objects, denied = _judge(words, relation, subject)
     if objects:
         return Parsed(State.ANSWERED, objects)
@@ -203,14 +181,14 @@ def _judge(words: Iterable[Word], relation: Relation, subject: str) -> tuple[tup
     objects: dict[str, None] = {}
     denied, read = False, kind_of(relation).read
     for word in dict.fromkeys(words):
-        if not word.whole or len(word.text) > 4 * LONGEST or _IDENTIFIER.fullmatch(word.text):
+        if not word.whole or len(word.text) > 4 * LONGEST or FORM.identifier.fullmatch(word.text):
             continue
         text = _tidy(word, relation)
         if relation.has_values() and any(char.isdigit() for char in text):
             objects |= dict.fromkeys(read(text, relation))
         elif vocabulary(relation.shape).canonical(text):
             objects[text] = None
-        elif listed := mentioned(text, relation) if PATTERN["counted"].search(text) else []:
+        elif listed := mentioned(text, relation) if FORM.counted.search(text) else []:
             objects |= dict.fromkeys(one.text for one in listed)
         elif is_abstention(text, relation) or (word.quoted and not shown(word.text)):
             denied = True
@@ -229,20 +207,18 @@ def _is_named(text: str, quoted: bool) -> bool:
 def _tidy(word: Word, relation: Relation) -> str:
     text = word.text if kind_of(relation).holds_marks else trim(word.text)
     if not word.quoted:
-        text = trim(text[hedge.end() :] if (hedge := PATTERN["hedge"].match(text)) else text)
+        text = trim(text[hedge.end() :] if (hedge := FORM.hedge.match(text)) else text)
         text = text.removesuffix(" and").removesuffix(" or")
-        text = text if relation.has_values() else PATTERN["in_time"].sub("", text)
+        text = text if relation.has_values() else FORM.in_time.sub("", text)
     if not word.quoted and "," not in relation.shape.separators:
-        text = PATTERN["apposition"].sub("", text)
+        text = FORM.apposition.sub("", text)
     bare, listed = trim(without_trailer(text)) or text, vocabulary(relation.shape).canonical
     if not relation.has_values() and (not relation.shape.closed or (listed(bare) and not listed(text))):
         text = bare
     if word.quoted or relation.has_values():
         return text
     said = next((end for frame in said_frames(relation) if (end := frame.match(text))), None)
-    return PATTERN["article_before"].sub(
-        "", text[said.end() :] if said and is_capitalised(text[said.end() :]) else text
-    )
+    return FORM.article_before.sub("", text[said.end() :] if said and is_capitalised(text[said.end() :]) else text)
 
 
 def _without_subject(text: str, subject: str) -> str:
@@ -279,8 +255,8 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
     If none has any, those of the first paragraph that has any are taken; after a mark, of the first line. Last come the
     bold words of a sentence, and its words of a closed list.
     """
-    text = PATTERN["inserted"].sub(" and ", text)
-    text = PATTERN["only"].sub("", PATTERN["though"].sub("", PATTERN["opener"].sub("", body(text, relation))))
+    text = FORM.inserted.sub(" and ", text)
+    text = FORM.only.sub("", FORM.though.sub("", FORM.opener.sub("", body(text, relation))))
     fields = own_fields(text, relation)
     text = fields or _said_apart(text, relation, subject) or text
     if _is_denied(text, relation):
@@ -293,10 +269,10 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
         objects, _ = _judge(words, relation, subject)
         if objects and (not relation.shape.closed or any(map(listed, objects))):
             last = max(text.rfind(name.split(" (")[0]) for name in objects)
-            end = PATTERN["sentence_end"].search(text, max(last, 0))
+            end = FORM.sentence_end.search(text, max(last, 0))
             near = emphasised(text[: end.start()] if end else text, relation, subject)
             bolds, _ = _judge(near if words is told else [], relation, subject)
-            more = set(objects) < set(bolds) and not PATTERN["denied"].search(text)
+            more = set(objects) < set(bolds) and not FORM.denied.search(text)
             return Parsed(State.ANSWERED, bolds if more else objects)
     if len(text) < SHORT and is_abstention(text, relation) and not is_refusal(text):
         return Parsed(State.ABSTAINED)
@@ -305,8 +281,8 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
     elif marked:
         paragraphs = [parted(text.split("\n", 1)[0], relation)]
     else:
-        each = [paragraph for paragraph in _PARAGRAPH.split(text) if not _is_sentence(paragraph)]
-        if all(_NAME_LINE.fullmatch(paragraph) for paragraph in each):  # a name in each
+        each = [paragraph for paragraph in FORM.paragraph.split(text) if not _is_sentence(paragraph)]
+        if all(FORM.name_line.fullmatch(paragraph) for paragraph in each):  # a name in each
             each = ["\n".join(each)]
         paragraphs = [parted(_list_of(paragraph), relation) for paragraph in each]
     by_year = dated(text)  # a year may have no object
@@ -316,7 +292,7 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
             return Parsed(State.ABSTAINED)
         objects, _ = _judge(words, relation, subject)
         if objects:
-            said = mentioned(ASIDE.sub("", text), relation) if len(paragraphs) == 1 and " " in shown(text) else []
+            said = mentioned(FORM.aside.sub("", text), relation) if len(paragraphs) == 1 and " " in shown(text) else []
             named = dict.fromkeys(word.text for word in said)
             return Parsed(State.ANSWERED, tuple(named) if named.keys() > {*filter(listed, objects)} else objects)
     if is_refusal(text[:2000]):
@@ -332,18 +308,18 @@ def _said_apart(text: str, relation: Relation, subject: str) -> str:
 
     "" is returned for other texts.
     """
-    first, *rest = [part for part in _PARAGRAPH.split(text.strip()) if part.strip()] or [""]
+    first, *rest = [part for part in FORM.paragraph.split(text.strip()) if part.strip()] or [""]
     if not rest or not has_verb(text):
         return ""
     name, last = first.strip(" .*_"), rest[-1].strip()
     if (
-        (is_a_name(name) or _PLAIN_LIST.fullmatch(name))
+        (is_a_name(name) or FORM.plain_list.fullmatch(name))
         and not has_verb(first)
         and name_key(name) != name_key(subject)
         and not is_label(name, relation)
     ):
         return first if "\n" not in first and ":" not in first else ""
-    bold = BOLD.fullmatch(last.rstrip("."))
+    bold = FORM.bold.fullmatch(last.rstrip("."))
     if bold and not has_verb(bold[1]) and name_key(bold[1]) != name_key(subject):
         return bold[1]
     label, _, value = last.partition(":")
@@ -356,17 +332,17 @@ def _is_denied(text: str, relation: Relation) -> bool:
 
     No later clause may begin afresh.
     """
-    if PATTERN["nothing_first"].match(text):
+    if FORM.nothing_first.match(text):
         return True
-    first, *rest = PATTERN["clause_end"].split(text[:LONGEST_CLAUSE])
-    whole = rest and PATTERN["whole_denial"].search(first) and is_abstention(first, relation)
+    first, *rest = FORM.clause_end.split(text[:LONGEST_CLAUSE])
+    whole = rest and FORM.whole_denial.search(first) and is_abstention(first, relation)
     denies = whole and has_term(folded_key(first), terms(relation)) and not is_refusal(first)
-    return bool(denies) and not any(map(PATTERN["afresh"].match, rest))
+    return bool(denies) and not any(map(FORM.afresh.match, rest))
 
 
 def _list_of(paragraph: str) -> str:
     """Return the first sentence of a paragraph if it is a list and a sentence follows; else the paragraph."""
-    first, *rest = PATTERN["sentence_end"].split(paragraph, maxsplit=1)
+    first, *rest = FORM.sentence_end.split(paragraph, maxsplit=1)
     if not rest or "\n" in paragraph or has_verb(first):
         return paragraph
     listed = first.endswith((").", ")!")) or ("," in first and has_verb(rest[0]))
@@ -375,8 +351,10 @@ def _list_of(paragraph: str) -> str:
 
 def _is_sentence(paragraph: str) -> bool:
     """Return whether plain text starts with a sentence; its commas do not separate objects."""
-    first = _REMARK.split(ASIDE.sub("", PATTERN["sentence_end"].split(paragraph, maxsplit=1)[0]), maxsplit=1)[0]
-    return len(first) <= 4 * LONGEST and (is_refusal(first) or (has_verb(first) and not PATTERN["lead"].match(first)))
+    first = FORM.remark_behind.split(FORM.aside.sub("", FORM.sentence_end.split(paragraph, maxsplit=1)[0]), maxsplit=1)[
+        0
+    ]
+    return len(first) <= 4 * LONGEST and (is_refusal(first) or (has_verb(first) and not FORM.lead.match(first)))
 
 
 def _is_listed(word: Word, relation: Relation) -> bool:
@@ -389,7 +367,7 @@ def _why_nothing(text: str, relation: Relation) -> State:
     if is_refusal(text[:2000]):
         return State.UNPARSED
     sentences = [sentence for sentence in re.split(r"(?<=[.!?])\s+", text) if any(map(str.isalnum, sentence))]
-    whole = bool(_SENTENCE_END.search(text[-50:]))
+    whole = bool(FORM.whole_end.search(text[-50:]))
     ends = sentences[:1] + sentences[-1:] if whole or len(text) < SHORT else []
     if any(len(sentence) <= 2 * LONGEST and is_abstention(sentence, relation) for sentence in ends):
         return State.ABSTAINED

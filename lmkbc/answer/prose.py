@@ -11,25 +11,22 @@ from functools import lru_cache, partial
 from itertools import takewhile
 
 from lmkbc.answer.abstain import has_term, has_verb, stems, terms
-from lmkbc.answer.clauses import ASIDE, LONGEST_CLAUSE
+from lmkbc.answer.clauses import LONGEST_CLAUSE
 from lmkbc.answer.clean import trim, vocabulary
-from lmkbc.answer.lists import BOLD, is_a_name, is_label, parted
+from lmkbc.answer.lists import is_a_name, is_label, parted
 from lmkbc.answer.literal import Word
-from lmkbc.answer.words import PATTERN, WORDS
+from lmkbc.answer.words import FORM, WORDS
 from lmkbc.names import folded_key, name_key
 from lmkbc.relation import Relation
-
-_SYMBOL = re.compile(r"[A-Z]{1,5}(?:[.:]\s?[A-Z\d]{1,6})?")
-"""A company's symbol; the name of an exchange that looks like one is listed."""
 
 
 def emphasised(text: str, relation: Relation, subject: str) -> list[Word]:
     """Return the bold texts that may be names, or are all in lower case; neither the subject nor labels."""
     known, title, found = vocabulary(relation.shape).canonical, name_key(subject), list[str]()
-    for bold in BOLD.finditer(text):
+    for bold in FORM.bold.finditer(text):
         name = bold[1].strip(" :")
         label = (bold[1][-1:] == ":" or text[bold.end() : bold.end() + 1] == ":") and is_label(name, relation)
-        if known(name) or not (label or name_key(name) == title or _SYMBOL.fullmatch(name)):
+        if known(name) or not (label or name_key(name) == title or FORM.symbol.fullmatch(name)):
             found.append(name)
     taken = [name for name in found if is_a_name(name) or known(name)]
     plain = [name for name in found if name[:1].islower() and len(name.split()) <= LONGEST_NAME]
@@ -39,7 +36,7 @@ def emphasised(text: str, relation: Relation, subject: str) -> list[Word]:
 
 def mentioned(text: str, relation: Relation) -> list[Word]:
     """Return the names of a closed list that stand in a sentence, in order; none for another relation."""
-    if not relation.shape.closed or PATTERN["denied"].search(text):
+    if not relation.shape.closed or FORM.denied.search(text):
         return []
     words, known = text[:LONGEST_CLAUSE].split(), vocabulary(relation.shape).canonical
     found, place = list[Word](), 0
@@ -51,7 +48,6 @@ def mentioned(text: str, relation: Relation) -> list[Word]:
     return found
 
 
-_EITHER = re.compile(r"\b(\w+) or \w+\b")
 _ADVERB = (
     r"(?:(?:(?:best |also |widely )?known as|(?:is |was )?(?:also )?able to|also|most likely|mainly|primarily|currently"
     r"|still|mostly|only|entirely|both) )?"
@@ -67,12 +63,12 @@ def predicated(text: str, relation: Relation, subject: str) -> list[Word]:
     the objects: "Her professions include poet and memoirist." A text of many sentences has none.
     """
     found = list[Word]()
-    for sentence in PATTERN["clause_end"].split(text.replace("**", "")) if len(text) <= LONGEST_CLAUSE else ():
-        if PATTERN["denied"].search(sentence):
+    for sentence in FORM.clause_end.split(text.replace("**", "")) if len(text) <= LONGEST_CLAUSE else ():
+        if FORM.denied.search(sentence):
             break
-        plain = PATTERN["in_time"].sub("", ASIDE.sub("", sentence.strip(" .!:")))
+        plain = FORM.in_time.sub("", FORM.aside.sub("", sentence.strip(" .!:")))
         for objects in _claimed(plain, relation, subject):
-            parts = [part.text for part in parted(PATTERN["behind"].sub("", objects), relation)]
+            parts = [part.text for part in parted(FORM.behind.sub("", objects), relation)]
             if relation.shape.conjunction:
                 parts = [piece for part in parts for piece in part.split(" and ")]
             words = [*takewhile(partial(_may_be_object, subject=subject), map(_without_nation, parts))]
@@ -89,10 +85,10 @@ def _claimed(sentence: str, relation: Relation, subject: str) -> list[str]:
     rests = [sentence[one.end() :] for one in begins.finditer(sentence)]
     frames = _frames(relation.statement, *relation.clozes)
     found = [rest[frame.end() :] for rest in rests for one in frames if (frame := one.match(rest))]
-    included = PATTERN["include"].search(sentence)
+    included = FORM.include.search(sentence)
     if included and has_term(folded_key(included[1]), stems(relation.object_type.noun.split()[-1])):
         found.append(sentence[included.end() :])
-    if (are := PATTERN["are_the"].match(sentence)) and has_term(folded_key(are[2]), terms(relation)):
+    if (are := FORM.are_the.match(sentence)) and has_term(folded_key(are[2]), terms(relation)):
         found.append(are[1])
     return found
 
@@ -100,7 +96,7 @@ def _claimed(sentence: str, relation: Relation, subject: str) -> list[str]:
 @lru_cache(maxsize=256)
 def _frames(*sentences: str) -> list[re.Pattern[str]]:
     """Return patterns of what stands between subject and object in a relation's sentences, in any tense."""
-    frames = [_EITHER.sub(r"\1", frame[1]) for one in sentences if (frame := PATTERN["frame"].search(one))]
+    frames = [FORM.either.sub(r"\1", frame[1]) for one in sentences if (frame := FORM.frame.search(one))]
     return [re.compile(_ADVERB + _pattern(frame), re.IGNORECASE) for frame in frames]
 
 
@@ -111,7 +107,7 @@ def said_frames(relation: Relation) -> list[re.Pattern[str]]:
 
 @lru_cache(maxsize=256)
 def _said(*sentences: str) -> list[re.Pattern[str]]:
-    frames = [_EITHER.sub(r"\1", frame[1]).split() for one in sentences if (frame := PATTERN["frame"].search(one))]
+    frames = [FORM.either.sub(r"\1", frame[1]).split() for one in sentences if (frame := FORM.frame.search(one))]
     whole = [" ".join(words[1:] if words[0] in WORDS["be"] and len(words) > 1 else words) for words in frames]
     whole += [bare for one in whole if (bare := re.sub(r" the \w+\Z", "", one)) != one]
     last = {words[-1] for words in frames if len(words[-1]) < 4 and words[-1] not in {*WORDS["be"], "the", "a", "an"}}
@@ -140,10 +136,10 @@ def _pattern(frame: str) -> str:
 def _may_be_object(name: str, subject: str) -> bool:
     """Return whether a few words are neither a clause nor speak of the subject."""
     of_subject = bool(subject) and folded_key(subject) in folded_key(name)
-    clause = PATTERN["no_object"].match(name) or has_verb(name) or any(map(str.isdigit, name))
+    clause = FORM.no_object.match(name) or has_verb(name) or any(map(str.isdigit, name))
     return 0 < len(name.split()) <= LONGEST_NAME and not (clause or of_subject)
 
 
 def _without_nation(text: str) -> str:
     """Return an object without its article and the nation before it."""
-    return PATTERN["nation"].sub("", text.strip(), count=1)
+    return FORM.nation.sub("", text.strip(), count=1)

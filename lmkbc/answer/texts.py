@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from lmkbc.answer.abstain import has_term, stems
-from lmkbc.answer.lists import BULLET, is_label
-from lmkbc.answer.words import PATTERN
+from lmkbc.answer.lists import is_label
+from lmkbc.answer.words import FORM
 from lmkbc.kinds.kind import kind_of
 from lmkbc.names import folded_key, shown
 from lmkbc.relation import Relation
@@ -14,21 +12,18 @@ from lmkbc.relation import Relation
 LONGEST_FRAME = 120
 """Maximum number of characters before the object in a sentence that states it."""
 
-_WRAPPED = re.compile(r"""(\*\*|__|[*_`"“«'‘])(?=\S)(.+?)(?:\1|["”»'’])(?<=\S)\.?""", re.DOTALL)
-_MARKED = re.compile(r"""(?:\*\*|__|[`"“«])([^*`"“”«»\n]+?)(?:\*\*|__|[`"”»])""")
-
 
 def texts(answer: str, relation: Relation) -> list[str]:
     """Return the objects in a plain answer: those of its bullets if it has any, else of its first line but headings."""
     lines = answer.split("\n")
-    bullets = [line[found.end() :] for line in lines if (found := BULLET.match(line))]
+    bullets = [line[found.end() :] for line in lines if (found := FORM.bullet.match(line))]
     plain = [line for line in lines if not line.rstrip(" *_").endswith(":")] or lines
     return [text for line in bullets or plain[:1] if (text := _unframed(shown(line), relation))]
 
 
 def unwrapped(text: str) -> str:
     """Return a text without the emphasis or the quotes around all of it."""
-    found = _WRAPPED.fullmatch(text)
+    found = FORM.wrapped.fullmatch(text)
     return unwrapped(found[2]) if found and found[1] not in found[2] else text
 
 
@@ -37,7 +32,7 @@ def _unframed(text: str, relation: Relation) -> str:
     label, _, rest = text.partition(":")
     if rest and is_label(label.strip(" *_"), relation):
         text = shown(rest.removeprefix("**").removeprefix("__"))
-    stating = PATTERN["states"].search(text[:LONGEST_FRAME])
+    stating = FORM.states.search(text[:LONGEST_FRAME])
     if stating and has_term(folded_key(text[: stating.start()]), stems(relation.statement, *relation.clozes)):
         text = _of_sentence(text[stating.end() :])
     elif 0 <= (at := text.find(f"{relation.triple} ")) < LONGEST_FRAME:
@@ -49,5 +44,5 @@ def _unframed(text: str, relation: Relation) -> str:
 
 def _of_sentence(rest: str) -> str:
     """Return the object at the head of what a sentence states: what is marked in it, else all of it."""
-    marked = _MARKED.search(rest)
+    marked = FORM.marked_text.search(rest)
     return marked[1] if marked else rest.strip().rstrip(".")

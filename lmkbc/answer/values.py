@@ -8,17 +8,13 @@ from operator import itemgetter
 from lmkbc.answer.abstain import has_term, is_abstention, is_refusal, phrase_terms, stems
 from lmkbc.answer.clauses import LONGEST_CLAUSE
 from lmkbc.answer.clean import trim
-from lmkbc.answer.lists import BULLET
-from lmkbc.answer.words import PATTERN
+from lmkbc.answer.words import FORM
 from lmkbc.kinds.kind import kind_of
 from lmkbc.names import LONGEST, folded_key, without_trailer
 from lmkbc.relation import Relation
 
 MOST = 20
 """Maximum number of sentences that are looked at."""
-_NUMBER_SENTENCE = re.compile(r"\n|(?<=[^\W\d_]{3}[.!?])\s+(?=[A-Z])|(?<=\d{3}[.!?])\s+(?=[A-Z][a-z])")
-_NUMBER_REMARK = re.compile(r"\s[—–-]\s(?=[^\W\d_])")
-_ALONE = re.compile(r"\W*\d[\d.,]*+\W*")
 
 
 def best_values(text: str, relation: Relation, subject: str) -> tuple[str, ...] | None:
@@ -33,25 +29,21 @@ def best_values(text: str, relation: Relation, subject: str) -> tuple[str, ...] 
     unit, short = stems(relation.unit or ""), len(text) <= LONGEST_CLAUSE  # reasoning says "wait" again and again
     read = kind_of(relation).read
     plain = text if subject.isdigit() or not subject else text.replace(subject, "")  # which may be "One Piece"
-    for sentence in (_NUMBER_SENTENCE.split(plain, MOST) if short else plain.split("\n", MOST))[:MOST]:
+    for sentence in (FORM.number_sentence.split(plain, MOST) if short else plain.split("\n", MOST))[:MOST]:
         start = sentence[: 4 * LONGEST]
-        estimated, digit = PATTERN["estimated"].search(start), re.match(r"\W*\d", start)
+        estimated, digit = FORM.estimated.search(start), re.match(r"\W*\d", start)
         if not estimated and is_refusal(start):
             continue
         if not found and not estimated and not digit and is_abstention(without_trailer(trim(start)), relation):
-            none = PATTERN["none_of"].search(text[: 4 * LONGEST]) if relation.shape.integer else None
+            none = FORM.none_of.search(text[: 4 * LONGEST]) if relation.shape.integer else None
             return ("0",) if none and has_term(folded_key(none[1] or f"{none[2]}ren"), unit) else ()
-        bullet = BULLET.match(sentence) if relation.has_numbers() else None  # "c. 1985" is no point of a list
-        better = PATTERN["better"].split(
-            PATTERN["other_part"].sub("", sentence[bullet.end() :] if bullet else sentence)
-        )[-1]
-        if values := tuple(read(_NUMBER_REMARK.split(better)[0], relation) or read(better, relation)):
-            if not found and (_ALONE.fullmatch(sentence) or len(sentence.split()) == 1):
+        bullet = FORM.bullet.match(sentence) if relation.has_numbers() else None
+        better = FORM.better.split(FORM.other_part.sub("", sentence[bullet.end() :] if bullet else sentence))[-1]
+        if values := tuple(read(FORM.number_remark.split(better)[0], relation) or read(better, relation)):
+            if not found and (FORM.alone.fullmatch(sentence) or len(sentence.split()) == 1):
                 return values
             key = folded_key(sentence[:LONGEST])
             states = has_term(key, phrase_terms(relation))
-            total = bool(PATTERN["total"].match(sentence)) and (
-                len(sentence.split()) < 4 or has_term(key, unit) or states
-            )
-            found = [*found, ((total, not PATTERN["past"].search(sentence), states), values)]
+            total = bool(FORM.total.match(sentence)) and (len(sentence.split()) < 4 or has_term(key, unit) or states)
+            found = [*found, ((total, not FORM.past.search(sentence), states), values)]
     return max(found, key=itemgetter(0))[1] if found else None

@@ -19,12 +19,14 @@ _NAME = re.compile(r"\{([a-z_]+)\}")
 """Name of a table within an expression, which stands for that table's own."""
 
 
-class _Patterns(dict[str, re.Pattern[str]]):
-    """Name of a table -> its expression, compiled when it is first used."""
+class _Forms:
+    """Expressions by the names of their tables; each is compiled when it is first used."""
 
-    def __missing__(self, name: str) -> re.Pattern[str]:
-        self[name] = re.compile(_expression(name))
-        return self[name]
+    def __getattr__(self, name: str) -> re.Pattern[str]:
+        if name not in _TABLES["pattern"]:
+            raise AttributeError(name)
+        self.__dict__[name] = re.compile(_expression(name))
+        return self.__dict__[name]  # type: ignore[no-any-return]
 
 
 def _expression(name: str) -> str:
@@ -35,7 +37,7 @@ def _expression(name: str) -> str:
     return str(table.get("frame", "%s")).replace("%s", f"(?:{inner})")
 
 
-PATTERN = _Patterns()
+FORM = _Forms()
 WORDS = {
     name: frozenset(word.strip() for words in table.values() for word in re.split("[,\n]", words) if word.strip())
     for name, table in _TABLES["words"].items()
