@@ -9,8 +9,9 @@ unwritable numbers, a text that was cut off, or anything else. The last is a fai
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from lmkbc.answer.abstain import (
     has_term,
@@ -42,16 +43,16 @@ from lmkbc.answer.lists import (
 from lmkbc.answer.literal import Bracketed, Word, has_empty_list, read_literals
 from lmkbc.answer.markup import read_fields, read_table
 from lmkbc.answer.prose import emphasised, mentioned, predicated, said_frames
-from lmkbc.answer.texts import texts, unwrapped
-from lmkbc.answer.values import best_values
 from lmkbc.answer.words import FORM, WORDS
 from lmkbc.kinds.kind import kind_of
+from lmkbc.kinds.texts import texts, unwrapped
+from lmkbc.kinds.values import best_values
 from lmkbc.names import LONGEST, folded_key, name_key, shown, without_trailer
 from lmkbc.relation import Relation
 from lmkbc.types import State
 
 LONGEST_CORRECTED = 1500
-"""Maximum number of characters of an answer in which corrections count: reasoning says "wait" again and again."""
+"""Maximum number of characters of a corrected answer with names: reasoning says "wait" again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +84,13 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
         return Parsed(State.ABSTAINED)
     if is_mute(answer) or is_failure(answer):
         return Parsed(State.UNPARSED)
-    marks = [*FORM.corrected.finditer(answer)] if len(answer) <= LONGEST_CORRECTED else []
-    marks = [mark for mark in marks if shown(answer[: mark.start()])]
-    found = _read(answer[: marks[0].start()] if marks else answer, relation, subject, null, marked)
-    for place, mark in enumerate(marks):
-        end = marks[place + 1].start() if place + 1 < len(marks) else len(answer)
-        adds = FORM.adds.search(answer, mark.start(), end) is not None
-        found = _corrected(found, answer[mark.end() : end], relation, subject, adds=adds)
+    longest = 0 if relation.is_verbatim() else LONGEST_CLAUSE if relation.has_values() else LONGEST_CORRECTED
+    corrections = [*FORM.corrected.finditer(answer)] if len(answer) <= longest else []
+    places = [(one.start(), one.end()) for one in corrections if shown(answer[: one.start()])]
+    found = _read(answer[: places[0][0]] if places else answer, relation, subject, null, marked)
+    for (start, behind), (end, _) in pairwise([*places, (len(answer), 0)]):
+        adds = FORM.adds.search(answer, start, end) is not None
+        found = _corrected(found, answer[behind:end], relation, subject, adds=adds)
     return found
 
 
@@ -176,7 +177,7 @@ def _several(word: Word, relation: Relation) -> list[Word]:
     return [part._replace(quoted=True, whole=word.whole or place < len(parts) - 1) for place, part in enumerate(parts)]
 
 
-def _judge(words: Iterable[Word], relation: Relation, subject: str) -> tuple[tuple[str, ...], bool]:
+def _judge(words: Sequence[Word], relation: Relation, subject: str) -> tuple[tuple[str, ...], bool]:
     """Return the objects among some words, each once, and whether a word says that there is none."""
     objects: dict[str, None] = {}
     denied, read = False, kind_of(relation).read
@@ -190,7 +191,11 @@ def _judge(words: Iterable[Word], relation: Relation, subject: str) -> tuple[tup
             objects[text] = None
         elif listed := mentioned(text, relation) if FORM.counted.search(text) else []:
             objects |= dict.fromkeys(one.text for one in listed)
-        elif is_abstention(text, relation) or (word.quoted and not shown(word.text)):
+        elif (
+            is_abstention(text, relation)
+            or (word.quoted and not shown(word.text))
+            or (not objects and word is words[-1] and says_nothing(text, relation))
+        ):
             denied = True
         elif relation.has_values():
             objects |= dict.fromkeys(read(text, relation))
