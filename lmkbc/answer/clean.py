@@ -10,17 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import lru_cache
 from typing import Literal
 
 from lmkbc.answer.abstain import is_placeholder
 from lmkbc.answer.words import FORM, WORDS
-from lmkbc.kinds.kind import kind_of
+from lmkbc.kinds.allowed import allowed_values
 from lmkbc.names import LONGEST, TRAILER, name_key, shown, without_legal_form, without_trailer
 from lmkbc.relation import Relation, Shape
 from lmkbc.types import Dropped
 
+PERSON = "Q5"
+"""Wikidata's human, who may stand behind an occupation: "his wife, the painter Ann Lee"."""
 SETTLEMENTS = frozenset(("Q486972", "Q515", "Q3957", "Q532", "Q15284"))
 """Wikidata's human settlement, city, town, village and municipality; "Riga, Latvia" becomes "Riga" for them."""
 
@@ -89,7 +90,7 @@ def sifted(objects: Iterable[str], relation: Relation, subject: str) -> tuple[tu
     dropped: dict[Dropped, None] = {}
     for text in objects:
         if relation.has_values():
-            names, rule = _values(text, relation)
+            names, rule = allowed_values(text, relation)
         elif relation.is_verbatim():
             names, rule = [text], ""
         else:
@@ -199,25 +200,3 @@ def _forms(name: str) -> tuple[str, list[str]]:
     It is cached, since each object is compared with the subject.
     """
     return name_key(name), without_legal_form(name)
-
-
-def _values(text: str, relation: Relation) -> tuple[list[str], str]:
-    """Return the values in a text that the shape allows, and the rule that the last other one violates."""
-    kept: list[str] = []
-    rule, kind = "", kind_of(relation)
-    for value in kind.read(text, relation):
-        size = kind.size(value)
-        if violated := "" if size is None else _violated_rule(Decimal(size), relation.shape):
-            rule = violated
-        else:
-            kept.append(value)
-    return kept, rule or f"no {relation.kind}"
-
-
-def _violated_rule(value: Decimal, shape: Shape) -> str:
-    """Return the rule that a number violates, "" if none."""
-    if shape.minimum is not None and value < Decimal(str(shape.minimum)):
-        return "minimum"
-    if shape.maximum is not None and value > Decimal(str(shape.maximum)):
-        return "maximum"
-    return "integer" if shape.integer and value % 1 else ""

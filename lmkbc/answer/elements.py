@@ -171,10 +171,6 @@ def elements(group: Bracketed, relation: Relation, subject: str, units: bool = F
             yield item
 
 
-def _has_digit(word: Word) -> bool:
-    return any(map(str.isdigit, word.text))
-
-
 def _is_denied(items: Sequence[Word | Bracketed], relation: Relation) -> bool:
     """Return whether an object says of itself that it is none, as in {"country": "Peru", "shares_border": false}."""
     about = object_terms(relation) | phrase_terms(relation) | _VERDICTS
@@ -253,7 +249,7 @@ def _answer_fields(items: list[Word | Bracketed], relation: Relation, subject: s
     if all(re.fullmatch(r"[12]\d{3}s?", key) for key, _ in keyed):
         return items
     if relation.has_values():  # names may lie beside their number
-        counts = [(key, item) for key, item in keyed if isinstance(item, Word) and _has_digit(item)]
+        counts = [(key, item) for key, item in keyed if isinstance(item, Word) and any(map(str.isdigit, item.text))]
         keyed = [one for one in counts if one[0] not in WORDS["other_keys"]] or keyed
     names = WORDS["answer_keys"] | {folded_key(name).replace(" ", "") for name in relation.spellings()}
     names |= kind_of(relation).fields

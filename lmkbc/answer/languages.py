@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from lmkbc.answer.abstain import has_verb
-from lmkbc.answer.clean import SETTLEMENTS
+from lmkbc.answer.clean import PERSON, SETTLEMENTS
 from lmkbc.answer.lists import is_capitalised
 from lmkbc.answer.words import FORM, WORDS, places
 from lmkbc.names import folded_key, shown
@@ -41,7 +41,8 @@ def adapted(text: str, relation: Relation) -> str:
     text = _without_lead(text)
     if settled:
         return FORM.place_before.sub("", text, count=1)
-    return "\n".join(map(_joined, text.split("\n"))) if several else text
+    persons = relation.object_type.qid == PERSON or "person" in relation.object_type.noun
+    return "\n".join(_joined(line, persons) for line in text.split("\n")) if several else text
 
 
 def _without_lead(text: str) -> str:
@@ -76,7 +77,7 @@ def _from_name(rest: str) -> str:
     return "" if start is None else " ".join(words[start:])
 
 
-def _joined(line: str) -> str:
+def _joined(line: str, persons: bool) -> str:
     """Return a line with " and " or a comma at the joints of another language that are no part of a name."""
     if has_verb(line) or len(line) > 4 * LONGEST_SENTENCE:
         return line
@@ -84,7 +85,7 @@ def _joined(line: str) -> str:
         line = FORM.point.sub(", ", line)
     given = FORM.comma.split(line)
     parts = [FORM.joint_first.sub("", part, count=1) if place else part for place, part in enumerate(given)]
-    parts = [_apart(_apart(part, FORM.joint, " and "), FORM.joint_within, ", ") for part in parts]
+    parts = [_apart(_apart(part, FORM.joint, " and ", persons), FORM.joint_within, ", ") for part in parts]
     if len(parts) > 1 and all(part[:1] in "וو" for part in parts[1:]):
         parts[1:] = [part[1:] for part in parts[1:]]
     if before := FORM.joint_before.search(parts[-1]):
@@ -94,20 +95,17 @@ def _joined(line: str) -> str:
     return line if parts == given else ", ".join(parts)
 
 
-def _apart(part: str, joint_form: re.Pattern[str], mark: str) -> str:
-    """Return a part of a list with a mark at its joints; pieces that make up the name of a place stay together."""
+def _apart(part: str, joint_form: re.Pattern[str], mark: str, persons: bool = False) -> str:
+    """Return a part of a list with a mark at its joints; pieces that make up the name of a place stay together.
+
+    persons: whether "y", "e" and "i" before a single word may join family names, as in "Santiago Ramón y Cajal".
+    """
     joints = [*joint_form.finditer(part)]
-    if not joints or folded_key(part.strip(_WRAP)) in places():
-        return part
     made, start = "", 0
-    for place, joint in enumerate(joints):
-        following = joints[place + 1].start() if place + 1 < len(joints) else len(part)
-        whole = folded_key(part[start:following].strip(_WRAP)) in places()
-        of_person = len(joint[0].strip()) == 1 and joint[0].strip() == "y" and " " not in part[joint.end() :].strip()
-        keep = whole or (
-            of_person and " " in part[start : joint.start()].strip() and not _is_place(part[joint.end() :])
-        )
-        if not keep:
+    for joint, end in zip(joints, [*(one.start() for one in joints[1:]), len(part)], strict=False):
+        before, behind = part[start : joint.start()].strip(), part[joint.end() : end].strip()
+        family = persons and joint[0].strip() in ("y", "e", "i") and " " in before and " " not in behind
+        if not (family or _is_place(part[start:end])):
             made, start = f"{made}{part[start : joint.start()]}{mark}", joint.end()
     return made + part[start:]
 

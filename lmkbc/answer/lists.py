@@ -83,12 +83,9 @@ def bulleted(text: str, relation: Relation) -> list[Word]:
         parts = FORM.inline.split(lines[0][first.end() :])
         if len(parts) > 1:
             return [word for part in parts for word in items(part, relation)]
-    points = [line for line in lines if FORM.bullet.match(line)]
-    marked = [
-        line
-        for line in lines
-        if FORM.bullet.match(line) or (FORM.bold_line.match(line) and not (points and _remarks(line)))
-    ]
+    end = ":" if any(map(FORM.bullet.match, lines)) else ""  # beside bullets, "**Total:** 2" is a remark
+    bold = [bool(FORM.bold_line.match(line)) and line.rstrip(" \t*_").endswith(end) for line in lines]
+    marked = [line for line, is_bold in zip(lines, bold, strict=True) if is_bold or FORM.bullet.match(line)]
     if not (len(marked) > 1 or (marked and (marked[0] == lines[0] or lines[0].rstrip().endswith(":")))):
         return []
     top = min(len(line) - len(line.lstrip()) for line in marked)
@@ -102,11 +99,6 @@ def bulleted(text: str, relation: Relation) -> list[Word]:
         elif is_top or headed:
             found += words
     return [word for word in found or heads if word.text[:1].isdigit() or not FORM.asides.match(word.text)]
-
-
-def _remarks(line: str) -> bool:
-    """Return whether a bold line without a bullet says something, as in "**Total:** 2", and is no head of bullets."""
-    return not line.rstrip(" \t*_").endswith(":")
 
 
 def leading_list(text: str, relation: Relation, subject: str) -> list[Word]:

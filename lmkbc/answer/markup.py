@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from lmkbc.answer.literal import DEEPEST, Bracketed, Word
-from lmkbc.answer.words import FORM, WORDS
+from lmkbc.answer.words import FORM, WORDS, replaced
 
 _WIDE = str.maketrans(
     {
@@ -29,47 +29,6 @@ _WIDE = str.maketrans(
     }
 )
 """Signs of other scripts, blanks, line ends and lines of tables -> their plain forms."""
-_LINKS = (
-    (re.compile(r"^[ \t]*\[\^?\w{1,20}\]:[^\n]*$\n?", re.MULTILINE), ""),
-    (
-        re.compile(
-            r"</?co(?::[^<>\n]{0,20})?>|\[cite_(?:start|end)\]|\[/?(?:b|i|u|s|url|list|quote|code|size|color)(?:=[^\]\n]{0,300})?\]"
-        ),
-        "",
-    ),
-    (re.compile(r"^[ \t]*\[\*\]", re.MULTILINE), "- "),
-    (re.compile(r"(?<=\d)\\(?=[.)])|^[ \t]*\\(?=[*+#-])", re.MULTILINE), ""),
-    (re.compile(r"!\[[^\]\n]{0,300}\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*\)"), ""),
-    (
-        re.compile(
-            r"""\[(?!\^?\d+\])((?:[^\[\]"'\n]|(?<=\w)['’](?=\w)){1,300})\](?:\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?:\s+"[^"\n]*")?\)|\[\w{1,20}\])"""
-        ),
-        r"\1",
-    ),
-    (re.compile(r"""\[\[(?:[^\[\]"'|\n]{1,300}\|)?([^\[\]"'|\n]{1,300})\]\]"""), r"\1"),
-    (re.compile(r"""(?<=[\])\w]),\s*\[{1,2}[^\[\]\n"']*\Z"""), ","),
-    (
-        re.compile(
-            r"""<https?://[^\s<>]+>|\(https?://[^\s()]*(?:\([^()\s]*\)[^()\s]*)*\)|(?<!["'])\bhttps?://[^\s"'<>)\]]+"""
-        ),
-        "",
-    ),
-)
-_LATEX = (
-    (re.compile(r"\\(?:text\w*|math\w*|emph|mbox|operatorname|underline|ensuremath|bf|it)\s*\{([^{}]*)\}"), r"\1"),
-    (re.compile(r"\\hline|\\(?:top|mid|bottom)rule\b|\\begin\{(?:tabular|array)\}\{[^{}]*\}"), " "),
-    (re.compile(r"\\begin\{[^{}]*\}|\\end\{[^{}]*\}|\\(?:left|right|displaystyle|big|Big|quad|qquad)\b(?!\w)"), " "),
-    (re.compile(r"\\(?:text\w*|math\w*|mbox)\s*\{"), ""),
-    (re.compile(r"\\(?:emptyset|varnothing)\b"), "∅"),
-    (re.compile(r"\\item\b"), "\n- "),
-    (re.compile(r"\\[ ,;:!]|~(?=\S)(?<=\S~)"), " "),
-    (re.compile(r"\\(?:times|cdot)\b"), "×"),
-    (re.compile(r"\\(?:approx|sim|simeq)\b"), "~"),
-    (re.compile(r"\^\s*\{?\\(?:circ|degree)\}?|\\degree\b"), "°"),
-    (re.compile(r"\\([%&_#${}])"), r"\1"),
-    (re.compile(r"\\[()\[\]]|\\\\"), " "),
-    (re.compile(r"\$\$?([^$\n]*)\$\$?"), r"\1"),
-)
 
 
 def without_signs(text: str) -> str:
@@ -87,15 +46,12 @@ def without_signs(text: str) -> str:
     text = FORM.bytes.sub(lambda raw: bytes.fromhex(re.sub(r"<0x|>", "", raw[0])).decode(errors="replace"), text)
     text = unescaped(text)
     text = FORM.circled.sub(lambda one: f"{unicodedata.digit(one[0], 0) or int(unicodedata.numeric(one[0]))}. ", text)
-    text = FORM.stop.sub("", FORM.keycap.sub(r"\1. ", FORM.unseen.sub("", text).translate(_WIDE)))
+    text = replaced(text.translate(_WIDE), "plain")
     if "\\" in text or "$" in text:
         text = _from_latex(text)
     if FORM.ticked.search(text):
         text = FORM.ticked.sub(r"\1", FORM.not_ticked.sub("", text))
-    text = FORM.struck.sub("", text)
-    for pattern, kept in _LINKS:
-        text = pattern.sub(kept, text)
-    text = FORM.reference.sub(_kept_power, text)
+    text = FORM.reference.sub(_kept_power, replaced(text, "links"))
     return FORM.picture.sub("", text) if re.search(r"\w", FORM.picture.sub("", text)) else text
 
 
@@ -115,39 +71,24 @@ def _kept_power(mark: re.Match[str]) -> str:
 
 def _from_latex(text: str) -> str:
     text = re.sub(r"\\textsuperscript\s*\{([^{}]*)\}", r"^\1", re.sub(r"(?<=\S)\s?\\\[\d{1,2}\\\]", "", text))
-    if boxes := list(_boxes(text)):
+    if boxes := _boxes(text):
         text = ", ".join(boxes)
     elif not re.search(r"\\(?![\"'/nrtu])|\$[^$\n]*\$", text):
         return text
     for _ in range(DEEPEST):
-        text = _LATEX[0][0].sub(_LATEX[0][1], text)
+        text = FORM.latex_text.sub(r"\1", text)
     if re.search(r"\\begin\{(?:tabular|array)", text):
-        text = re.sub(r"^([^\n&]*(?<!\\)&[^\n]*?)\\\\", _row, text, flags=re.MULTILINE)
-    for pattern, kept in _LATEX[1:]:
-        text = pattern.sub(kept, text)
-    return text.strip()
-
-
-def _row(line: re.Match[str]) -> str:
-    cells = re.sub(r"(?<!\\)&", "|", line[1])
-    return f"| {cells} |"
+        line = r"(?m)^([^\n&]*(?<!\\)&[^\n]*?)\\\\"
+        text = re.sub(line, lambda row: "| " + re.sub(r"(?<!\\)&", "|", row[1]) + " |", text)
+    return replaced(text, "latex").strip()
 
 
 def _boxes(text: str) -> list[str]:
-    """Return what stands in the last boxes that follow each other, with balanced braces."""
-    found: list[str] = []
-    end = None
-    for match in FORM.boxed.finditer(text):
-        if end is not None and match.start() < end:
-            continue
-        if end is not None and re.sub(r"and|[\s,;$&]", "", text[end : match.start()]):
-            found = []
-        depth, at = 1, match.end()
-        while at < len(text) and depth:
-            depth += {"{": 1, "}": -1}.get(text[at], 0)
-            at += 1
-        found.append(text[match.end() : at - (not depth)])
-        end = at
+    """Return what stands in the last boxes that follow each other."""
+    found, end = list[str](), 0
+    for box in FORM.boxed.finditer(text):
+        follows = not re.sub(r"and|[\s,;$&]", "", text[end : box.start()])
+        found, end = [*(found if follows else []), box[1]], box.end()
     return found
 
 

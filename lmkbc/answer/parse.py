@@ -24,7 +24,7 @@ from lmkbc.answer.abstain import (
     object_terms,
     terms,
 )
-from lmkbc.answer.clauses import LONGEST_CLAUSE, stated
+from lmkbc.answer.clauses import LONGEST_CLAUSE, emphasised, mentioned, predicated, said_frames, stated
 from lmkbc.answer.clean import trim, vocabulary
 from lmkbc.answer.elements import SHORT, column, elements, is_head, mended, narrowed
 from lmkbc.answer.languages import adapted, says_nothing
@@ -42,7 +42,6 @@ from lmkbc.answer.lists import (
 )
 from lmkbc.answer.literal import Bracketed, Word, has_empty_list, read_literals
 from lmkbc.answer.markup import read_fields, read_table
-from lmkbc.answer.prose import emphasised, mentioned, predicated, said_frames
 from lmkbc.answer.words import FORM, WORDS
 from lmkbc.kinds.kind import kind_of
 from lmkbc.kinds.texts import texts, unwrapped

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from functools import cache
+from functools import cache, reduce
 from pathlib import Path
 
 from babel import Locale
@@ -45,7 +45,6 @@ WORDS = {
 """Name of a table -> its words and phrases in all languages."""
 SCALES = {word.strip(): int(power) for power, words in _TABLES["scale"].items() for word in words.split(",")}
 """Word behind a number -> power of ten."""
-LANGUAGES = tuple(_TABLES["pattern"]["joint"].keys() - {"frame"})
 
 
 def table_names() -> list[str]:
@@ -59,4 +58,18 @@ def places() -> frozenset[str]:
 
     They show which joints and points are parts of a name, as in "Bosnien und Herzegowina".
     """
-    return frozenset(folded_key(name) for code in LANGUAGES for name in Locale(code).territories.values())
+    return frozenset(
+        folded_key(name)
+        for code in _TABLES["pattern"]["joint"].keys() - {"frame"}
+        for name in Locale(code).territories.values()
+    )
+
+
+def replaced(text: str, steps: str) -> str:
+    """Return a text after the replacements of a list, one after the other."""
+    return reduce(lambda kept, step: step[0].sub(step[1], kept), _steps(steps), text)
+
+
+@cache
+def _steps(name: str) -> list[tuple[re.Pattern[str], str]]:
+    return [(re.compile(found), put) for found, put in _TABLES["steps"][name]]

@@ -22,13 +22,13 @@ import msgspec
 from msgspec import structs
 
 from lmkbc.answer.clean import Clean, shaped
-from lmkbc.answer.guard import guarded
 from lmkbc.ask.style import PromptStyle
 from lmkbc.edition import Edition, misfit
 from lmkbc.errors import InputError, counted
 from lmkbc.files.columns import log_respelled
 from lmkbc.files.database import ByQuery
 from lmkbc.files.places import name_of
+from lmkbc.generate.guard import guarded
 from lmkbc.generate.recorded_rows import EXISTENCE, CandidateRow, RecordedRow, each_row, is_linked
 from lmkbc.generate.reply import candidates, united, unread
 from lmkbc.generate.spec import GeneratorSpec

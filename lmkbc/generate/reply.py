@@ -11,9 +11,9 @@ from functools import partial
 from lmkbc.answer.clean import Clean, shaped
 from lmkbc.answer.elements import broken_off
 from lmkbc.answer.formats import answer_line
-from lmkbc.answer.guard import guarded
 from lmkbc.ask.style import PromptStyle
 from lmkbc.ask.templates import ANSWER, HELD, outline
+from lmkbc.generate.guard import guarded
 from lmkbc.models.base import CUT_OFF, NOTHING, WITHHELD, Reply
 from lmkbc.models.endings import list_end
 from lmkbc.models.thoughts import MOST_READ, answer_of, thinks_aloud

@@ -8,10 +8,10 @@ from dataclasses import replace
 from functools import partial
 
 from lmkbc.answer.abstain import is_abstention
-from lmkbc.answer.guard import guarded
 from lmkbc.answer.parse import parse
 from lmkbc.ask.slots import one_line
 from lmkbc.ask.steps import YEARS, Step
+from lmkbc.generate.guard import guarded
 from lmkbc.models.base import (
     CUT_OFF,
     WITHHELD,

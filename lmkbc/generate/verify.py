@@ -20,11 +20,11 @@ from typing import Annotated, Literal
 from msgspec import structs
 
 from lmkbc.answer.clean import same_name
-from lmkbc.answer.guard import guarded
 from lmkbc.answer.parse import Parsed, parse
 from lmkbc.ask.examples import ExampleSelector, Method, Shots
 from lmkbc.ask.slots import fill, one_line
 from lmkbc.errors import refuse
+from lmkbc.generate.guard import guarded
 from lmkbc.generate.spec import check_names
 from lmkbc.models.base import LanguageModel, PlannedRequest, Request, Sampling
 from lmkbc.models.plain_questions import FIRST_WORD, plain_request, texts, word_log_probabilities
