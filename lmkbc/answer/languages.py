@@ -51,21 +51,29 @@ def _without_lead(text: str) -> str:
     if FORM.bullet.match(head) or len(head) > LONGEST_SENTENCE:
         return text
     label = FORM.lead_label.match(head)
-    if label and ":" not in head[label.end() :] + rest and _leads(label[1]):
+    if (
+        label
+        and ":" not in head[label.end() :] + rest
+        and _leads(label[1], "," in head or FORM.joint.search(head) is not None)
+    ):
         return f"{FORM.sentence.split(head[label.end() :], maxsplit=1)[0]}\n{rest}"
     if shown(rest) and not rest.startswith("\n"):
         return text
     first = FORM.sentence.split(head, maxsplit=1)[0]
     bare = FORM.says_after.sub("", first)
     said = FORM.says.match(first)
-    return (said and _from_name(bare[said.end() :])) or (bare if bare != first else text)
+    told = FORM.says_when.sub("", bare[said.end() :]) if said else ""
+    return _from_name(told) or (bare if bare != first else text)
 
 
-def _leads(label: str) -> bool:
-    """Return whether words before a colon lead to a list: they end in lower case, or have no case, and are no name."""
+def _leads(label: str, several: bool) -> bool:
+    """Return whether words before a colon lead to objects: they end in lower case, or have no case.
+
+    several: whether a list follows, which no part of a name is.
+    """
     words = label.split()
     is_cased = any(map(str.isupper, label)) or any(map(str.islower, label))
-    return any(map(str.isalpha, label)) and (not is_cased or (len(words) > 1 and words[-1].islower()))
+    return any(map(str.isalpha, label)) and (not is_cased or several or (len(words) > 1 and words[-1].islower()))
 
 
 def _from_name(rest: str) -> str:
@@ -86,12 +94,11 @@ def _joined(line: str, persons: bool) -> str:
     given = FORM.comma.split(line)
     parts = [FORM.joint_first.sub("", part, count=1) if place else part for place, part in enumerate(given)]
     parts = [_apart(_apart(part, FORM.joint, " and ", persons), FORM.joint_within, ", ") for part in parts]
-    if len(parts) > 1 and all(part[:1] in "וو" for part in parts[1:]):
-        parts[1:] = [part[1:] for part in parts[1:]]
-    if before := FORM.joint_before.search(parts[-1]):
-        pair = parts[-1][: before.start()], parts[-1][before.end() :]
-        if len(parts) > 1 or places().issuperset(map(folded_key, pair)):
-            parts[-1] = _apart(parts[-1], FORM.joint_before, ", ")
+    if len(parts) > 1 and (all(part[:1] in "וو" for part in parts[1:]) or _is_place(parts[-1][1:])):
+        parts[1:] = [part[1:] if part[:1] in "וو" else part for part in parts[1:]]
+    pieces = FORM.joint_before.split(parts[-1])
+    if len(parts) > 1 or len(pieces) > 2 or all(map(_is_place, pieces)):
+        parts[-1] = _apart(parts[-1], FORM.joint_before, ", ")
     return line if parts == given else ", ".join(parts)
 
 
