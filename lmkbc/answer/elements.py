@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import msgspec
 
@@ -20,6 +21,8 @@ from lmkbc.models.thoughts import answer_of, bounded
 from lmkbc.names import folded_key, name_key, shown
 from lmkbc.relation import Relation
 
+MOST_ENDS = 8
+"""Maximum number of places at which an answer may run on that are looked at."""
 SHORT = 60
 """A text without a full stop counts as cut-off reasoning from this many characters on."""
 
@@ -52,7 +55,7 @@ def narrowed(text: str) -> tuple[str | None, bool]:
 def _own_part(text: str) -> str:
     """Return an answer up to where it runs on to a question or to another subject, and without a question before it."""
     start, whole = 0, len(text)
-    for end in FORM.runs_on.finditer(text):
+    for end in islice(FORM.runs_on.finditer(text), MOST_ENDS):
         before = shown(text[start : end.start()])
         if not before:  # the question is repeated first
             start = end.end()

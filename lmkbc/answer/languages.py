@@ -97,7 +97,7 @@ def _joined(line: str, persons: bool) -> str:
     if len(parts) > 1 and (all(part[:1] in "וو" for part in parts[1:]) or _is_place(parts[-1][1:])):
         parts[1:] = [part[1:] if part[:1] in "וو" else part for part in parts[1:]]
     pieces = FORM.joint_before.split(parts[-1])
-    if len(parts) > 1 or len(pieces) > 2 or all(map(_is_place, pieces)):
+    if not _is_place(parts[-1]) and (len(parts) > 1 or len(pieces) > 2 or all(map(_is_place, pieces))):
         parts[-1] = _apart(parts[-1], FORM.joint_before, ", ")
     return line if parts == given else ", ".join(parts)
 

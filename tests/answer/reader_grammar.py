@@ -15,7 +15,7 @@ from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
 import lmkbc.answer
-from lmkbc.answer.words import WORDS
+from lmkbc.answer.words import FORM, WORDS, table_names
 
 READERS = [
     *(f"lmkbc.answer.{module.name}" for module in iter_modules(lmkbc.answer.__path__)),
@@ -61,7 +61,8 @@ def patterns() -> list[re.Pattern[str]]:
                 yield from inside(one, levels - 1)
 
     modules = map(import_module, READERS)
-    return list(dict.fromkeys(one for module in modules for value in vars(module).values() for one in inside(value)))
+    own = (one for module in modules for value in vars(module).values() for one in inside(value))
+    return list(dict.fromkeys([*own, *(getattr(FORM, name) for name in table_names())]))
 
 
 @cache

@@ -42,7 +42,13 @@ UNITS = (
     "Q298 ¦Q298, ¦P36 ¦_a¦a_b ¦a.b.¦A.B. ¦x×¦1 x 2 ¦5 m ¦5 k ¦from 1 to ¦expanded from 1 ¦total: 5 ¦total ¦"
     "originally had 5 ¦of which 5 ¦including 5 ¦approximately 5 ¦is about ¦<|im_start|>¦<|im_start|>think ¦"
     "<|channel|>¦<|channel|>final¦<|channel|>analysis<|message|>¦[|user|]¦| A | B |\n¦A | B\n¦|-|-|\n¦|¦<|¦"
-    "[[A|A]]¦[[A|"
+    "[[A|A]]¦[[A|¦Chile und ¦A, B und C ¦A y B, ¦ و¦A وB، ¦和¦智利和¦智利、¦・¦チリ・¦"
+    "チリと¦。¦Wait, ¦. Wait, A. ¦\nCorrection: A¦"
+    "Actually, A does not. ¦\nWhich A B? ¦\nQ: ¦\nA: \nQ: A?\n¦"
+    "\nSubject: A\n¦\n###\n¦\nA, a b: B¦Thinking Process:\n1. A\n\n¦"
+    "好的，用户¦Die Antwort lautet: ¦Es grenzt an ¦Murió en ¦与该国接壤的国家有：¦keine ¦"
+    'Es gibt keine, ¦{"detail": "¦<html><h1>¦502 ¦'
+    '4万5千¦45 mil ¦mil ¦"A" "B" ¦"A" and ¦\\boxed{{¦{{{¦le A, ¦im Norden an '
 ).split("¦")
 """What a shape repeats: openings and ends of marks, tags, tables, lists and sentences; separators, numbers, units."""
 ENDS = [("", ""), ("Chile", "x"), ("", '"'), ("[", "x")]

@@ -1,6 +1,7 @@
 """Replies as chat models, servers and front ends write them, by kind: what a careful reader would take from each.
 
-A line of replies.jsonl is {"kind", "relation", "subject"?, "text", "finish"?, "expected"}; expected is a list of
+everyday.jsonl has what base models, thoughts, corrections and error pages are like, and replies in other languages. A
+line is {"kind", "relation", "subject"?, "text", "finish"?, "expected"}; expected is a list of
 objects, [] for "there is none", or "unreadable".
 """
 
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from babel import Locale
+from babel.lists import format_list
 from space import SPACE
 
 from lmkbc.answer.clean import vocabulary
@@ -19,7 +22,8 @@ from lmkbc.generate.reply import candidates
 from lmkbc.models.base import Reply
 from lmkbc.types import Query, State
 
-LINES = (Path(__file__).parent / "replies.jsonl").read_text(encoding="utf-8").strip().split("\n")
+FILES = (Path(__file__).with_name(name) for name in ("replies.jsonl", "everyday.jsonl"))
+LINES = [line for file in FILES for line in file.read_text(encoding="utf-8").strip().split("\n")]
 ROWS = [json.loads(line) for line in LINES]
 KINDS = {kind: list(rows) for kind, rows in groupby(ROWS, lambda row: row["kind"])}
 
@@ -28,6 +32,19 @@ KINDS = {kind: list(rows) for kind, rows in groupby(ROWS, lambda row: row["kind"
 def test_a_reply_is_read_as_a_careful_reader_reads_it(kind: str) -> None:
     wrong = [(row["text"], row["expected"], read) for row in KINDS[kind] if (read := _read(row)) != _expected(row)]
     assert not wrong
+
+
+@pytest.mark.parametrize("language", "de fr es it pt nl pl ru tr ar zh ja ko hi he el".split())
+def test_a_list_is_read_as_a_language_writes_it(language: str) -> None:
+    names = [Locale(language).territories[code] for code in ("CL", "DE", "EC", "EG")]
+    row = {"relation": "countryLandBordersCountry", "text": format_list(names, locale=language)}
+    assert _read(row) == sorted(names)
+
+
+@pytest.mark.parametrize("language", "de fr es it pt nl pl ru tr ar zh ja ko hi he el".split())
+def test_a_joint_within_a_name_of_a_place_parts_nothing(language: str) -> None:
+    for name in (Locale(language).territories[code] for code in ("BA", "AG", "TT", "ST", "KN", "VC", "BO")):
+        assert _read({"relation": "countryLandBordersCountry", "text": name}) == [name]
 
 
 def _read(row: Mapping[str, Any]) -> list[str] | str:
