@@ -36,8 +36,7 @@ def narrowed(text: str) -> tuple[str | None, bool]:
     if answer is None:
         return None, False
     answer = re.sub(r"\r\n?", "\n", answer)
-    if "✅" in answer:
-        answer = "\n".join(line for line in answer.split("\n") if not any(sign in line for sign in "❌✗✘✖"))
+    answer = FORM.crossed.sub("", answer) if "✅" in answer else answer
     whole = _own_part(bounded(without_signs(unstyled(_delivered(answer)))))
     if (answer := _unthought(whole)) is None:
         return None, False
@@ -49,7 +48,8 @@ def narrowed(text: str) -> tuple[str | None, bool]:
         answer = next((fence for fence in reversed(fences) if shown(fence)), FORM.fence.split(answer, maxsplit=1)[0])
     if "<" in answer and not shown(untagged(answer)) and not read_tags(answer):  # empty tags alone
         answer = ""
-    return shown(shown(_without_remarks(answer)).strip(" \t\r\n`")), on_line
+    left = FORM.remark_line.sub("", answer)  # lines such as "Confidence: 95%"
+    return shown(shown(left if shown(left) else answer).strip(" \t\r\n`")), on_line
 
 
 def _own_part(text: str) -> str:
@@ -72,12 +72,6 @@ def _unthought(text: str) -> str | None:
     *steps, last = re.split(r"\n[ \t]*\n", text.rstrip())
     is_step = re.match(r"[ \t]*(?:[-*•\d(]|step )", last, re.IGNORECASE)
     return None if len(steps) < 2 or is_step or has_verb(last) else last
-
-
-def _without_remarks(answer: str) -> str:
-    """Return an answer without lines such as "Confidence: 95%", if any other line is left."""
-    left = FORM.remark_line.sub("", answer)
-    return left if shown(left) else answer
 
 
 def _delivered(text: str) -> str:

@@ -18,13 +18,12 @@ from lmkbc.relation import Relation
 LONGEST_SENTENCE = 400
 """Maximum number of characters of a sentence that is taken apart."""
 _WRAP = " \t\r\n.!,;:*_~`\"'“”„«»()[]{}。-–—"
-_NOTHING = frozenset(map(str.casefold, WORDS["nothing_whole"]))
 
 
 def says_nothing(text: str, relation: Relation) -> bool:
     """Return whether a whole answer in another language says that there is no object, or that it is not known."""
     plain = shown(text).strip(_WRAP).replace("’", "'")
-    if plain.casefold() in _NOTHING:
+    if plain.casefold() in WORDS["nothing_whole"]:
         return True
     titles = not (relation.shape.conjunction or relation.has_values() or relation.object_type.qid in SETTLEMENTS)
     return not titles and len(plain) < 120 and FORM.nothing_sentence.match(plain) is not None
@@ -38,11 +37,10 @@ def adapted(text: str, relation: Relation) -> str:
     settled, several = relation.object_type.qid in SETTLEMENTS, relation.shape.conjunction
     if not (settled or several) or text[:1] in tuple("[{(<|") or len(text) > 20 * LONGEST_SENTENCE:
         return text
-    text = _without_lead(text)
     if settled:
-        return FORM.place_before.sub("", text, count=1)
+        return FORM.place_before.sub("", _without_lead(text), count=1)
     persons = relation.object_type.qid == PERSON or "person" in relation.object_type.noun
-    return "\n".join(_joined(line, persons) for line in text.split("\n")) if several else text
+    return "\n".join(_joined(line, persons) for line in _without_lead(text).split("\n"))
 
 
 def _without_lead(text: str) -> str:

@@ -112,18 +112,17 @@ def leading_list(text: str, relation: Relation, subject: str) -> list[Word]:
     if sum(bool(FORM.bullet.match(line) or FORM.bold_line.match(line)) for line in lines) > 1:
         found = bulleted(text, relation)
         return found if all(is_a_name(trim(word.text)) for word in found) else []
-    if (bolds := FORM.bolds.match(lines[0]) or FORM.bold.match(lines[0])) and _has_comment(lines, text):
+    if (
+        (bolds := FORM.bolds.match(lines[0]) or FORM.bold.match(lines[0]))
+        and "\n\n" in text
+        and not (has_verb(lines[0]) or any(map(FORM.bold.match, lines[1:])))
+    ):  # sentences follow
         names = [name.strip(" :") for name in FORM.bold.findall(bolds[0])]
         others = (name for name in names if name_key(name) != name_key(subject) and not is_label(name, relation))
         return [Word(name, quoted=False) for name in others]
     first = [word for word in parted(lines[0], relation) if trim(word.text)]
     several = len(first) > 1 and text.lstrip().startswith(lines[0].strip()) and "\n\n" in text
     return first if several and all(is_a_name(trim(word.text)) for word in first) else []
-
-
-def _has_comment(lines: list[str], text: str) -> bool:
-    """Return whether sentences follow a first line that is none, after a blank line."""
-    return not has_verb(lines[0]) and "\n\n" in text and not any(map(FORM.bold.match, lines[1:]))
 
 
 def items(line: str, relation: Relation) -> list[Word]:

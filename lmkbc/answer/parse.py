@@ -50,9 +50,6 @@ from lmkbc.names import LONGEST, folded_key, name_key, shown, without_trailer
 from lmkbc.relation import Relation
 from lmkbc.types import State
 
-LONGEST_CORRECTED = 1500
-"""Maximum number of characters of a corrected answer with names: reasoning says "wait" again and again."""
-
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
@@ -73,8 +70,8 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
     """
     answer, marked = narrowed(text)
     marks = kind_of(relation).marked
-    if answer is not None and (found := marks(answer) or marks(text)):
-        return Parsed(State.ANSWERED, tuple(dict.fromkeys(found)))
+    if answer is not None and (written := marks(answer) or marks(text)):
+        return Parsed(State.ANSWERED, tuple(dict.fromkeys(written)))
     if not answer:
         return Parsed(State.TRUNCATED if answer is None or marked else State.UNPARSED)
     if len(answer) < SHORT and FORM.numbering.fullmatch(answer) and relation.has_entities():
@@ -83,26 +80,26 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
         return Parsed(State.ABSTAINED)
     if is_mute(answer) or is_failure(answer):
         return Parsed(State.UNPARSED)
-    longest = 0 if relation.is_verbatim() else LONGEST_CLAUSE if relation.has_values() else LONGEST_CORRECTED
+    if relation.is_verbatim():
+        return _from_texts(_without_subject(answer, subject), relation, subject, null)
+    longest = LONGEST_CLAUSE * (1 if relation.has_values() else 2)  # reasoning says "wait" again and again
     corrections = [*FORM.corrected.finditer(answer)] if len(answer) <= longest else []
     places = [(one.start(), one.end()) for one in corrections if shown(answer[: one.start()])]
-    found = _read(answer[: places[0][0]] if places else answer, relation, subject, null, marked)
+    found = _read(answer[: places[0][0]] if places else answer, relation, subject, marked)
     for (start, behind), (end, _) in pairwise([*places, (len(answer), 0)]):
         adds = FORM.adds.search(answer, start, end) is not None
         found = _corrected(found, answer[behind:end], relation, subject, adds=adds)
     return found
 
 
-def _read(answer: str, relation: Relation, subject: str, null: str, marked: bool) -> Parsed:
+def _read(answer: str, relation: Relation, subject: str, marked: bool) -> Parsed:
     """Return the objects of an answer, or of a part of it between corrections."""
-    if relation.is_verbatim():
-        return _from_texts(_without_subject(answer, subject), relation, subject, null)
-    if says_nothing(_without_subject(answer, subject), relation):
+    own = _without_subject(answer, subject)
+    if says_nothing(own, relation):
         return Parsed(State.ABSTAINED)
-    plain = adapted(_without_subject(answer, subject), relation)
     return (
         _from_literals(answer, relation, subject)
-        or (_from_values if relation.has_values() else _from_words)(plain, relation, subject, marked)
+        or (_from_values if relation.has_values() else _from_words)(adapted(own, relation), relation, subject, marked)
         or Parsed(_why_nothing(answer, relation))
     )
 
@@ -112,12 +109,12 @@ def _corrected(before: Parsed, part: str, relation: Relation, subject: str, *, a
     kept, gone = list[str](), set[str]()
     for clause in FORM.clause.split(part):
         denied, _, instead = FORM.replaces.sub("\n", clause, count=1).partition("\n")
-        names = {name for name in before.objects if folded_key(name) in folded_key(denied)}
+        names = {name for name in before.objects if _holds(denied, name)}
         is_denial = names and FORM.withdraws.search(denied)
         gone |= names if is_denial else set()
         kept.append(instead if is_denial else clause)
     text = "\n".join(filter(shown, kept))
-    told = _read(text, relation, subject, "", False) if text else Parsed(State.UNPARSED)
+    told = _read(text, relation, subject, False) if text else Parsed(State.UNPARSED)
     left = tuple(name for name in before.objects if name not in gone)
     if told.state is State.ABSTAINED and not gone:
         return told
@@ -125,6 +122,12 @@ def _corrected(before: Parsed, part: str, relation: Relation, subject: str, *, a
         return replace(before, objects=left) if left or not gone else Parsed(State.UNPARSED)
     objects = dict.fromkeys((*left, *told.objects) if adds else told.objects)
     return Parsed(State.ANSWERED, tuple(name for name in objects if name not in gone))
+
+
+def _holds(text: str, name: str) -> bool:
+    """Return whether a text holds a name as whole words, where blanks part words: no "Niger" is in "Nigeria"."""
+    key, parted_by = folded_key(name), " " if name[-1:].lower() != name[-1:].upper() else ""
+    return f"{parted_by}{key}{parted_by}" in f" {folded_key(text)} "
 
 
 def _from_literals(text: str, relation: Relation, subject: str) -> Parsed | None:
@@ -143,7 +146,11 @@ def _from_literals(text: str, relation: Relation, subject: str) -> Parsed | None
         groups = [Bracketed("[", [*words], closed=True)]
     else:
         commas = "," in relation.shape.separators and not kind_of(relation).holds_marks
-        literals = [one for one in read_literals(whole, commas=commas) if not _is_nickname(one, text)]
+        literals = [
+            one
+            for one in read_literals(whole, commas=commas)  # in Flea ("Michael Balzary") is none
+            if one.bracket != "(" or text[:1] == "(" or len(one.items) != 1 or isinstance(one.items[0], Bracketed)
+        ]
         groups = literals or read_fields(text)
         words = [word for group in groups for word in elements(group, relation, subject, units=True)]
     words = [part for word in words for part in _several(word, relation)]
@@ -158,11 +165,6 @@ def _from_literals(text: str, relation: Relation, subject: str) -> Parsed | None
         return None
     cut = not groups[-1].closed and not any(word.whole for word in words)
     return Parsed(State.TRUNCATED if cut else _why_nothing(text, relation))
-
-
-def _is_nickname(group: Bracketed, text: str) -> bool:
-    """Return whether a literal is a single name in quotes and round brackets, as in Flea ("Michael Balzary")."""
-    return group.bracket == "(" and text[:1] != "(" and len(group.items) == 1 and isinstance(group.items[0], Word)
 
 
 def _several(word: Word, relation: Relation) -> list[Word]:
@@ -198,14 +200,13 @@ def _judge(words: Sequence[Word], relation: Relation, subject: str) -> tuple[tup
             denied = True
         elif relation.has_values():
             objects |= dict.fromkeys(read(text, relation))
-        elif _is_named(text, word.quoted) and not is_prose(without_trailer(text), subject, word.quoted):
+        elif (
+            0 < len(shown(text)) <= len(text) <= LONGEST
+            and (word.quoted or any(map(str.isalnum, shown(text))))  # mere marks are a name in quotes alone
+            and not is_prose(without_trailer(text), subject, word.quoted)
+        ):
             objects[text] = None
     return tuple(objects), denied
-
-
-def _is_named(text: str, quoted: bool) -> bool:
-    """Return whether a text can be a name; mere marks can only in quotes."""
-    return bool(shown(text)) and len(text) <= LONGEST and (quoted or any(char.isalnum() for char in shown(text)))
 
 
 def _tidy(word: Word, relation: Relation) -> str:
@@ -301,8 +302,8 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
             return Parsed(State.ANSWERED, tuple(named) if named.keys() > {*filter(listed, objects)} else objects)
     if is_refusal(text[:2000]):
         return None
-    last = bold, mentioned(text, relation), predicated(text, relation, subject)
-    found = [objects for words in last if (objects := _judge(words, relation, subject)[0])]
+    others = bold, mentioned(text, relation), predicated(text, relation, subject)
+    found = [objects for words in others if (objects := _judge(words, relation, subject)[0])]
     best = next((objects for objects in found if any(map(listed, objects))), found[0] if found else ())
     return Parsed(State.ANSWERED, best) if best else None
 
