@@ -27,6 +27,6 @@ RELATION = Relation(
     unit="km2",
     unit_id="Q712226",
     cardinality={"2025": (1, 1), "2026": (1, 1)},
-    # From a hundredth of a hectare to the surface of the Earth.
-    shape=Shape(separators=(";", "\n"), conjunction=False, minimum=0.0001, maximum=1e11),
+    # From a hundredth of a hectare to some times the surface of the Earth, since other planets have an area, too.
+    shape=Shape(separators=(";", "\n"), conjunction=False, minimum=0.0001, maximum=1e10),
 )

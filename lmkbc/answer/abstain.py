@@ -78,7 +78,8 @@ def is_failure(text: str) -> bool:
 def is_prose(text: str, subject: str, quoted: bool = False) -> bool:
     """Return whether a text is a sentence, or a bare yes, instead of a name. The test is milder for quoted texts."""
     words = text.split()
-    if folded_key(text) in WORDS["yes"] or len(words) > LONG or FORM.question.fullmatch(text):
+    asks = any(word.islower() and len(word) > 3 for word in words) and FORM.question.fullmatch(text)  # not "Who Am I?"
+    if asks or folded_key(text) in WORDS["yes"] or len(words) > LONG:
         return True
     lowered = f"{text.lower()} ".replace('"', "")
     start = subject.lower()

@@ -21,14 +21,6 @@ from lmkbc.relation import Relation
 LONGEST_CLAUSE = 600
 """Maximum number of characters of a clause."""
 
-_TIME = (
-    r"\s+(?:(?:from|since) [12]\d{3}(?: (?:to|until|till) [^,.;]{1,40})?"
-    r"|at (?:the )?age (?:of )?\d{1,3}|aged \d{1,3}|(?:on|in) (?:\d{1,2}(?:st|nd|rd|th)? )?"
-    r"(?:(?:January|February|March|April|May|June|July|August|September|October|November|December)(?: \d{1,2},?)? )?"
-    r"[12]\d{3})(?=[,;.]|\s+(?:and|at|in|of|from|near|by|after|following)\b|$)"
-)
-"""An age, a date or a year within a sentence."""
-
 
 def stated(text: str, relation: Relation, subject: str) -> str:
     """Return the names, a line for each clause, that a text's clauses state of the relation; "" if none does.

@@ -21,8 +21,6 @@ from lmkbc.models.thoughts import answer_of, bounded
 from lmkbc.names import folded_key, name_key, shown
 from lmkbc.relation import Relation
 
-MOST_ENDS = 8
-"""Maximum number of places at which an answer may run on that are looked at."""
 SHORT = 60
 """A text without a full stop counts as cut-off reasoning from this many characters on."""
 
@@ -48,14 +46,14 @@ def narrowed(text: str) -> tuple[str | None, bool]:
         answer = next((fence for fence in reversed(fences) if shown(fence)), FORM.fence.split(answer, maxsplit=1)[0])
     if "<" in answer and not shown(untagged(answer)) and not read_tags(answer):  # empty tags alone
         answer = ""
-    left = FORM.remark_line.sub("", answer)  # lines such as "Confidence: 95%"
-    return shown(shown(left if shown(left) else answer).strip(" \t\r\n`")), on_line
+    left = FORM.remark_line.sub("", answer)  # without lines such as "Confidence: 95%"
+    return shown((shown(left) or shown(answer)).strip(" \t\r\n`")), on_line
 
 
 def _own_part(text: str) -> str:
     """Return an answer up to where it runs on to a question or to another subject, and without a question before it."""
     start, whole = 0, len(text)
-    for end in islice(FORM.runs_on.finditer(text), MOST_ENDS):
+    for end in islice(FORM.runs_on.finditer(text), 8):  # a long text of questions is no answer
         before = shown(text[start : end.start()])
         if not before:  # the question is repeated first
             start = end.end()
@@ -70,8 +68,7 @@ def _unthought(text: str) -> str | None:
     if not FORM.thinking.match(text) or FORM.concludes.search(text):
         return text
     *steps, last = re.split(r"\n[ \t]*\n", text.rstrip())
-    is_step = re.match(r"[ \t]*(?:[-*•\d(]|step )", last, re.IGNORECASE)
-    return None if len(steps) < 2 or is_step or has_verb(last) else last
+    return None if len(steps) < 2 or FORM.step.match(last) or has_verb(last) else last
 
 
 def _delivered(text: str) -> str:

@@ -25,22 +25,40 @@ def says_nothing(text: str, relation: Relation) -> bool:
     plain = shown(text).strip(_WRAP).replace("’", "'")
     if plain.casefold() in WORDS["nothing_whole"]:
         return True
-    titles = not (relation.shape.conjunction or relation.has_values() or relation.object_type.qid in SETTLEMENTS)
-    return not titles and len(plain) < 120 and FORM.nothing_sentence.match(plain) is not None
+    return not has_titles(relation) and len(plain) < 120 and FORM.nothing_sentence.match(plain) is not None
 
 
-def adapted(text: str, relation: Relation) -> str:
+def has_titles(relation: Relation) -> bool:
+    """Return whether any sentence may be an object of a relation, as a motto or the title of a work is."""
+    return relation.is_verbatim() or not (
+        relation.shape.conjunction or relation.has_values() or relation.object_type.qid in SETTLEMENTS
+    )
+
+
+def adapted(text: str, relation: Relation, subject: str) -> str:
     """Return an answer without what leads to its objects in another language, and with an English "and" as its joint.
 
     Titles are not changed: the name of a work may be any sentence.
     """
-    settled, several = relation.object_type.qid in SETTLEMENTS, relation.shape.conjunction
-    if not (settled or several) or text[:1] in tuple("[{(<|") or len(text) > 20 * LONGEST_SENTENCE:
+    if has_titles(relation) or relation.has_values() or text[:1] in tuple("[{(<|") or len(text) > 20 * LONGEST_SENTENCE:
         return text
-    if settled:
+    if not WORDS["stop"].intersection(folded_key(relation.question).split()):  # the relation speaks another language
+        text = _unstated(text, relation, subject)
+    if relation.object_type.qid in SETTLEMENTS:
         return FORM.place_before.sub("", _without_lead(text), count=1)
-    persons = relation.object_type.qid == PERSON or "person" in relation.object_type.noun
-    return "\n".join(_joined(line, persons) for line in _without_lead(text).split("\n"))
+    return "\n".join(_joined(line, relation) for line in _without_lead(text).split("\n"))
+
+
+def _unstated(text: str, relation: Relation, subject: str) -> str:
+    """Return the objects of a sentence that goes as the relation's statement or a cloze does, else the text."""
+    for sentence in (relation.statement.replace("{object}", "{mask}"), *relation.clozes):
+        before, after = (re.escape(part.strip(" .")) for part in sentence.split("{mask}"))
+        frame = rf"\W*{before}\s*\b(.+?)\s*{after}\W*".replace(
+            r"\{subject\}", rf"(?:{re.escape(subject)}|[^\W\d_]{{1,5}})"
+        )
+        if told := re.fullmatch(frame, text[:LONGEST_SENTENCE]):
+            return told[1]
+    return text
 
 
 def _without_lead(text: str) -> str:
@@ -83,13 +101,13 @@ def _from_name(rest: str) -> str:
     return "" if start is None else " ".join(words[start:])
 
 
-def _joined(line: str, persons: bool) -> str:
+def _joined(line: str, relation: Relation) -> str:
     """Return a line with " and " or a comma at the joints of another language that are no part of a name."""
     if has_verb(line) or len(line) > 4 * LONGEST_SENTENCE:
         return line
     if FORM.point.search(line) and places().issuperset(map(folded_key, FORM.point.split(line.strip(_WRAP)))):
         line = FORM.point.sub(", ", line)
-    given = FORM.comma.split(line)
+    persons, given = "person" in relation.object_type.noun or relation.object_type.qid == PERSON, FORM.comma.split(line)
     parts = [FORM.joint_first.sub("", part, count=1) if place else part for place, part in enumerate(given)]
     parts = [_apart(_apart(part, FORM.joint, " and ", persons), FORM.joint_within, ", ") for part in parts]
     if len(parts) > 1 and (all(part[:1] in "וو" for part in parts[1:]) or _is_place(parts[-1][1:])):

@@ -95,9 +95,9 @@ def _boxes(text: str) -> list[str]:
 @lru_cache(maxsize=1)
 def _alphabet() -> dict[str, int]:
     """Return the letters of byte-level BPE: printable bytes stand for themselves, the others from U+0100 on (GPT-2)."""
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in printable]
-    return {chr(byte): byte for byte in printable} | {chr(0x100 + at): byte for at, byte in enumerate(others)}
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    others = enumerate(sorted({*range(256)} - printable), start=0x100)
+    return {chr(byte): byte for byte in printable} | {chr(code): byte for code, byte in others}
 
 
 def _from_bytes(text: str) -> str:

@@ -27,7 +27,7 @@ from lmkbc.answer.abstain import (
 from lmkbc.answer.clauses import LONGEST_CLAUSE, emphasised, mentioned, predicated, said_frames, stated
 from lmkbc.answer.clean import trim, vocabulary
 from lmkbc.answer.elements import SHORT, column, elements, is_head, mended, narrowed
-from lmkbc.answer.languages import adapted, says_nothing
+from lmkbc.answer.languages import adapted, has_titles, says_nothing
 from lmkbc.answer.lists import (
     body,
     bulleted,
@@ -78,7 +78,7 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
         return Parsed(State.UNPARSED)
     if null and answer.rstrip(".").casefold() == null.rstrip(".").casefold():
         return Parsed(State.ABSTAINED)
-    if is_mute(answer) or is_failure(answer):
+    if is_mute(answer) or is_failure(answer) or (FORM.question.fullmatch(answer) and not has_titles(relation)):
         return Parsed(State.UNPARSED)
     if relation.is_verbatim():
         return _from_texts(_without_subject(answer, subject), relation, subject, null)
@@ -99,7 +99,9 @@ def _read(answer: str, relation: Relation, subject: str, marked: bool) -> Parsed
         return Parsed(State.ABSTAINED)
     return (
         _from_literals(answer, relation, subject)
-        or (_from_values if relation.has_values() else _from_words)(adapted(own, relation), relation, subject, marked)
+        or (_from_values if relation.has_values() else _from_words)(
+            adapted(own, relation, subject), relation, subject, marked
+        )
         or Parsed(_why_nothing(answer, relation))
     )
 
@@ -212,9 +214,8 @@ def _judge(words: Sequence[Word], relation: Relation, subject: str) -> tuple[tup
 def _tidy(word: Word, relation: Relation) -> str:
     text = word.text if kind_of(relation).holds_marks else trim(word.text)
     if not word.quoted:
-        text = trim(text[hedge.end() :] if (hedge := FORM.hedge.match(text)) else text)
-        text = text.removesuffix(" and").removesuffix(" or")
-        text = text if relation.has_values() else FORM.in_time.sub("", text)
+        bare = trim(text[hedge.end() :] if (hedge := FORM.hedge.match(text)) else text)
+        text = FORM.last_joint.sub("", bare if relation.has_values() else FORM.in_time.sub("", bare))
     if not word.quoted and "," not in relation.shape.separators:
         text = FORM.apposition.sub("", text)
     bare, listed = trim(without_trailer(text)) or text, vocabulary(relation.shape).canonical
@@ -260,8 +261,8 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
     If none has any, those of the first paragraph that has any are taken; after a mark, of the first line. Last come the
     bold words of a sentence, and its words of a closed list.
     """
-    text = FORM.inserted.sub(" and ", text)
-    text = FORM.only.sub("", FORM.though.sub("", FORM.opener.sub("", body(text, relation))))
+    text = body(FORM.inserted.sub(" and ", text), relation)
+    text = FORM.only.sub("", FORM.though.sub("", FORM.opener.sub("", text)))
     fields = own_fields(text, relation)
     text = fields or _said_apart(text, relation, subject) or text
     if _is_denied(text, relation):

@@ -14,7 +14,7 @@ from babel import Locale
 
 from lmkbc.names import folded_key
 
-_TABLES = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
+TABLES = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 _NAME = re.compile(r"\{([a-z_]+)\}")
 """Name of a table within an expression, which stands for that table's own."""
 
@@ -23,7 +23,7 @@ class _Forms:
     """Expressions by the names of their tables; each is compiled when it is first used."""
 
     def __getattr__(self, name: str) -> re.Pattern[str]:
-        if name not in _TABLES["pattern"]:
+        if name not in TABLES["pattern"]:
             raise AttributeError(name)
         self.__dict__[name] = re.compile(_expression(name))
         return self.__dict__[name]  # type: ignore[no-any-return]
@@ -31,7 +31,7 @@ class _Forms:
 
 def _expression(name: str) -> str:
     """Return a table's frame with the alternatives of all languages in it."""
-    table = _TABLES["pattern"][name]
+    table = TABLES["pattern"][name]
     ones = (one for language, alternatives in table.items() if language != "frame" for one in alternatives)
     inner = _NAME.sub(lambda other: re.sub(r"\A\(\?[a-z]+\)", "", _expression(other[1])), "|".join(ones))
     return str(table.get("frame", "%s")).replace("%s", f"(?:{inner})")
@@ -40,16 +40,11 @@ def _expression(name: str) -> str:
 FORM = _Forms()
 WORDS = {
     name: frozenset(word.strip() for words in table.values() for word in re.split("[,\n]", words) if word.strip())
-    for name, table in _TABLES["words"].items()
+    for name, table in TABLES["words"].items()
 }
 """Name of a table -> its words and phrases in all languages."""
-SCALES = {word.strip(): int(power) for power, words in _TABLES["scale"].items() for word in words.split(",")}
+SCALES = {word.strip(): int(power) for power, words in TABLES["scale"].items() for word in words.split(",")}
 """Word behind a number -> power of ten."""
-
-
-def table_names() -> list[str]:
-    """Return the names of all tables of expressions."""
-    return [*_TABLES["pattern"]]
 
 
 @cache
@@ -60,7 +55,7 @@ def places() -> frozenset[str]:
     """
     return frozenset(
         folded_key(name)
-        for code in _TABLES["pattern"]["joint"].keys() - {"frame"}
+        for code in TABLES["pattern"]["joint"].keys() - {"frame"}
         for name in Locale(code).territories.values()
     )
 
@@ -72,4 +67,4 @@ def replaced(text: str, steps: str) -> str:
 
 @cache
 def _steps(name: str) -> list[tuple[re.Pattern[str], str]]:
-    return [(re.compile(found), put) for found, put in _TABLES["steps"][name]]
+    return [(re.compile(found), put) for found, put in TABLES["steps"][name]]

@@ -15,7 +15,7 @@ from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
 import lmkbc.answer
-from lmkbc.answer.words import FORM, WORDS, table_names
+from lmkbc.answer.words import FORM, TABLES, WORDS
 
 READERS = [
     *(f"lmkbc.answer.{module.name}" for module in iter_modules(lmkbc.answer.__path__)),
@@ -62,7 +62,7 @@ def patterns() -> list[re.Pattern[str]]:
 
     modules = map(import_module, READERS)
     own = (one for module in modules for value in vars(module).values() for one in inside(value))
-    return list(dict.fromkeys([*own, *(getattr(FORM, name) for name in table_names())]))
+    return list(dict.fromkeys([*own, *(getattr(FORM, name) for name in TABLES["pattern"])]))
 
 
 @cache

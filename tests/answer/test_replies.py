@@ -16,7 +16,9 @@ from babel import Locale
 from babel.lists import format_list
 from space import SPACE
 
+from lmkbc import EntityType, Relation
 from lmkbc.answer.clean import vocabulary
+from lmkbc.answer.parse import parse
 from lmkbc.ask.style import PromptStyle
 from lmkbc.generate.reply import candidates
 from lmkbc.models.base import Reply
@@ -45,6 +47,38 @@ def test_a_list_is_read_as_a_language_writes_it(language: str) -> None:
 def test_a_joint_within_a_name_of_a_place_parts_nothing(language: str) -> None:
     for name in (Locale(language).territories[code] for code in ("BA", "AG", "TT", "ST", "KN", "VC", "BO")):
         assert _read({"relation": "countryLandBordersCountry", "text": name}) == [name]
+
+
+@pytest.mark.parametrize(
+    ("statement", "kind", "text", "objects"),
+    [
+        ("{subject} wurde in {object} geboren.", "Ort", "Sie wurde in Köln geboren.", ["Köln"]),
+        ("{subject} wurde in {object} geboren.", "Ort", "Wo wurde Bert geboren?", []),
+        ("{subject} liegt an {object}.", "Fluss", "Bonn liegt an Rhein und Sieg.", ["Rhein", "Sieg"]),
+        ("{subject} liegt an {object}.", "Fluss", "Die Flüsse sind: Rhein, Sieg", ["Rhein", "Sieg"]),
+        ("{subject} parle {object}.", "langue", "Elle parle français et anglais.", ["français", "anglais"]),
+        ("{subject} trabaja para {object}.", "empresa", "Bonn trabaja para Repsol.", ["Repsol"]),
+        ("{subject} trabaja para {object}.", "empresa", "¿Para quién trabaja Bonn? Repsol", ["Repsol"]),
+    ],
+)
+def test_a_relation_in_another_language_states_its_objects(
+    statement: str, kind: str, text: str, objects: list[str]
+) -> None:
+    relation = Relation(
+        name="r",
+        names=("r",),
+        property="P1",
+        subject_type=EntityType("Ding"),
+        object_type=EntityType(kind),
+        kind="entity",
+        may_be_empty=True,
+        definition="x",
+        clozes=(statement.replace("{object}", "{mask}"),),
+        question="{subject}?",
+        triple=statement.split("}")[1].split("{")[0].strip(),
+        statement=statement,
+    )
+    assert [*parse(text, relation, "Bonn").objects] == objects
 
 
 def _read(row: Mapping[str, Any]) -> list[str] | str:
