@@ -77,8 +77,8 @@ def _without_lead(text: str) -> str:
         return text
     first = FORM.sentence.split(head, maxsplit=1)[0]
     bare = FORM.says_after.sub("", first)
-    said = FORM.says.match(first)
-    told = FORM.says_when.sub("", bare[said.end() :]) if said else ""
+    stated = FORM.says.match(first)
+    told = FORM.says_when.sub("", bare[stated.end() :]) if stated else ""
     return _from_name(told) or (bare if bare != first else text)
 
 

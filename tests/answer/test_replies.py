@@ -75,7 +75,7 @@ def test_a_relation_in_another_language_states_its_objects(
         definition="x",
         clozes=(statement.replace("{object}", "{mask}"),),
         question="{subject}?",
-        triple=statement.split("}")[1].split("{")[0].strip(),
+        triple=statement.split("}")[1].split("{", maxsplit=1)[0].strip(),
         statement=statement,
     )
     assert [*parse(text, relation, "Bonn").objects] == objects
