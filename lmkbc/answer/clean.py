@@ -15,7 +15,7 @@ from typing import Literal
 
 from lmkbc.answer.abstain import is_placeholder
 from lmkbc.answer.words import FORM, WORDS
-from lmkbc.kinds.allowed import allowed_values
+from lmkbc.kinds.kind import allowed_values
 from lmkbc.names import LONGEST, TRAILER, name_key, shown, without_legal_form, without_trailer
 from lmkbc.relation import Relation, Shape
 from lmkbc.types import Dropped
