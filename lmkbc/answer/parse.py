@@ -74,17 +74,21 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
         return Parsed(State.ANSWERED, tuple(dict.fromkeys(written)))
     if not answer:
         return Parsed(State.TRUNCATED if answer is None or marked else State.UNPARSED)
-    if len(answer) < SHORT and FORM.numbering.fullmatch(answer) and relation.has_entities():
-        return Parsed(State.UNPARSED)
     if null and answer.rstrip(".").casefold() == null.rstrip(".").casefold():
         return Parsed(State.ABSTAINED)
-    if is_mute(answer) or is_failure(answer) or (FORM.question.fullmatch(answer) and not has_titles(relation)):
+    asks = FORM.question.fullmatch(answer) and not has_titles(relation)
+    counts = relation.has_entities() and len(answer) < SHORT and FORM.numbering.fullmatch(answer)
+    if asks or counts or is_mute(answer) or is_failure(answer):
         return Parsed(State.UNPARSED)
     if relation.is_verbatim():
         return _from_texts(_without_subject(answer, subject), relation, subject, null)
     longest = LONGEST_CLAUSE * (1 if relation.has_values() else 2)  # reasoning says "wait" again and again
-    corrections = [*FORM.corrected.finditer(answer)] if len(answer) <= longest else []
-    places = [(one.start(), one.end()) for one in corrections if shown(answer[: one.start()])]
+    within = ",;" if has_titles(relation) else ""  # as in "Wait, Wait: A Memoir"
+    places = [
+        one.span()
+        for one in FORM.corrected.finditer(answer if len(answer) <= longest else "")
+        if one[0][0] not in within and shown(answer[: one.start()])
+    ]
     found = _read(answer[: places[0][0]] if places else answer, relation, subject, marked)
     for (start, behind), (end, _) in pairwise([*places, (len(answer), 0)]):
         adds = FORM.adds.search(answer, start, end) is not None
