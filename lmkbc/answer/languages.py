@@ -22,7 +22,7 @@ _WRAP = " \t\r\n.!,;:*_~`\"'“”„«»()[]{}。-–—"
 
 def says_nothing(text: str, relation: Relation) -> bool:
     """Return whether a whole answer in another language says that there is no object, or that it is not known."""
-    plain = shown(text).strip(_WRAP).replace("’", "'")
+    plain = FORM.reason.sub("", shown(text)).strip(_WRAP).replace("’", "'")
     if plain.casefold() in WORDS["nothing_whole"]:
         return True
     return not has_titles(relation) and len(plain) < 120 and FORM.nothing_sentence.match(plain) is not None
@@ -64,7 +64,7 @@ def _unstated(text: str, relation: Relation, subject: str) -> str:
 def _without_lead(text: str) -> str:
     """Return a text without the words before its objects, and without those behind them in its first sentence."""
     head, _, rest = text.partition("\n")
-    if FORM.bullet.match(head) or len(head) > LONGEST_SENTENCE:
+    if FORM.bullet.match(head) or len(head) > LONGEST_SENTENCE or head.rstrip(" *")[-1:] == ":":
         return text
     label = FORM.lead_label.match(head)
     if (
@@ -87,9 +87,10 @@ def _leads(label: str, several: bool) -> bool:
 
     several: whether a list follows, which no part of a name is.
     """
-    words = label.split()
     is_cased = any(map(str.isupper, label)) or any(map(str.islower, label))
-    return any(map(str.isalpha, label)) and (not is_cased or several or (len(words) > 1 and words[-1].islower()))
+    return any(map(str.isalpha, label)) and (
+        not is_cased or several or (" " in label and label.rpartition(" ")[2].islower())
+    )
 
 
 def _from_name(rest: str) -> str:
@@ -107,6 +108,7 @@ def _joined(line: str, relation: Relation) -> str:
         return line
     if FORM.point.search(line) and places().issuperset(map(folded_key, FORM.point.split(line.strip(_WRAP)))):
         line = FORM.point.sub(", ", line)
+    line = FORM.first_article.sub("", line)  # as in "Le Chili et la Bolivie"
     persons, given = "person" in relation.object_type.noun or relation.object_type.qid == PERSON, FORM.comma.split(line)
     parts = [FORM.joint_first.sub("", part, count=1) if place else part for place, part in enumerate(given)]
     parts = [_apart(_apart(part, FORM.joint, " and ", persons), FORM.joint_within, ", ") for part in parts]
