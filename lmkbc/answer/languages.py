@@ -22,7 +22,7 @@ _WRAP = " \t\r\n.!,;:*_~`\"'“”„«»()[]{}。-–—"
 
 def says_nothing(text: str, relation: Relation) -> bool:
     """Return whether a whole answer in another language says that there is no object, or that it is not known."""
-    plain = FORM.reason.sub("", shown(text)).strip(_WRAP).replace("’", "'")
+    plain = FORM.reason.sub("", shown(text[:LONGEST_SENTENCE])).strip(_WRAP).replace("’", "'")
     if plain.casefold() in WORDS["nothing_whole"]:
         return True
     return not has_titles(relation) and len(plain) < 120 and FORM.nothing_sentence.match(plain) is not None
