@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from lmkbc.components import components_of
 from lmkbc.types import Candidate, CandidateSet, Nil, Query, Source
 from tests.candidates import candidate_set
 from tests.rules import rule_of
@@ -134,3 +135,32 @@ def test_a_cluster_has_a_bounded_diameter() -> None:
     numbers = candidate_set(QUERY, tuple(Candidate(str(value), 0.2) for value in (100, 102, 104, 106, 108)))
     assert kept(rule_of("cover26/diameter", diameter=0.025), numbers) == "100"
     assert kept(rule_of("cover26/diameter", diameter=0.025, take="highest"), numbers) == "104"
+
+
+def test_a_final_answer_is_read_behind_its_mark() -> None:
+    names, figure = (components_of("core26")[f"core26/{name}"] for name in ("names", "number"))
+    assert names.split("It was in 1990.\nFinal answer: Ann Lee, Bo Day, that is all", "None").objects == (
+        "Ann Lee",
+        "Bo Day",
+    )
+    assert [names.split(text, "None").state for text in ("None", "So. Final answer: none.")] == ["abstained"] * 2
+    assert figure.parts("Of 20,000 in 1990. Answer: 1.5 million people of 2") == ["1500000.0"]
+    assert figure.parts("In 1990 it held 20,000") == ["20000"]
+
+
+def test_a_biography_that_says_alive_names_no_city() -> None:
+    biography = components_of("v19-26")["v19-26/biography"]
+    assert biography.split("physicist, who died in 1955.\nCity: Princeton, New Jersey").objects == ("Princeton",)
+    assert biography.split("musician, who is alive.\nCity: London").state == "abstained"
+    assert components_of("v19-26")["v19-26/line"].split("None known; Chad", "none").state == "abstained"
+
+
+def test_an_acronym_votes_for_the_name_with_its_initials() -> None:
+    rule = rule_of("v19-26/acronyms", inner=rule_of("cutoff", threshold=0.5))
+    named = [Candidate("New York Stock Exchange", 0.3), Candidate("NYSE", 0.3), Candidate("OMX", 0.6)]
+    assert kept(rule, candidate_set(QUERY, tuple(named))) == "New York Stock Exchange OMX"
+
+
+def test_the_window_of_most_draws_has_their_median() -> None:
+    numbers = [Candidate(str(value), 0.2) for value in (100, 104, 105, 109, 112)]
+    assert kept(rule_of("v19-26/window"), candidate_set(QUERY, tuple(numbers))) == "104"

@@ -10,9 +10,10 @@ from hashlib import sha256
 from typing import ClassVar
 
 from lmkbc.answer.formats import AnswerFormat
+from lmkbc.answer.parse import Parsed
 from lmkbc.ask.examples import Shots
 from lmkbc.select.rule import Rule
-from lmkbc.types import Candidate, CandidateSet, Example, Prediction, Query
+from lmkbc.types import Candidate, CandidateSet, Example, Prediction, Query, State
 
 _FIGURE = re.compile(r"(\d[\d,]*(?:\.\d+)?)\s*(thousand|million|billion)?", re.IGNORECASE)
 SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9}
@@ -30,6 +31,12 @@ class FinalFormat(AnswerFormat):
     joint: str = ", "
     tolerant: bool = False
     numbers: bool
+
+    def split(self, text: str, null: str = "") -> Parsed:
+        """Return the number or the names; no object where the answer is the text for it, whatever its marks."""
+        whole = super().split(text, null)
+        last = text.strip().rpartition("\n")[2].rpartition(":")[2].strip(" .").casefold()
+        return Parsed(State.ABSTAINED) if not whole.objects and last == null.casefold() else whole
 
     def parts(self, answer: str) -> list[str]:
         """Return the number, or the names of the first line that are neither long nor begin as a clause does."""
