@@ -45,6 +45,9 @@ ANSWERS = ("answers", "completions")
 A_ROW_EACH = ("object", "obj", "tail", "objectname", "objectlabel")
 """Names of columns with one object: the rows of a query name its objects together."""
 
+LACKING = ("nan", "NaN", "<NA>")
+"""Cells with which tables of pandas say that there is no answer."""
+
 _MAPPING = re.compile(r"(.+?):((?:\w+=[^,=]+)(?:,\w+=[^,=]+)*)")
 
 log = logging.getLogger(__name__)
@@ -83,11 +86,12 @@ def _as_recorded(given: Path, space: Workspace, edition: Edition) -> Path:
             raise InputError(f"{row.place}: {'it names no subject' if relation else hint}")
         made[text["subject"], as_qid(text.get("id") or ""), relation, text.get("model")].append(text[kind])
     names = ("SubjectEntity", "SubjectEntityID", "Relation", "model")
-    together = kind == "answers" and _folded(columns[kind]) in A_ROW_EACH
+    column = _folded(columns[kind])
+    together, many = kind == "answers" and column in A_ROW_EACH, kind == "completions" and column[-1:] == "s"
     content = b"".join(
         msgspec.json.encode(
             {name: value for name, value in zip(names, key, strict=True) if value}
-            | {"completions": _draws([json.dumps(cells)] if together and len(cells) > 1 else cells, kind)}
+            | {"completions": _draws([json.dumps(cells)] if together and len(cells) > 1 else cells, many=many)}
         )
         + b"\n"
         for key, cells in made.items()
@@ -139,15 +143,18 @@ def _columns(path: Path, names: Sequence[str], mapping: Mapping[str, str], *, al
     return found
 
 
-def _draws(cells: Sequence[str | None], kind: str) -> list[str | None]:
-    """Return the completions in the cells of a query: of JSON or of Python, where they are lists."""
+def _draws(cells: Sequence[str | None], *, many: bool) -> list[str | None]:
+    """Return the completions in the cells of a query: of JSON or of Python, where they are lists.
+
+    many: whether the column's name is a plural, such as "outputs", so that a list holds draws. Else it is one reply.
+    """
     draws: list[Any] = []
     for cell in cells:
-        value: Any = cell
+        value: Any = None if cell in LACKING else cell
         for read in (json.loads, ast.literal_eval) if cell and cell.lstrip()[:1] == "[" else ():
             with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
                 value = read(cell or "")
                 break
-        several = isinstance(value, list) and (kind != "answers" or any(isinstance(one, list) for one in value))
+        several = isinstance(value, list) and (many or any(isinstance(one, list) for one in value))
         draws += value if several else [value]
     return [one if one is None or isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in draws]

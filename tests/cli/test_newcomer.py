@@ -161,7 +161,7 @@ HEADINGS = ["Options:", "Input:", "Model:", "Selection:", "Output:"]
             [*HEADINGS, "Growth:", "Workers:"],
         ),
         ("train soft-prompt", "", ["Options:", "Input:", "Output:", "Training:"]),
-        ("submit", "--split --edition --out --data --workspace --trust --help", ["Arguments:", "Options:"]),
+        ("submit", "--split --edition --out --check --data --workspace --trust --help", ["Arguments:", "Options:"]),
     ],
 )
 def test_the_help_has_the_usual_options_first_and_others_under_headings(

@@ -29,6 +29,7 @@ FORMS: dict[str, tuple[str, str]] = {
     ),
     "array": ("a.json", json.dumps([PAIR | {"output": "Croatia and Serbia", "prompt": "?"}], indent=1)),
     "ours": ("a.jsonl", jsonl({"SubjectEntity": SUBJECT, "Relation": RELATION, "answers": ["Croatia", "Serbia"]})),
+    "one reply": ("a.jsonl", jsonl(PAIR | {"output": '["Croatia", "Serbia"]'})),
     "both": ("a.jsonl", jsonl(PAIR | {"answers": ["Croatia", "Serbia"], "response": "Well, Peru.", "model": "m"})),
     "csv": ("a.csv", f'subject,relation,answers\n{SUBJECT},{RELATION},"[""Croatia"", ""Serbia""]"\n'),
     "python": ("a.csv", f"Subject;Relation;Objects\n{SUBJECT};{RELATION};\"['Croatia', 'Serbia']\"\n"),
@@ -87,3 +88,25 @@ def test_an_unknown_form_is_answered_with_the_columns_that_were_found(
     place.write_text(content, encoding="utf-8")
     error = command.fails("predict", "--edition", "mini", "--split", "val", "--from", f"{place}{mapping}")
     assert re.search(said, error)
+
+
+@pytest.mark.parametrize(
+    ("reply", "score"),
+    [('["Croatia", "Serbia"]', 1.0), ("['Croatia', 'Serbia']", 1.0), ("Croatia, Serbia", 1.0)],
+)
+def test_a_list_in_one_reply_is_no_list_of_draws(
+    kept: Callable[..., tuple[set[str], str]], tmp_path: Path, reply: str, score: float
+) -> None:
+    assert kept("a.jsonl", jsonl(PAIR | {"output": reply}))[0] == BOTH
+    rows = map(json.loads, gzip.decompress((tmp_path / "run" / "candidates.jsonl.gz").read_bytes()).splitlines())
+    (made,) = [row["candidates"] for row in rows if row["SubjectEntity"] == SUBJECT]
+    assert {candidate["score"] for candidate in made} == {score}
+
+
+@pytest.mark.parametrize(("cell", "is_read"), [("nan", False), ("<NA>", False), ("[]", True), ("None", True)])
+def test_a_missing_cell_is_no_answer(
+    kept: Callable[..., tuple[set[str], str]], tmp_path: Path, cell: str, is_read: bool
+) -> None:
+    other = {"subject": "Croatia", "relation": RELATION, "output": "Serbia"}
+    _, said = kept("a.jsonl", jsonl(other, PAIR | {"output": cell}))
+    assert "1 abstained" in said if is_read else "abstained" not in said
