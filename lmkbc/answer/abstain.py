@@ -14,19 +14,6 @@ from lmkbc.answer.words import FORM, WORDS
 from lmkbc.names import folded_key, shown
 from lmkbc.relation import Relation
 
-_NOTHING = """
-none, null, nil, nan, n a, no, false, nothing, empty, no one, nobody, nowhere, no answer, not found, not applicable,
-not available, not known, not specified, not disclosed, not provided, not sure, not dead, not deceased, not died,
-not yet, not married, never, not listed, not public, not publicly traded, unknown, unspecified, undefined, unclear,
-undisclosed, uncertain, unavailable, undetermined, inapplicable, missing, alive, still alive, currently alive, living,
-still living, unmarried, never married, unlisted, privately held, privately owned, independent, no data, no information,
-childless, not awarded, not presented, not given, not held, not assigned, unassigned, tbd, to be determined,
-no record, non existent, non existing, non applicable, non available, empty list, empty set, no result, no results,
-none known, none recorded, none found, none of the above, i dont know, dont know, unsure,
-private, private company, privately held company, privately owned company, private firm, private business
-"""
-
-
 _FURTHER = (["other"], ["others"], ["various"], ["several"], ["many"], ["et", "al"], ["etc"])
 
 

@@ -22,10 +22,12 @@ _WRAP = " \t\r\n.!,;:*_~`\"'“”„«»()[]{}。-–—"
 
 def says_nothing(text: str, relation: Relation) -> bool:
     """Return whether a whole answer in another language says that there is no object, or that it is not known."""
-    plain = FORM.reason.sub("", shown(text[:LONGEST_SENTENCE])).strip(_WRAP).replace("’", "'")
-    if plain.casefold() in WORDS["nothing_whole"]:
-        return True
-    return not has_titles(relation) and len(plain) < 120 and FORM.nothing_sentence.match(plain) is not None
+    whole = shown(text[:LONGEST_SENTENCE]).strip(_WRAP).replace("’", "'")
+    plain = FORM.reason.sub("", whole).strip(_WRAP)
+    is_sentence = not has_titles(relation) and len(plain) < LONGEST_SENTENCE // 2
+    return plain.casefold() in WORDS["nothing_whole"] or (
+        is_sentence and any(map(FORM.nothing_sentence.match, (plain, whole[: LONGEST_SENTENCE // 2])))
+    )
 
 
 def has_titles(relation: Relation) -> bool:
@@ -78,8 +80,8 @@ def _without_lead(text: str) -> str:
     first = FORM.sentence.split(head, maxsplit=1)[0]
     bare = FORM.says_after.sub("", first)
     stated = FORM.says.match(first)
-    told = FORM.says_when.sub("", bare[stated.end() :]) if stated else ""
-    return _from_name(told) or (bare if bare != first else text)
+    told = FORM.says_when.sub("", bare[stated.end() if stated else 0 :])
+    return (_from_name(told) or bare) if stated or bare != first else text
 
 
 def _leads(label: str, several: bool) -> bool:
@@ -95,7 +97,7 @@ def _leads(label: str, several: bool) -> bool:
 
 def _from_name(rest: str) -> str:
     """Return the rest of a sentence from its first name on; "" if more than a few small words stand before it."""
-    words = rest.strip(" :").split()
+    words = rest.strip(" :,").split()
     start = next(
         (place for place, word in enumerate(words[:7]) if not word[:1].islower() or is_capitalised(word)), None
     )
@@ -111,6 +113,10 @@ def _joined(line: str, relation: Relation) -> str:
     line = FORM.first_article.sub("", line)  # as in "Le Chili et la Bolivie"
     persons, given = "person" in relation.object_type.noun or relation.object_type.qid == PERSON, FORM.comma.split(line)
     parts = [FORM.joint_first.sub("", part, count=1) if place else part for place, part in enumerate(given)]
+    parts = [
+        bare if _is_place(bare := FORM.article_of_place.sub("", part)) and not _is_place(part) else part
+        for part in parts
+    ]
     parts = [_apart(_apart(part, FORM.joint, " and ", persons), FORM.joint_within, ", ") for part in parts]
     if len(parts) > 1 and (all(part[:1] in "וو" for part in parts[1:]) or _is_place(parts[-1][1:])):
         parts[1:] = [part[1:] if part[:1] in "וو" else part for part in parts[1:]]

@@ -49,11 +49,11 @@ SCALES = {word.strip(): int(power) for power, words in TABLES["scale"].items() f
 
 @cache
 def places() -> frozenset[str]:
-    """Return the keys of the names of countries and territories in all languages (CLDR).
+    """Return the keys of the names of countries and territories in all languages, mostly from CLDR.
 
     They show which joints and points are parts of a name, as in "Bosnien und Herzegowina".
     """
-    return frozenset(
+    return frozenset(map(folded_key, WORDS["joined_places"])) | frozenset(
         folded_key(name)
         for code in TABLES["pattern"]["joint"].keys() - {"frame"}
         for name in Locale(code).territories.values()
