@@ -259,13 +259,24 @@ def _from_values(text: str, relation: Relation, subject: str, _: bool) -> Parsed
     return None if values is None else Parsed(State.ANSWERED if values else State.ABSTAINED, values)
 
 
+def _with_commas(text: str, relation: Relation) -> str:
+    """Return a sentence whose names are parted by semicolons with commas in their place."""
+    names = text.split(";")[1:]
+    is_list = "," in relation.shape.separators and not set(",\n:") & set(text.partition(": ")[2] or text)
+    return (
+        text.replace("; ", ", ")
+        if is_list and all(0 < len(n.split()) <= 6 and not has_verb(n) for n in names)
+        else text
+    )
+
+
 def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Parsed | None:
     """Return objects of a list that something follows, else of clauses that state the relation, else of bullets.
 
     If none has any, those of the first paragraph that has any are taken; after a mark, of the first line. Last come the
     bold words of a sentence, and its words of a closed list.
     """
-    text = body(FORM.inserted.sub(" and ", text), relation)
+    text = _with_commas(body(FORM.inserted.sub(" and ", text), relation), relation)
     text = FORM.only.sub("", FORM.though.sub("", FORM.opener.sub("", text)))
     fields = own_fields(text, relation)
     text = fields or _said_apart(text, relation, subject) or text
