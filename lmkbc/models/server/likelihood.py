@@ -78,8 +78,8 @@ async def way_of(session: Session, text: str) -> _Echo | _Walk:
         return walk
     raise ServerError(
         f"{session.client.server.base_url} returns no log-probabilities of a given text, which candidate "
-        "ranking needs: serve the model with llama.cpp or vLLM, or leave the base URL out and name a model of this "
-        "machine"
+        "ranking needs: ask for answers, as --system few-shot does, or serve the model with llama.cpp or vLLM, or "
+        "leave the base URL out and name a model of this machine"
     )
 
 

@@ -352,7 +352,10 @@ def refusal(server: Server, status: int, raw: bytes, headers: Mapping[str, str] 
     if _NO_TEMPLATE.search(whole):
         return ServerError(f"{server.base_url} has no chat template {reason}: use form = 'completion'")
     if status in (404, 405):
-        hint = "check --model and --base-url, which ends in /v1 for most servers"
+        hint = (
+            "check --model and --base-url, which ends in /v1 for most servers; one that only chats needs a system that "
+            "asks for answers, such as --system few-shot"
+        )
         return AbsentError(f"{server.base_url} has no model {server.name!r}, or is no API's address {reason}: {hint}")
     is_final = status == 501 or (status == 429 and "too large" in whole)  # larger than what a minute allows
     if not is_final and (status in (408, 409, 425, 429) or status >= 500):
