@@ -14,7 +14,7 @@ from lmkbc.answer.words import FORM, WORDS
 from lmkbc.names import folded_key, shown
 from lmkbc.relation import Relation
 
-_FURTHER = (["other"], ["others"], ["various"], ["several"], ["many"], ["et", "al"], ["etc"])
+_FURTHER = frozenset(map(folded_key, WORDS["further"]))
 
 
 LONG = 25
@@ -112,9 +112,9 @@ def relation_words(relation: Relation) -> frozenset[str]:
 def is_placeholder(name: str, relation: Relation) -> bool:
     """Return whether a name only states the type of the object: "State A", "Member 2", "other languages"."""
     words = folded_key(name).split()
-    if words in _FURTHER:
+    if " ".join(words) in _FURTHER:
         return True
-    if words[:1] in _FURTHER:
+    if words and words[0] in _FURTHER:
         noun = _words(relation.object_type.noun)
         return all(word in noun or word.removesuffix("s") in noun for word in words[1:])
     if len(words) > 1 and (len(words[-1]) == 1 or words[-1].isdigit()):
