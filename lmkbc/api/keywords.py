@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import wraps
 from inspect import Parameter, getdoc, signature
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from lmkbc.edition import Edition
@@ -163,13 +164,16 @@ def _opened(options: RunOptions, inputs: Inputs, space: Workspace, edition: Edit
         if learn_from:
             raise OptionError("learn_from", f"has no effect: {chosen.name} learns from no labelled rows; leave it out")
         learn_from = ("train",) if learn_from is None else ()
+    files = tuple(map(Path, inputs["files"] or ()))
+    if not any(part.reads_files and part.asks_model for part in chosen.parts):  # else they are texts or vectors
+        files = as_recorded(files, space, edition)
     values: dict[str, Any] = {
         **inputs,
         "workspace": space,
         "edition": edition,
         "split": split,
         "learn_from": learn_from,
-        "files": as_recorded(inputs["files"] or (), space, edition),
+        "files": files,
         "servers": settled(Servers, options),
         "documents": None if inputs["documents"] is None else _documents(inputs["documents"]),
     }

@@ -6,9 +6,9 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from statistics import median
 from typing import ClassVar
 
+import numpy as np
 from msgspec import structs
 
 from lmkbc.answer.formats import AnswerFormat
@@ -127,10 +127,14 @@ class Window(NumericRule):
     def points(self, values: Floats, weights: Floats) -> Sequence[float]:
         """Return the median."""
         least = min((weight for weight in weights if weight > 0), default=1.0)
-        draws = [float(v) for v, w in zip(values, weights, strict=True) for _ in range(min(round(w / least), 1000))]
-        windows = [[one for one in draws if start <= one <= start * (1 + self.width) + 1e-9] for start in draws]
-        most = max(map(len, windows))
-        return (median(next(one for one in windows if len(one) == most)),)
+        draws = np.minimum(np.round(weights / least), 1000).astype(np.int64)
+        before = np.append(0, np.cumsum(draws))
+        first = np.searchsorted(values, values, "left")
+        last = np.searchsorted(values, values * (1 + self.width) + 1e-9, "right")
+        held = np.where(draws > 0, before[last] - before[first], 0)
+        start, count = first[held.argmax()], int(held.max())
+        middle = (before[start] + (count - 1) // 2, before[start] + count // 2)
+        return (float(np.mean([values[np.searchsorted(before[1:], place, "right")] for place in middle])),)
 
 
 @dataclass(frozen=True, kw_only=True)
