@@ -124,6 +124,11 @@ class Recipe:
         return [part for spec in self.generate for part in spec.whole()]
 
     @property
+    def takes_answers(self) -> bool:
+        """Return whether the files of a run are recorded answers, and not texts or vectors that a part reads."""
+        return not any(part.reads_files and part.asks_model for part in self.parts)
+
+    @property
     def learns(self) -> bool:
         """Return whether a step learns from labelled rows; examples in prompts and names for links do not count."""
         return self.pool.train_sides or any(part.learns for part in self.parts)

@@ -165,7 +165,7 @@ def _opened(options: RunOptions, inputs: Inputs, space: Workspace, edition: Edit
             raise OptionError("learn_from", f"has no effect: {chosen.name} learns from no labelled rows; leave it out")
         learn_from = ("train",) if learn_from is None else ()
     files = tuple(map(Path, inputs["files"] or ()))
-    if not any(part.reads_files and part.asks_model for part in chosen.parts):  # else they are texts or vectors
+    if chosen.takes_answers:
         files = as_recorded(files, space, edition)
     values: dict[str, Any] = {
         **inputs,

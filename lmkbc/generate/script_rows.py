@@ -39,7 +39,7 @@ COLUMNS: Mapping[str, str] = {
     "replies reply texts text samples content message raw rawoutput rawresponse modeloutput modelresponse llmoutput",
     "model": "model modelname modelid engine",
 }
-"""What a column holds -> its names, the likeliest first, in lower case and without blanks and signs."""
+"""Content of a column -> its usual names, the likeliest first, in lower case and without blanks and signs."""
 
 ANSWERS = ("answers", "completions")
 A_ROW_EACH = ("object", "obj", "tail", "objectname", "objectlabel")

@@ -181,10 +181,6 @@ class Kind:
         """Return text -> the more precise one for which it is a vote, among the objects of one query."""
         return {}
 
-    def gold_key(self, text: str) -> str | None:
-        """Return the text by which labelled objects are found again; None if it is no object of this kind."""
-        return text
-
     def literal(self, texts: Sequence[str]) -> tuple[str | None, str | None]:
         """Return what a knowledge base keeps of an object, and the value of its last digit, from its id and text."""
         return None, None

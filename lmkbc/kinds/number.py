@@ -15,7 +15,6 @@ from lmkbc.kinds.numbers import decimal, last_place, plain, read_numbers
 from lmkbc.kinds.units import FEWEST_DIGITS, converted, item_of_unit, unit_at, unit_in, unit_of, unit_of_item
 from lmkbc.names import WIKIDATA_ITEM, folded_key
 from lmkbc.relation import EntityType, Relation
-from lmkbc.scoring.matchers import number
 
 NO_UNIT = "Q199"
 """Wikidata's item for the number one, used as the unit of counts."""
@@ -96,11 +95,6 @@ class Number(Kind):
         found = [text for text in texts if _PLACES.fullmatch(text)]
         near = {text: [other for other in found if _rounds(other, text)] for text in found}
         return {text: others[0] for text, others in near.items() if len(others) == 1 and not near[others[0]]}
-
-    def gold_key(self, text: str) -> str | None:
-        """Return the number as the scorers read it."""
-        value = number(text)
-        return None if value is None else str(value)
 
     def literal(self, texts: Sequence[str]) -> tuple[str | None, str | None]:
         """Return the plain digits of the first text that is a number, and the value of their last one."""

@@ -83,14 +83,21 @@ class StabMid(NumericRule):
 
     def points(self, values: Floats, weights: Floats) -> Sequence[float]:
         """Return the middle of the deepest region; on a tie, of the one that is widest as a ratio."""
-        ends = np.concatenate([values / (1 + self.tolerance), values * (1 + self.tolerance)])
-        cover = np.concatenate([weights, -weights])
-        order = np.lexsort((-cover, ends))  # at equal ends, intervals open before others close, since they touch
-        ends, depth = ends[order], np.cumsum(cover[order])
-        width = np.append(ends[1:] / ends[:-1], 0.0)
-        deepest = np.flatnonzero(depth >= depth.max() - 1e-12)
-        region = deepest[np.argmax(width[deepest])]
-        return (float(np.sqrt(ends[region] * ends[region + 1])),)
+        return (middle_of_deepest(values / (1 + self.tolerance), values * (1 + self.tolerance), weights),)
+
+
+def middle_of_deepest(lows: Floats, highs: Floats, weights: Floats) -> float:
+    """Return the geometric middle of the region that most intervals share; on a tie, of the widest as a ratio.
+
+    lows, highs, weights: of the intervals, (n,).
+    """
+    ends, cover = np.concatenate([lows, highs]), np.concatenate([weights, -weights])
+    order = np.lexsort((-cover, ends))  # at equal ends, intervals open before others close, since they touch
+    ends, depth = ends[order], np.cumsum(cover[order])
+    width = np.append(ends[1:] / ends[:-1], 0.0)
+    deepest = np.flatnonzero(depth >= depth.max() - 1e-12)
+    region = deepest[np.argmax(width[deepest])]
+    return float(np.sqrt(ends[region] * ends[region + 1]))
 
 
 @dataclass(frozen=True, kw_only=True)

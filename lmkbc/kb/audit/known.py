@@ -46,7 +46,7 @@ from lmkbc.link.wikibase import Empty, EntitiesReply, WikibaseEntity, entities
 from lmkbc.link.wikidata import Client
 from lmkbc.names import as_qid, name_key
 from lmkbc.progress import Report, silent
-from lmkbc.types import Example, GoldObject, Query
+from lmkbc.types import Example, Query
 
 _NOTHING = frozenset[str]()
 log = logging.getLogger(__name__)
@@ -311,9 +311,7 @@ def of_base(path: Path) -> Known:
     def rows() -> Iterator[Example]:
         for fact in other.facts():
             subjects.update(filter(None, (fact.subject_id, name_key(fact.subject))))
-            value = fact.literal if kind_of(fact.about).has_values else fact.object_id
-            names = () if kind_of(fact.about).has_values else tuple(filter(None, (fact.object, fact.object_label)))
-            yield Example(Query(fact.subject, fact.relation, fact.subject_id), (GoldObject(names, value),))
+            yield Example(Query(fact.subject, fact.relation, fact.subject_id), (fact.gold,))
 
     known = of_split(rows(), other.relations.__getitem__)
     return replace(known, subjects=frozenset(subjects))

@@ -10,7 +10,7 @@ from lmkbc.edition import Edition
 from lmkbc.kb.base.fact_row import FactRow
 from lmkbc.kb.base.knowledge import Knowledge
 from lmkbc.relation import Relation
-from lmkbc.types import Example, GoldObject, Query
+from lmkbc.types import Example, Query
 
 
 def reviewed_rows(path: Path, edition: Edition, relations: Mapping[str, Relation]) -> list[Example]:
@@ -28,12 +28,7 @@ def reviewed_rows(path: Path, edition: Edition, relations: Mapping[str, Relation
         for fact in base.of(relation.name):
             facts[fact.subject, fact.subject_id].append(fact)
         for (subject, qid), own in facts.items():
-            gold = tuple(map(_gold, own))
+            gold = tuple(fact.gold for fact in own)
             if all(fact.reviewed_by for fact in own) and all(map(edition.accepted, gold)):
                 rows.append(Example(Query(subject, name, qid), gold))
     return rows
-
-
-def _gold(fact: FactRow) -> GoldObject:
-    names = (fact.literal,) if fact.literal else dict.fromkeys(filter(None, (fact.object, fact.object_label)))
-    return GoldObject(tuple(names), fact.object_id or fact.literal)

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from lmkbc.kb.base.manifest import About
 from lmkbc.names import spelling
+from lmkbc.types import GoldObject
 
 
 class Thing(NamedTuple):
@@ -74,6 +75,12 @@ class FactRow(NamedTuple):
     def object_node(self) -> Thing:
         """Return the thing that the object is, if it is an entity."""
         return self.object_entity or Thing(self.object_id, self.object)
+
+    @property
+    def gold(self) -> GoldObject:
+        """Return the object as one of a labelled row."""
+        names = (self.literal,) if self.literal else dict.fromkeys(filter(None, (self.object, self.object_label)))
+        return GoldObject(tuple(names), self.object_id or self.literal)
 
     @property
     def worded(self) -> str:

@@ -23,7 +23,7 @@ MARKS = "final answer:", "answer:"
 
 @dataclass(frozen=True, kw_only=True)
 class FinalFormat(AnswerFormat):
-    """What stands behind the last "final answer:", else behind "answer:", else the whole reply.
+    """An answer behind the last "final answer:", else behind the last "answer:", else in the whole reply.
 
     numbers: whether it is a number, the first behind the mark or the last of the reply; else it is names with commas.
     """
@@ -63,7 +63,7 @@ def _is_clause(name: str) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HashedShots(Shots):
+class SmallestHashes(Shots):
     """The k examples of the smallest SHA-256 of seed, relation and subject, which all queries share."""
 
     REPLACES: ClassVar[tuple[str, ...]] = ("draw",)
@@ -97,6 +97,6 @@ class OrNumber(Rule):
 COMPONENTS = {
     "core26/names": FinalFormat(numbers=False),
     "core26/number": FinalFormat(numbers=True),
-    "core26/shots": HashedShots,
+    "core26/shots": SmallestHashes,
     OrNumber.name: OrNumber,
 }

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import re
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 from statistics import median
 from typing import Any, ClassVar, Literal
+
+import numpy as np
 
 from lmkbc.answer.formats import AnswerFormat
 from lmkbc.ask.slots import one_line
@@ -31,6 +34,7 @@ from lmkbc.models.reference import ModelReference
 from lmkbc.models.thoughts import answer_of
 from lmkbc.notes import Notes, Replies
 from lmkbc.scoring.matchers import number
+from lmkbc.select.numeric import middle_of_deepest
 from lmkbc.select.rule import Rule
 from lmkbc.session.run import RecordedFile, Run
 from lmkbc.types import Candidate, CandidateSet, Generator, Nil, Prediction, Query, Source, State
@@ -72,81 +76,59 @@ class AreaFormat(AnswerFormat):
         return [format(Decimal(repr(size)), "f")] if 0 < size < math.inf else []
 
 
-def _draws(candidates: CandidateSet) -> list[float]:
-    """Return the positive numbers of all draws, in order of size."""
-    sized = ((number(one.text), len(one.sources)) for one in candidates.candidates)
-    return sorted(value for value, count in sized if value is not None and value > 0 for _ in range(count))
-
-
 def _ordered(candidates: CandidateSet) -> list[Candidate]:
     """Return the candidates, those of the best score first."""
     return sorted(candidates.candidates, key=lambda one: (-one.score, one.text))
 
 
-def _figure(candidates: CandidateSet, value: float, digits: int) -> Prediction:
-    text = format(Decimal(f"{value:.{digits}g}"), "f")
-    return Prediction(candidates.query, (Candidate(text, 1.0, id=text),))
+@dataclass(frozen=True, kw_only=True)
+class OfDraws(Rule):
+    """Answer with one number that the numbers of all draws give. digits: significant ones of the answer."""
+
+    digits: int = 6
+
+    @abstractmethod
+    def chosen(self, values: Sequence[float]) -> float:
+        """Return the number. values: of the draws, positive and in order of size."""
+
+    def select(self, candidates: CandidateSet) -> Prediction:
+        """Return the number, or nothing if no draw has one."""
+        sized = ((number(one.text), len(one.sources)) for one in candidates.candidates)
+        values = sorted(value for value, count in sized if value is not None and value > 0 for _ in range(count))
+        if candidates.failed or not values:
+            return Prediction(candidates.query, failed=candidates.failed)
+        text = format(Decimal(f"{self.chosen(values):.{self.digits}g}"), "f")
+        return Prediction(candidates.query, (Candidate(text, 1.0, id=text),))
 
 
 @dataclass(frozen=True, kw_only=True)
-class StabMid(Rule):
-    """Geometric middle of the region in which most intervals v - tolerance v to v + tolerance v overlap.
-
-    digits: significant ones of the answer.
-    """
+class PlusMinus(OfDraws):
+    """Geometric middle of the region in which most intervals v - tolerance v to v + tolerance v overlap."""
 
     name: ClassVar[str] = "cs2-26/stab-mid"
     tolerance: float = 0.05
-    digits: int = 6
 
-    def select(self, candidates: CandidateSet) -> Prediction:
+    def chosen(self, values: Sequence[float]) -> float:
         """Return the middle; of regions with equal depth, the widest as a ratio."""
-        values = _draws(candidates)
-        if candidates.failed or not values:
-            return Prediction(candidates.query, failed=candidates.failed)
-        ends = sorted(
-            [(value * (1 - self.tolerance), -1) for value in values]
-            + [(value * (1 + self.tolerance), 1) for value in values]
-        )
-        depth, regions = 0, list[tuple[int, float, float, float]]()
-        for (start, step), (end, _) in pairwise(ends):
-            depth -= step
-            regions.append((depth, end / start if start else math.inf, start, end))
-        most = max(depth for depth, *_ in regions)
-        _, _, start, end = max((one for one in regions if one[0] == most), key=lambda one: one[1])
-        return _figure(candidates, math.sqrt(start * end), self.digits)
+        own = np.array(values)
+        return middle_of_deepest(own * (1 - self.tolerance), own * (1 + self.tolerance), np.ones(len(own)))
 
 
 @dataclass(frozen=True, kw_only=True)
-class FirstMember(Rule):
-    """Median of the largest cluster, whose members are within `tolerance` of its smallest one; the lowest on ties.
-
-    digits: significant ones of the answer.
-    """
+class FirstMember(OfDraws):
+    """Median of the largest cluster, whose members are within `tolerance` of its smallest one; the lowest on ties."""
 
     name: ClassVar[str] = "cs2-26/first-member"
     tolerance: float = 0.025
-    digits: int = 6
 
-    def select(self, candidates: CandidateSet) -> Prediction:
+    def chosen(self, values: Sequence[float]) -> float:
         """Return the rounded median."""
-        values = _draws(candidates)
-        if candidates.failed or not values:
-            return Prediction(candidates.query, failed=candidates.failed)
         clusters: list[list[float]] = []
         for value in values:
-            near = (one for one in clusters if value <= one[0] * (1 + self.tolerance))
-            cluster = next(near, None)
-            if cluster is None:
-                clusters.append([value])
-            else:
-                cluster.append(value)
-        return _figure(candidates, round(median(_largest(clusters))), self.digits)
-
-
-def _largest(clusters: Sequence[list[float]]) -> list[float]:
-    most = max(map(len, clusters))
-    return next(one for one in clusters if len(one) == most)
+            if not clusters or value > clusters[-1][0] * (1 + self.tolerance):
+                clusters.append([])
+            clusters[-1].append(value)
+        return round(median(max(clusters, key=len)))
 
 
 # Exchanges: a sentence of prose.
@@ -278,7 +260,7 @@ class _Predicted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class City(Rule):
+class CityOfDeath(Rule):
     """Keep the city of the base; of somebody without one, the leading city where three signals agree.
 
     base: source of the base. Without it, draws of `first` (source -> number of draws) make the base: their modal city,
@@ -620,8 +602,8 @@ COMPONENTS = {
     "cs2-26/year": YearsStyle,
     "cs2-26/years": YearsSpec,
     "cs2-26/awards": Awards,
-    StabMid.name: StabMid,
+    PlusMinus.name: PlusMinus,
     FirstMember.name: FirstMember,
-    City.name: City,
+    CityOfDeath.name: CityOfDeath,
     Winners.name: Winners,
 }

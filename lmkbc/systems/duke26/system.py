@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from abc import abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -283,18 +284,18 @@ class FirstTokens(ModelReference, GeneratorSpec):
             return _Rows(self, run, notes)
         return self.asker(open_model(self, run, notes, completion=False), run, notes)
 
+    @abstractmethod
     def asker(self, model: LanguageModel, run: Run, notes: Notes) -> Generator:
         """Return the generator over a model."""
-        raise NotImplementedError
 
     def affirmed(self, model: LanguageModel, prompts: Sequence[str]) -> list[float]:
         """Return P(yes) among yes and no for each prompt; 0.5 where both are impossible."""
         pairs = word_log_probabilities(model, prompts, self.words)
         return [0.5 if yes == no else 1 / (1 + math.exp(min(no - yes, 700.0))) for yes, no in pairs]
 
+    @abstractmethod
     def set_of(self, row: RecordedRow | None, query: Query, source: Source) -> CandidateSet:
         """Return the candidate set of a recorded row."""
-        raise NotImplementedError
 
 
 class _Rows:
@@ -548,7 +549,7 @@ class Modal(Rule):
 
 
 @dataclass(frozen=True, kw_only=True)
-class City(Modal):
+class ModalIfDead(Modal):
     """Keep the object that most draws name, if existence + `named` x the share of draws with one is enough.
 
     threshold: that is enough.
@@ -568,7 +569,7 @@ class City(Modal):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group(Rule):
+class HeaviestGroup(Rule):
     """Answer with a number of the heaviest group of numbers, which a gap wider than a share of the larger one ends.
 
     weights: source -> weight of a draw. gap: that share. ties: which of groups with equal weight. take: the highest
@@ -628,6 +629,6 @@ COMPONENTS = {
     "duke26/shape": AsciiShape,
     Fused.name: Fused,
     Modal.name: Modal,
-    City.name: City,
-    Group.name: Group,
+    ModalIfDead.name: ModalIfDead,
+    HeaviestGroup.name: HeaviestGroup,
 }

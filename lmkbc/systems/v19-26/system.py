@@ -118,7 +118,7 @@ class _Renamer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Window(NumericRule):
+class FullestWindow(NumericRule):
     """Median of the draws in the window from v to v x (1 + `width`) that holds most of them; the lowest on ties."""
 
     name: ClassVar[str] = "v19-26/window"
@@ -176,6 +176,6 @@ COMPONENTS = {
     "v19-26/biography": BiographyFormat(),
     "v19-26/line": LineFormat(),
     "v19-26/train-names": TrainNames,
-    Window.name: Window,
+    FullestWindow.name: FullestWindow,
     Acronyms.name: Acronyms,
 }
