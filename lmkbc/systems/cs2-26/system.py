@@ -128,7 +128,8 @@ class FirstMember(OfDraws):
             if not clusters or value > clusters[-1][0] * (1 + self.tolerance):
                 clusters.append([])
             clusters[-1].append(value)
-        return round(median(max(clusters, key=len)))
+        largest = max(clusters, key=len)
+        return round(median(largest))
 
 
 # Exchanges: a sentence of prose.
