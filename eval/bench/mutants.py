@@ -1,6 +1,6 @@
 """Share of planted mutants that the tests catch, in the packages that decide what is read, kept, linked and scored.
 
-    python -m eval.bench mutants [--count 200] [--seed 0] [--processes 2] [PACKAGE ...]
+    python -m eval.bench mutants [--count 200] [--seed 0] [--processes 2] [--tests PATH ...] [PACKAGE ...]
 
 A mutant is a copy of the sources with one change, drawn from all places where Cosmic Ray can make one: first a place,
 then one of its changes. Changes of annotations and of flags of dataclasses are left out. One run of the tests records
@@ -142,11 +142,14 @@ def _statement(source: str, line: int) -> tuple[int, int]:
     return best
 
 
-def recorded(packages: Sequence[str], processes: int) -> tuple[CoverageData, dict[str, float]]:
-    """Run the tests once. Return which test reaches which line, and the seconds of each test."""
+def recorded(packages: Sequence[str], processes: int, tests: Sequence[str]) -> tuple[CoverageData, dict[str, float]]:
+    """Run the tests once. Return which test reaches which line, and the seconds of each test.
+
+    tests: files and folders of the tests; all of them if empty.
+    """
     with tempfile.TemporaryDirectory() as folder:
         given = {"MUTANTS_RECORD": folder, "MUTANTS_PACKAGES": " ".join(packages)}
-        words = ["--numprocesses", str(processes), "-p", "eval.bench.mutants", "-m", f"not ({UNMEASURED})"]
+        words = ["--numprocesses", str(processes), "-p", "eval.bench.mutants", "-m", f"not ({UNMEASURED})", *tests]
         _pytest(ROOT, words, given)
         coverage = CoverageData(basename=f"{folder}/all")
         for path in sorted(Path(folder).glob("lines.*")):
@@ -217,12 +220,13 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--count", type=int, default=200, help="mutants to plant")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--tests", nargs="*", default=(), help="files and folders of tests to record (default: all)")
     given = parsed(parser, argv, rows=("scoring",), count=3)
     mutants = drawn(given.rows, given.count, given.seed)
     if given.small:  # what is planted, without the tests' run
         print("\n".join(f"{one.path}:{one.line}: {one.before}  ->  {one.after}" for one in mutants))
         return
-    coverage, seconds = recorded(given.rows, given.processes)
+    coverage, seconds = recorded(given.rows, given.processes, given.tests)
     same = tomllib.loads((Path(__file__).parent / "equivalent.toml").read_text(encoding="utf-8"))["mutants"]
     equivalent = {(one["before"], one["after"]) for one in same}
     planted: Counter[str] = Counter()

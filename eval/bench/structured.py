@@ -21,15 +21,15 @@ from lmkbc.types import State
 from lmkbc.workspace import Workspace
 
 FORMS: dict[str, dict[str, str]] = {
-    "semicolon": {},
+    "semicolon": {"listing": "semicolon", "null": "None"},
     "json": {"listing": "json", "null": "[]"},
-    "schema": {"listing": "schema", "null": '{"objects": []}'},
+    "schema": {},
 }
-"""Listing -> fields of the prompt; the first is the recipe's own."""
+"""Listing -> fields of the prompt; the last is the recipe's own."""
 TASKS = {
+    "semicolon": "Answer with names parted by semicolons, and with nothing else. Write {{ null }} if there is no "
+    "answer.",
     "json": "Answer with a JSON list of names, and with nothing else. Write {{ null }} if there is no answer.",
-    "schema": "Answer with a JSON object that holds the list of names, and with nothing else. Its list is empty if "
-    "there is no answer.",
 }
 UNREAD = (State.UNPARSED, State.TRUNCATED)
 
