@@ -1,8 +1,12 @@
-"""A relation and an edition with the least that they must have, for tests that look at a few of their fields."""
+"""A relation and an edition with the least that they must have, and a part of the bundled edition, for tests."""
 
+import shutil
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
+
+from checkout import ROOT
 
 from lmkbc import Edition, EntityType, Relation
 
@@ -31,3 +35,11 @@ def small_edition(relations: Iterable[str], **fields: Any) -> Edition:
     """Return an edition of these relations, whose objects are strings."""
     given = {"column": "ObjectEntities", "target": "string", "splits": dict.fromkeys(("train", "val", "test"))}
     return Edition(**{"name": "tiny", "folder": "tiny", "relations": tuple(relations), **given, **fields})
+
+
+def give_mini(folder: Path, only: str) -> None:
+    """Make a workspace with the rows of one relation of the bundled edition, or with all."""
+    shutil.copytree(ROOT / "eval" / "mini", folder / "eval" / "mini")
+    (folder / "lmkbc.toml").touch()
+    for path in (folder / "eval" / "mini").glob("*.jsonl"):
+        path.write_text("".join(line for line in path.read_text("utf-8").splitlines(True) if only in line), "utf-8")

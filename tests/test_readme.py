@@ -11,6 +11,7 @@ import pytest
 import typer
 from checkout import ROOT
 from command import Command
+from small import give_mini
 
 from lmkbc import Workspace
 from lmkbc.cli import build
@@ -26,14 +27,6 @@ def typed(heading: str) -> tuple[list[str], str]:
     section = README.split(f"## {heading}\n", 1)[1]
     commands, output = re.findall(r"```\n(.*?)```", section, flags=re.DOTALL)[:2]
     return [line.partition(" #")[0].strip() for line in commands.splitlines()], output
-
-
-def give_mini(folder: Path, only: str) -> None:
-    """Make a workspace with the rows of one relation of the bundled edition, or with all."""
-    shutil.copytree(ROOT / "eval" / "mini", folder / "eval" / "mini")
-    (folder / "lmkbc.toml").touch()
-    for path in (folder / "eval" / "mini").glob("*.jsonl"):
-        path.write_text("".join(line for line in path.read_text("utf-8").splitlines(True) if only in line), "utf-8")
 
 
 @pytest.mark.model

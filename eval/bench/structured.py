@@ -39,7 +39,7 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--edition", default="2025")
     parser.add_argument("--model", default="SmolLM2-135M-Instruct")
     parser.add_argument("--limit", type=int, default=120, help="rows of train")
-    given = parsed(parser, argv, limit=2, edition="mini")
+    given = parsed(parser, argv, rows=["schema"], limit=2, edition="mini")
     workspace = Workspace(data=given.data)
     edition = workspace.edition(given.edition)
     asked = few_of(workspace.examples(edition, "train"), given.limit)

@@ -219,7 +219,7 @@ def predict(
             files.add(block, selector.select_all(block.sets))
         steps.ended()
         if "precision" in provenance and not (files.tally.objects or files.tally.failed):
-            raise nothing_sure(selector, provenance["precision"])
+            raise nothing_sure(selector, provenance["precision"], provenance["promise"])
         note = note or (run_directory.earlier(directory) or {}).get("note")
         about |= {"models": steps.models} if steps.models else {}
         written = files.finished(about, note)

@@ -15,7 +15,7 @@ from lmkbc.errors import counted
 from lmkbc.types import grouped
 
 if TYPE_CHECKING:
-    from lmkbc.tune.confidence import Confidences
+    from lmkbc.tune.confidence import Confidences, Kept
     from lmkbc.tune.learn import Tuned
 
 EXAMPLE = "Example: lmkbc tune --split val --edition 2023 --from gpt4.jsonl.gz --search-table search.json --no-write"
@@ -61,18 +61,27 @@ def _as_json(tuned: Tuned) -> dict[str, Any]:
 
 def confidence_json(known: Confidences) -> dict[str, Any]:
     """Return the quality of confidences out of fold, with the bins of a reliability diagram."""
+    from lmkbc.select.calibration import AVERAGE, SURE
     from lmkbc.tune.tuned_rules import reliability_table
 
     return {
         "recall_at_precision_90": known.recall,
         "recall_at_precision_90_interval": known.recall_interval,
         "relations_that_reach_it": known.reached,
-        "relations_that_promise_it": known.promising,
-        "kept_at_precision_90": asdict(known.kept),
+        "relations_that_promise_it": known.promising(SURE),
+        "kept_at_precision_90": asdict(known.kept[SURE]),
+        "on_average": {
+            "relations_that_promise_it": known.promising(AVERAGE),
+            "kept_at_precision_90": asdict(known.kept[AVERAGE]),
+        },
         "raw": reliability_table(known.raw),
         "calibrated": reliability_table(known.calibrated),
         "relations": {
-            name: {"recall_at_precision_90": relation.recall, "curve": asdict(relation.curve)}
+            name: {
+                "recall_at_precision_90": relation.recall,
+                "curve": asdict(relation.curves[SURE]),
+                "average": asdict(relation.curves[AVERAGE]),
+            }
             for name, relation in known.relations.items()
         },
     }
@@ -109,17 +118,25 @@ def _print(tuned: Tuned, title: str) -> None:
 
 def _confidence(known: Confidences) -> list[list[Any]]:
     """Return the quality of confidences, out of fold, as rows: what, value, and the 95 % interval."""
-    kept, none = known.kept, (None, None)
+    none = (None, None)
     figures = (("calibration error", "ece"), ("adaptive calibration error", "ace"), ("Brier score", "brier"))
     return [
         ["R@P90: recall at 90 % precision", known.recall, *known.recall_interval],
         [f"  relations that reach it, of {len(known.relations)}", known.reached, *none],
-        ["--precision 0.9: precision", kept.precision, *(kept.interval or none)],
+        *(row for promise, kept in known.kept.items() for row in _kept(promise, kept, known.promising(promise))),
+        *([f"{what} of scores", getattr(known.raw, key), *none] for what, key in figures),
+        *([f"{what} of confidences", getattr(known.calibrated, key), *none] for what, key in figures),
+    ]
+
+
+def _kept(promise: str, kept: Kept, promising: int) -> list[list[Any]]:
+    """Return what one promise of 0.9 keeps. promising: number of relations that promise it."""
+    none = (None, None)
+    return [
+        [f"--precision 0.9, {promise}: precision", kept.precision, *(kept.interval or none)],
         ["  recall", kept.recall, *none],
         ["  facts kept", kept.facts, *none],
         ["  relations with facts kept", kept.relations, *none],
         ["  of them below 0.9", kept.broken, *none],
-        ["  relations that reach it, learned on all rows", known.promising, *none],
-        *([f"{what} of scores", getattr(known.raw, key), *none] for what, key in figures),
-        *([f"{what} of confidences", getattr(known.calibrated, key), *none] for what, key in figures),
+        ["  relations that reach it, learned on all rows", promising, *none],
     ]

@@ -9,7 +9,7 @@ is named here.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import NamedTuple, cast
@@ -20,7 +20,7 @@ from lmkbc.select.ranking import Floats, Ranking, table_of
 
 LOOKS = 6
 """Assumed number of independent thresholds of a curve: one at each doubling of the facts."""
-SURE = NormalDist().inv_cdf(1 - 0.05 / LOOKS)
+QUANTILE = NormalDist().inv_cdf(1 - 0.05 / LOOKS)
 """Normal quantile of one-sided 95 % after Bonferroni's correction for `LOOKS`, since the best threshold is chosen."""
 EDGE = 1e-4
 """Scores are kept this far from 0 and 1, so that no log-odds is infinite."""
@@ -154,10 +154,10 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class PrecisionCurve:
-    """Thresholds on a relation's confidence, each with a lower bound of the precision above it.
+    """Thresholds on a relation's confidence, each with the precision that it promises for what is above it.
 
     threshold, precision: ascending.
-    precision: lower bound of the share of right facts (`at_least`); it is low if there are few facts.
+    precision: promised share of right facts, by a function of `PROMISES`; it is low if there are few facts.
     recall: share of all gold objects.
     max: maximum number of facts of a query; None for no limit.
     """
@@ -186,15 +186,33 @@ class PrecisionCurve:
         return next((point for point in self.points if point.precision >= precision), None)
 
 
-def at_least(right: float, of: float) -> float:
+def at_least(right: float, of: float, most: float = 1) -> float:  # noqa: ARG001
     """Return the lower bound of a share (Wilson 1927), corrected for the choice of the best threshold; 0 if `of` is 0.
 
-    right: number of right facts. of: number of facts. Facts are assumed independent. Facts of one subject are seldom
-    independent, so the bound is somewhat too high.
+    right: number of right facts. of: number of facts. most: facts of the subject with the most, which this bound does
+    not read. Facts are assumed independent. Facts of one subject are seldom independent, so the bound is somewhat too
+    high.
     """
     if of <= 0:
         return 0.0
-    share, z = min(right / of, 1.0), SURE * SURE
+    share, z = min(right / of, 1.0), QUANTILE * QUANTILE
     middle = share + z / (2 * of)
-    spread = SURE * math.sqrt(share * (1 - share) / of + z / (4 * of * of))
+    spread = QUANTILE * math.sqrt(share * (1 - share) / of + z / (4 * of * of))
     return max((middle - spread) / (1 + z / of), 0.0)
+
+
+def on_average(right: float, of: float, most: float = 1) -> float:
+    """Return the share that holds on average over draws of labelled subjects (LEC, arXiv 2512.01556); 0 if `of` is 0.
+
+    The expected errors among the facts of a new subject are at most this part of its expected facts. All facts of one
+    more subject are counted as errors. right, of, most: as for `at_least`.
+    """
+    return max((min(right, of) - most) / of, 0.0) if of > 0 else 0.0
+
+
+SURE, AVERAGE = "sure", "average"
+PROMISES: Mapping[str, Callable[[float, float, float], float]] = {SURE: at_least, AVERAGE: on_average}
+"""How a precision is promised -> the precision by right facts, facts, and facts of the subject with the most.
+
+sure: it holds for 95 % of all draws of labelled rows. average: it holds for the mean of all draws.
+"""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from lmkbc.errors import counted
-from lmkbc.select.calibration import Calibration, Point, PrecisionCurve
+from lmkbc.select.calibration import SURE, Calibration, Point, PrecisionCurve
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.expected_f1 import Calibrated
 from lmkbc.select.rule import UNLIMITED, Rule
@@ -100,13 +100,15 @@ class AtMost(Narrowing):
 class AtPrecision(Narrowing):
     """The facts that promise a precision out of fold.
 
-    asked: as given, such as "best:0.1". precision: what that comes to, in (0, 1). reached: the relations that reach it,
-    by every spelling, with their points on the curve. rules: of these relations. below: the other relations, sorted.
+    asked: as given, such as "best:0.1". precision: what that comes to, in (0, 1). promise: a name in `PROMISES`.
+    reached: the relations that reach it, by every spelling, with their points on the curve. rules: of these relations.
+    below: the other relations, sorted.
     """
 
     chooses: ClassVar[bool] = True
     asked: float | str
     precision: float
+    promise: str
     reached: Mapping[str, Point]
     rules: Mapping[str, Rule]
     below: Sequence[str]
@@ -118,6 +120,7 @@ class AtPrecision(Narrowing):
         calibration: Callable[[str], Calibration | None],
         precision: float,
         asked: float | str = "",
+        promise: str = SURE,
     ) -> AtPrecision:
         """Return the narrowing to a precision. A relation that does not reach it, or was not tuned, keeps nothing."""
         reached: dict[str, Point] = {}
@@ -128,7 +131,9 @@ class AtPrecision(Narrowing):
                 reached[name] = point
                 rules[name] = Calibrated.by(fitted, Cutoff(threshold=point.threshold, max=curve.max or UNLIMITED))
         below = sorted(set(curves) - set(reached))
-        return cls(asked=asked or precision, precision=precision, reached=reached, rules=rules, below=below)
+        return cls(
+            asked=asked or precision, precision=precision, promise=promise, reached=reached, rules=rules, below=below
+        )
 
     def left(self, candidates: CandidateSet, objects: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
         """Return the candidates that are sure enough, whatever was kept before."""
@@ -152,17 +157,19 @@ class AtPrecision(Narrowing):
     def words(self) -> str:
         """Return the precision, and how many relations reach it."""
         relations = counted(len(self.reached) + len(self.below), "relation")
-        return f", at precision {self.precision:g}, promised by {len(self.reached)} of {relations}"
+        how = "" if self.promise == SURE else f" on {self.promise}"
+        return f", at precision {self.precision:g}{how}, promised by {len(self.reached)} of {relations}"
 
     @property
     def suffix(self) -> str:
-        """Return the precision as it was given."""
-        return f"-precision-{self.asked}".replace(":", "-")
+        """Return the precision as it was given, and its promise if it is not the usual one."""
+        promise = "" if self.promise == SURE else f"-{self.promise}"
+        return f"-precision-{self.asked}{promise}".replace(":", "-")
 
     @property
     def about(self) -> Mapping[str, Any]:
-        """Return the precision, and the relations that do not reach it."""
-        return {"precision": self.precision, "below_precision": self.below}
+        """Return the precision, its promise, and the relations that do not reach it."""
+        return {"precision": self.precision, "promise": self.promise, "below_precision": self.below}
 
     def reason(self, query: Query) -> str:
         """Return whether the relation does not reach the precision, or its objects are not sure enough."""

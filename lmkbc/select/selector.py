@@ -27,16 +27,16 @@ Made = TypeVar("Made")
 class PerRelation(BatchSelector):
     """Selector with a rule per relation. general: the rule of all other relations.
 
-    rules, calibrations, curves: by every spelling of a relation in queries.
+    rules, calibrations: by every spelling of a relation in queries.
     calibrations: fitted by tuning for rules without a calibration.
-    curves: the precision that confidences promise.
+    curves: the precision that confidences promise: by promise, then as rules are.
     narrowings: what keeps less than the rules do, in order.
     """
 
     general: Rule
     rules: Mapping[str, Rule] = field(default_factory=dict)
     calibrations: Mapping[str, Calibration] = field(default_factory=dict)
-    curves: Mapping[str, PrecisionCurve] = field(default_factory=dict)
+    curves: Mapping[str, Mapping[str, PrecisionCurve]] = field(default_factory=dict)
     narrowings: Sequence[Narrowing] = ()
 
     @property

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from lmkbc.errors import InputError, LmkbcError, OptionError
+from lmkbc.errors import InputError, LmkbcError, OptionError, did_you_mean
 from lmkbc.files.checksum import sha256
 from lmkbc.plan import Plan, alone
 from lmkbc.recipe import check_all_read
+from lmkbc.select.calibration import PROMISES, SURE
 from lmkbc.select.narrowings import AtPrecision, Narrowing, Unstated, surest
 from lmkbc.select.selector import PerRelation
 from lmkbc.session.options import BEST, Selection
@@ -36,20 +37,25 @@ def selector_for(plan: Plan, selection: Selection) -> tuple[PerRelation, dict[st
 
 def _at_precision(plan: Plan, selection: Selection, selector: PerRelation) -> AtPrecision | None:
     """Return the narrowing to the precision that is asked for. InputError without tuned thresholds."""
-    asked = selection["precision"]
+    asked, promise = selection["precision"], selection["promise"] or SURE
+    if promise not in PROMISES:
+        raise OptionError("promise", f"is {promise!r}: {did_you_mean(promise, PROMISES)}")
     if asked is None:
+        if selection["promise"]:
+            raise OptionError("promise", "says what a precision promises: give --precision too, as in 0.9")
         return None
-    if not selector.curves:
+    curves = selector.curves.get(promise, {})
+    if not curves:
         edition, system = plan.run.edition.name, plan.recipe.name
         raise OptionError(
             "precision",
             f"needs thresholds of edition {edition} and system {system}, tuned with confidences: run "
             f"'lmkbc tune --edition {edition} --system {system}' first",
         )
-    precision = surest(selector.curves.values(), float(asked.removeprefix(BEST))) if isinstance(asked, str) else asked
-    sure = AtPrecision.of(selector.curves, selector.calibration, precision, asked)
+    precision = surest(curves.values(), float(asked.removeprefix(BEST))) if isinstance(asked, str) else asked
+    sure = AtPrecision.of(curves, selector.calibration, precision, asked, promise)
     if not sure.reached:
-        raise nothing_sure(selector, asked)
+        raise nothing_sure(selector, asked, promise)
     return sure
 
 
@@ -65,10 +71,10 @@ NARROWINGS: dict[str, Callable[[Plan, Selection, PerRelation], Narrowing | None]
 """Option -> function that makes its narrowing, None if it is not asked for. Scores of tuning do not hold for these."""
 
 
-def nothing_sure(selector: PerRelation, precision: float | str) -> LmkbcError:
+def nothing_sure(selector: PerRelation, precision: float | str, promise: str) -> LmkbcError:
     """Return the error that nothing reaches a precision, with the best of each relation and what to give instead."""
     best = sorted(
-        ((curve.points[-1], name) for name, curve in selector.curves.items() if curve.points),
+        ((curve.points[-1], name) for name, curve in selector.curves[promise].items() if curve.points),
         key=lambda one: (-one[0].precision, one[1]),
     )
     lower = f"give --precision {best[0][0].precision:g}, or best:0.1 for the surest" if best else "tune on more rows"

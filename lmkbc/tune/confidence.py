@@ -5,14 +5,14 @@ All confidences that are measured here, and all thresholds with a measured preci
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, cast
 
 import numpy as np
 
-from lmkbc.select.calibration import SHARE, SUREST, Calibration, PrecisionCurve, at_least
+from lmkbc.select.calibration import PROMISES, SHARE, SUREST, Calibration, PrecisionCurve
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.rule import significant
@@ -75,6 +75,15 @@ class Facts:
         """Return the last position of each distinct confidence."""
         return np.flatnonzero(np.diff(self.confidence, append=-1.0))
 
+    @property
+    def _most(self) -> Ints:
+        """Return for each prefix the number of facts of the query with the most of them."""
+        by_row = np.argsort(self.row, kind="stable")
+        first = np.searchsorted(self.row[by_row], self.row[by_row])
+        counted = np.empty(len(self.row), dtype=np.int64)
+        counted[by_row] = np.arange(1, len(self.row) + 1) - first
+        return np.maximum.accumulate(counted)[self._ends]
+
     def prefixes(self) -> tuple[Floats, Ints, Ints]:
         """Return each prefix that a threshold can keep: the threshold, the number of right facts, and the size."""
         ends = self._ends
@@ -84,13 +93,17 @@ class Facts:
         """Return the recall of the largest prefix with a precision, chosen on the same facts; 0 if there is none."""
         return float(self.resampled_recall(precision, np.ones((1, len(self.gold)), dtype=np.int64))[0])
 
-    def curve(self, max_facts: int | None = None) -> PrecisionCurve:
+    def curves(self, max_facts: int | None = None) -> dict[str, PrecisionCurve]:
+        """Return a curve for each of `PROMISES`."""
+        return {promise: self._curve(promised, max_facts) for promise, promised in PROMISES.items()}
+
+    def _curve(self, promised_by: Callable[[float, float, float], float], max_facts: int | None) -> PrecisionCurve:
         """Return the thresholds with their promised precisions, which ascend in steps of at least `STEP`."""
         points: list[tuple[float, float, float]] = []
         total = max(int(self.gold.sum()), 1)
-        columns = [column[::-1].tolist() for column in self.prefixes()]
-        for threshold, right, kept in zip(*columns, strict=True):
-            promised = int(at_least(right, kept) / STEP + 1e-9) * STEP
+        columns = [column[::-1].tolist() for column in (*self.prefixes(), self._most)]
+        for threshold, right, kept, most in zip(*columns, strict=True):
+            promised = int(promised_by(right, kept, most) / STEP + 1e-9) * STEP
             if promised > (points[-1][1] if points else 0.0) + 1e-9:
                 points.append((threshold, significant(promised), significant(min(right / total, 1.0))))
         thresholds, precisions, recalls = zip(*points, strict=True) if points else ((), (), ())
@@ -190,13 +203,13 @@ def _probabilities(calibration: Calibration, outcomes: Outcomes, rows: Mask) -> 
 
 @dataclass(frozen=True, slots=True)
 class RelationConfidence:
-    """Confidence in a relation's candidates: the calibration, and the curve of promised precision.
+    """Confidence in a relation's candidates: the calibration, and the curve of each promise.
 
     recall: out of fold, at precision `PROMISED`, with the best threshold for the same queries.
     """
 
     calibration: Calibration
-    curve: PrecisionCurve
+    curves: Mapping[str, PrecisionCurve]
     recall: float
 
 
@@ -224,13 +237,14 @@ class Confidences:
 
     recall: mean over relations.
     recall_interval: its 95 % interval, over subjects.
+    kept: by each promise.
     raw, calibrated: reliability of the pooled scores, and of the confidences out of fold.
     """
 
     relations: Mapping[str, RelationConfidence]
     recall: float
     recall_interval: tuple[float, float]
-    kept: Kept
+    kept: Mapping[str, Kept]
     raw: Reliability
     calibrated: Reliability
 
@@ -239,10 +253,9 @@ class Confidences:
         """Return the number of relations that reach precision `PROMISED` with at least one fact."""
         return sum(relation.recall > 0 for relation in self.relations.values())
 
-    @property
-    def promising(self) -> int:
-        """Return the number of relations whose curve promises `PROMISED`."""
-        return sum(relation.curve.at(PROMISED) is not None for relation in self.relations.values())
+    def promising(self, promise: str) -> int:
+        """Return the number of relations that promise `PROMISED`, in one of two ways."""
+        return sum(relation.curves[promise].at(PROMISED) is not None for relation in self.relations.values())
 
 
 def assess(
@@ -258,44 +271,41 @@ def assess(
     """
     whole = {name: np.ones(len(task.outcomes), dtype=np.bool_) for name, task in tasks.items()}
     final, confidence = calibrated(tasks, whole, fold)
-    thresholds: dict[int, dict[str, float]] = {}
+    curves: dict[int, dict[str, dict[str, PrecisionCurve]]] = {}
     for number in _numbers(fold):
         rows = {name: fold[name] != number for name in tasks}
         by_others, inner_confidence = calibrated(tasks, rows, inner)
-        thresholds[number] = {
-            name: _threshold(task, inner_confidence[name], rows[name]) for name, task in tasks.items()
+        curves[number] = {
+            name: Facts.of(task.outcomes, inner_confidence[name], rows[name], max_facts=_max_facts(task)).curves()
+            for name, task in tasks.items()
         }
         for name, task in tasks.items():
             confidence[name][~rows[name]] = _probabilities(by_others[name], task.outcomes, ~rows[name])
     relations: dict[str, RelationConfidence] = {}
     recalls: list[Floats] = []
-    held: list[_Held] = []
+    held: dict[str, list[_Held]] = {promise: [] for promise in PROMISES}
     for place, (name, task) in enumerate(tasks.items()):
         max_facts = _max_facts(task)
         scored = fold[name] != UNSCORED
         facts = Facts.of(task.outcomes, confidence[name], scored, lost.get(name, ()), max_facts)
-        relations[name] = RelationConfidence(final[name], facts.curve(max_facts), facts.recall_at(PROMISED))
+        relations[name] = RelationConfidence(final[name], facts.curves(max_facts), facts.recall_at(PROMISED))
         draws = resampled(len(facts.gold), place)
         recalls.append(facts.resampled_recall(PROMISED, draws))
-        bounds = np.full(len(facts.gold), NEVER)
-        for number, by_name in thresholds.items():
-            bounds[: scored.sum()][fold[name][scored] == number] = by_name[name]
-        held.append(_Held(*facts.kept(bounds), facts.gold, draws))
+        for promise, counts in held.items():
+            bounds = np.full(len(facts.gold), NEVER)
+            for number, by_name in curves.items():
+                point = by_name[name][promise].at(PROMISED)
+                bounds[: scored.sum()][fold[name][scored] == number] = NEVER if point is None else point.threshold
+            counts.append(_Held(*facts.kept(bounds), facts.gold, draws))
     scores, p, right, query = _judged(tasks, confidence)
     return Confidences(
         relations=relations,
         recall=float(np.mean([relation.recall for relation in relations.values()])),
         recall_interval=interval(np.mean(recalls, axis=0)),
-        kept=_kept(held),
+        kept={promise: _kept(counts) for promise, counts in held.items()},
         raw=Reliability.of(scores, right, query),
         calibrated=Reliability.of(p, right, query),
     )
-
-
-def _threshold(task: Task, confidence: Floats, rows: Mask) -> float:
-    """Return the threshold that promises `PROMISED`, by confidences of some rows out of fold."""
-    point = Facts.of(task.outcomes, confidence, rows, max_facts=_max_facts(task)).curve().at(PROMISED)
-    return NEVER if point is None else point.threshold
 
 
 class _Held(NamedTuple):

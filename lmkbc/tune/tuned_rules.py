@@ -26,7 +26,7 @@ from lmkbc.files.atomic import write_bytes
 from lmkbc.files.checksum import content_sha256
 from lmkbc.files.reader import read_toml
 from lmkbc.plan import Origin
-from lmkbc.select.calibration import SUREST, Calibration, PrecisionCurve
+from lmkbc.select.calibration import AVERAGE, SURE, SUREST, Calibration, PrecisionCurve
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.narrowings import AtMost
 from lmkbc.select.rule import Rule, inner_rule, significant
@@ -189,12 +189,16 @@ class _Relation:
 
 @dataclass(frozen=True, kw_only=True)
 class _Confidence:
-    """A table `confidence.NAME`. weights, label_priors, highest: of the calibration, if the rule has no such."""
+    """A table `confidence.NAME`. weights, label_priors, highest: of the calibration, if the rule has no such.
+
+    curve, average: curves of the precision that is promised with 95 %, and on average.
+    """
 
     weights: Mapping[str, float] = field(default_factory=dict)
     label_priors: Mapping[str, float] = field(default_factory=dict)
     highest: float = SUREST
     curve: PrecisionCurve = field(default_factory=PrecisionCurve)
+    average: PrecisionCurve = field(default_factory=PrecisionCurve)
 
     def __post_init__(self) -> None:
         if not all(map(math.isfinite, (*self.weights.values(), *self.label_priors.values()))):
@@ -222,8 +226,11 @@ class _File:
 
 def _confidence_table(confidence: RelationConfidence, rule: Rule) -> dict[str, Any]:
     in_rule = PerRelation(rule).calibration("") == confidence.calibration
-    curve = {name: value for name, value in asdict(confidence.curve).items() if value is not None}
-    return ({} if in_rule else asdict(confidence.calibration)) | {"curve": curve}
+    curves = {
+        name: {column: value for column, value in asdict(confidence.curves[promise]).items() if value is not None}
+        for name, promise in (("curve", SURE), ("average", AVERAGE))
+    }
+    return ({} if in_rule else asdict(confidence.calibration)) | curves
 
 
 FIGURES = ("ece", "ace", "brier", "ace_spread", "brier_spread")
@@ -256,7 +263,10 @@ def read(path: Path, fallback: PerRelation | None = None) -> Thresholds:
             for name, one in file.confidence.items()
             if one.weights
         },
-        curves={name: one.curve for name, one in file.confidence.items()},
+        curves={
+            SURE: {name: one.curve for name, one in file.confidence.items()},
+            AVERAGE: {name: one.average for name, one in file.confidence.items()},
+        },
     ).narrowed(*([AtMost(most)] if most else []))
     few = {name: one.rows for name, one in file.relations.items() if 0 < one.rows < FEW}
     cv_f1 = {name: one.cv_f1 for name, one in file.relations.items() if one.cv_f1 is not None}

@@ -119,6 +119,18 @@ def test_tuning_writes_thresholds_that_predict_uses(run: Path, here: Command) ->
     assert len({sum(bar[0] for bar in shown["confidence"][kind]["bins"]) for kind in ("raw", "calibrated")}) == 1
     _, told = here.done("predict", "-s", "val", "--out", "sure", "--precision", "0.8", *common)
     assert re.search(r"at precision 0\.8, promised by \d of 8 relations", told)
+    _, told = here.done("predict", "-s", "val", "--precision", "0.8", "--promise", "average", *common)
+    on_average = re.search(r"(\d+) objects, .*at precision 0\.8 on average, promised by (\d) of 8 relations", told)
+    sure = re.search(r"promised by (\d) of 8", (run / "sure" / "manifest.json").read_text())
+    assert on_average
+    assert sure
+    assert int(on_average[2]) >= int(sure[1])
+    assert f"precision-0.8-average{os.sep}predictions" in told
+    assert json.loads((run / "sure" / "manifest.json").read_text())["selection"]["promise"] == "sure"
+    told = here.fails("predict", "-s", "val", "--promise", "average", *common)
+    assert told == "error: --promise says what a precision promises: give --precision too, as in 0.9\n"
+    told = here.fails("predict", "-s", "val", "--precision", "0.8", "--promise", "averge", *common)
+    assert told == "error: --promise is 'averge': did you mean 'average'?\n"
     rows = [json.loads(line) for line in (run / "sure" / "predictions.jsonl").read_text().splitlines()]
     empty = {(row["SubjectEntity"], row["Relation"]) for row in rows if not row["ObjectEntitiesID"]}
     listed = [json.loads(line) for line in (run / "sure" / "withheld.jsonl").read_text().splitlines()]

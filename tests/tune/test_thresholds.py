@@ -7,7 +7,7 @@ import pytest
 
 from lmkbc import InputError
 from lmkbc.plan import Origin
-from lmkbc.select.calibration import Calibration, PrecisionCurve
+from lmkbc.select.calibration import AVERAGE, PROMISES, SURE, Calibration, PrecisionCurve
 from lmkbc.tune import tuned_rules
 from lmkbc.tune.confidence import Bin, Confidences, Kept, RelationConfidence, Reliability
 from lmkbc.tune.learn import Tuned, TunedRelation
@@ -15,6 +15,7 @@ from lmkbc.tune.tuning_set import TuningOptions
 from tests.rules import rule_of
 
 CURVE = PrecisionCurve(threshold=(0.25, 0.5), precision=(0.75, 0.905), recall=(0.5, 0.25), max=1)
+WIDER = PrecisionCurve(threshold=(0.125,), precision=(0.9,), recall=(0.75,))
 GPT4 = Origin(models=("gpt-4",), wording="own", wording_sha256="a" * 64)
 RULES = {
     "b": rule_of("cutoff", threshold=0.0123, min=1),
@@ -29,12 +30,20 @@ RULES = {
 
 def tuned() -> Tuned:
     relations = {name: TunedRelation(rule, 1 / 3, 0.5, 100, 0.25) for name, rule in RULES.items()}
-    own = RelationConfidence(RULES["a"].calibration, PrecisionCurve(), 0.0)
-    beside = RelationConfidence(Calibration(weights={"score": 0.5}, label_priors={"ü": 0.125}), CURVE, 0.25)
+    own = RelationConfidence(RULES["a"].calibration, dict.fromkeys(PROMISES, PrecisionCurve()), 0.0)
+    beside = RelationConfidence(
+        Calibration(weights={"score": 0.5}, label_priors={"ü": 0.125}), {SURE: CURVE, AVERAGE: WIDER}, 0.25
+    )
     worth = Reliability(ece=0.125, ace=0.25, brier=0.5, bins=(Bin(3, 0.5, 0.75),))
-    kept = Kept(facts=0, precision=None, interval=None, recall=0.0, relations=0, broken=0)
+    nothing = Kept(facts=0, precision=None, interval=None, recall=0.0, relations=0, broken=0)
+    kept = dict.fromkeys(PROMISES, nothing)
     known = Confidences(
-        relations={"a": own, "b": beside}, recall=0.1, recall_interval=(0, 0.2), kept=kept, raw=worth, calibrated=worth
+        relations={"a": own, "b": beside},
+        recall=0.1,
+        recall_interval=(0, 0.2),
+        kept=dict.fromkeys(PROMISES, kept),
+        raw=worth,
+        calibrated=worth,
     )
     return Tuned(relations, 1 / 3, 0.5, (), 0, TuningOptions(trials=200), known, 0.25)
 
@@ -52,7 +61,8 @@ def test_round_trip_is_lossless_and_stable(tmp_path: Path) -> None:
     assert cv_f1 == {"a": 0.333333, "b": 0.333333}
     assert selector.rules == RULES
     assert selector.calibrations == {"b": Calibration(weights={"score": 0.5}, label_priors={"ü": 0.125})}
-    assert selector.curves == {"a": PrecisionCurve(), "b": CURVE}
+    assert selector.curves[SURE] == {"a": PrecisionCurve(), "b": CURVE}
+    assert selector.curves[AVERAGE] == {"a": PrecisionCurve(), "b": WIDER}
     assert selector.calibration("a") == RULES["a"].calibration
     assert read == provenance()
     assert (read.cv_f1, read.trials) == (0.333333, 200)

@@ -11,7 +11,7 @@ from msgspec import structs
 from space import SPACE
 
 from lmkbc.run.submission import answers
-from lmkbc.select.calibration import at_least
+from lmkbc.select.calibration import AVERAGE, PROMISES, SURE, at_least, on_average
 from lmkbc.select.narrowings import AtPrecision
 from lmkbc.select.selector import PerRelation
 from lmkbc.tune.confidence import Facts, Reliability
@@ -52,24 +52,32 @@ def test_facts_are_counted_as_the_scorer_counts_them(
         assert (right, kept) == (hits, predicted)
 
 
-@given(st.lists(st.tuples(CONFIDENCE, st.booleans()), max_size=60), st.integers(0, 30), CONFIDENCE)
-def test_a_curve_promises_what_its_interval_allows(made: list[tuple[float, bool]], missed: int, asked: float) -> None:
+@pytest.mark.parametrize("promise", PROMISES)
+@given(made=st.lists(st.tuples(CONFIDENCE, st.booleans()), max_size=60), missed=st.integers(0, 30), asked=CONFIDENCE)
+def test_a_curve_promises_what_its_bound_allows(
+    promise: str, made: list[tuple[float, bool]], missed: int, asked: float
+) -> None:
     made.sort(key=lambda fact: -fact[0])
     p, right = (np.array(column) for column in zip(*made, strict=True)) if made else (np.zeros(0), np.zeros(0))
-    gold = np.array([int(right.sum()) + missed])
-    facts = Facts(p, right.astype(np.int64), np.zeros(len(made), dtype=np.int64), gold)
-    curve = facts.curve()
+    gold = np.array([int(right.sum()) + missed, 0])
+    rows = np.arange(len(made)) % 2  # two subjects take turns
+    facts = Facts(p, right.astype(np.int64), rows, gold)
+    curve = facts.curves()[promise]
+
+    def bound(kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float:
+        return PROMISES[promise](right[kept].sum(), kept.sum(), np.bincount(rows[kept], minlength=1).max())
+
     for threshold, promised, recall in zip(curve.threshold, curve.precision, curve.recall, strict=True):
         kept = p >= threshold
-        assert promised <= at_least(right[kept].sum(), kept.sum()) + 1e-9
+        assert promised <= bound(kept) + 1e-9
         assert recall == pytest.approx(right[kept].sum() / max(gold[0], 1), abs=1e-3)
-    bounds = {t: at_least(right[p >= t].sum(), (p >= t).sum()) for t in p.tolist()}
+    bounds = {t: bound(p >= t) for t in p.tolist()}
     point = curve.at(asked) if asked else None
     if point is not None:
         assert point.precision >= asked
-        assert not any(bound >= asked + STEP for t, bound in bounds.items() if t < point.threshold)
+        assert not any(share >= asked + STEP for t, share in bounds.items() if t < point.threshold)
     elif asked:
-        assert not any(bound >= asked + STEP for bound in bounds.values())
+        assert not any(share >= asked + STEP for share in bounds.values())
     reached = [t for t in bounds if right[p >= t].mean() >= asked]
     found = right[p >= min(reached)].sum() if reached else 0
     assert facts.recall_at(asked) == pytest.approx(found / max(gold[0], 1))
@@ -77,7 +85,7 @@ def test_a_curve_promises_what_its_interval_allows(made: list[tuple[float, bool]
 
 def test_two_answers_that_match_one_gold_object_are_no_more_than_all() -> None:
     facts = Facts(np.array([0.9, 0.8]), np.ones(2, dtype=np.int64), np.zeros(2, dtype=np.int64), np.array([1]))
-    assert (facts.curve().recall, facts.recall_at(PROMISED)) == ((1.0,), 1.0)
+    assert (facts.curves()[SURE].recall, facts.recall_at(PROMISED)) == ((1.0,), 1.0)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +93,14 @@ def test_two_answers_that_match_one_gold_object_are_no_more_than_all() -> None:
 )
 def test_few_facts_promise_little(right: int, of: int, bound: float) -> None:
     assert at_least(right, of) == pytest.approx(bound, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("right", "of", "most", "promised"),
+    [(0, 0, 1, 0.0), (9, 9, 1, 8 / 9), (10, 10, 1, 0.9), (10, 10, 3, 0.7), (18, 20, 1, 0.85), (0, 3, 1, 0.0)],
+)
+def test_on_average_one_more_subject_is_counted_as_wrong(right: int, of: int, most: int, promised: float) -> None:
+    assert on_average(right, of, most) == pytest.approx(promised)
 
 
 def test_reliability_by_hand() -> None:
@@ -127,16 +143,16 @@ def test_what_is_not_sure_is_withheld_and_a_failure_stays_one() -> None:
     known = tuned.confidences.relations
     assert known[RELATION].recall > 0.5
     assert known[OTHER].recall == 0.0
-    assert known[OTHER].curve.at(PROMISED) is None
-    assert tuned.confidences.reached == tuned.confidences.promising == tuned.confidences.kept.relations == 1
+    assert known[OTHER].curves[SURE].at(PROMISED) is None
+    assert tuned.confidences.reached == tuned.confidences.promising(SURE) == tuned.confidences.kept[SURE].relations == 1
     assert tuned.confidences.calibrated.brier < tuned.confidences.raw.brier
     usual = PerRelation(
         tuned.relations[RELATION].rule,
         {name: relation.rule for name, relation in tuned.relations.items()},
         {name: relation.calibration for name, relation in known.items()},
-        {name: relation.curve for name, relation in known.items()},
+        {SURE: {name: relation.curves[SURE] for name, relation in known.items()}},
     )
-    sure = AtPrecision.of(usual.curves, usual.calibration, PROMISED)
+    sure = AtPrecision.of(usual.curves[SURE], usual.calibration, PROMISED)
     assert list(sure.reached) == [RELATION]
     selector = usual.narrowed(sure)
     made = [selector.select(found) for found in sets]
@@ -194,5 +210,5 @@ def test_numbers_that_lie_near_each_other_are_one_fact() -> None:
     examples = [example(f"s{i}", "100", relation=EPISODES) for i in range(40)]
     sets = [scored(made, **{"100": 0.6, "101": 0.55}) for made in examples]
     known = tune_all(sets, examples, EDITION, relations=relations, trials=0, rules=["top-k"]).confidences
-    assert known.relations[EPISODES].curve.max == 1
+    assert known.relations[EPISODES].curves[AVERAGE].max == 1
     assert known.relations[EPISODES].recall == 1.0

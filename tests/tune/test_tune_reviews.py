@@ -9,6 +9,7 @@ import pytest
 from bases import fact, written
 from command import Command
 from rows import jsonl
+from small import give_mini
 from space import SPACE
 
 from lmkbc.tune.learn import Tuned, tune
@@ -91,7 +92,7 @@ def test_a_subject_counts_once_all_its_facts_are_decided(command: Command, decid
 
 def test_thresholds_say_how_many_decided_rows_they_learned_from(command: Command) -> None:
     reviewed(command, {"Niger": "right", "Mali": "right"})
-    Path("lmkbc.toml").touch()
+    give_mini(Path(), BORDERS)
     command.done(
         *("tune", "--from", recorded(), "--edition", "mini", "--system", "few-shot", "--trials", "0"),
         *("--reviews", "kb", "--workspace", "."),
