@@ -28,7 +28,7 @@ page of its recipe. Compare results on one split of one edition only.
   knows.
 - **Licence** is that of what the authors published.
 - **N** counts differences that are necessary: they cannot be closed here. **S** counts shortcuts: they could be
-  closed, and are not.
+  closed, and are not. **W** counts prompts in our words, which `lmkbc systems fetch` replaces by the authors'.
 - Our own systems are measured on the split that is held out. They learn from train alone, and nothing is fitted to
   that split.
 """
@@ -150,7 +150,11 @@ def system(name: str, file: RecipeFile) -> str:
     models = ", ".join(f"`{model}`" for model in file.models) or "none"
     lines += ["## Run it", "", "```", *_reproduced(name, file), "```", "", f"Models: {models}.", ""]
     lines += [f"Prompts in {'the authors' if file.wording == 'authors' else 'our own'} words.", ""]
-    for title, points in (("Necessary differences", file.differs), ("Shortcuts", file.shortcuts)):
+    for title, points in (
+        ("Necessary differences", file.differs),
+        ("Shortcuts", file.shortcuts),
+        ("Words of ours, which `lmkbc systems fetch` replaces", file.reworded),
+    ):
         lines += [f"## {title}", "", *(f"- {cell(one)}" for one in points), ""] if points else []
     if parts := components_of(name):
         lines += ["## Code of its own", "", "A recipe of yours may name these too.", ""]

@@ -218,11 +218,11 @@ def _mended(text: str, slips: tuple[tuple[str, str], ...]) -> str:
 
 
 def _templates(text: str) -> dict[str, Settings]:
-    """Return the question of each relation."""
+    """Return the question of each relation; further cells are left out, as the challenge's own reader does it."""
     if text.lstrip().startswith("{"):
         rows = json.loads(text).items()
     else:
-        rows = [row for row in csv.reader(io.StringIO(text)) if row][1:]
+        rows = [row[:2] for row in csv.reader(io.StringIO(text)) if row][1:]
     wrong = next((row for row in rows if len(row) != 2 or not all(isinstance(cell, str) for cell in row)), None)
     if wrong is not None or not rows:
         raise ValueError(f"{wrong!r} is not a relation and its template" if wrong else "it holds none")

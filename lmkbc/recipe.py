@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -35,6 +35,7 @@ class RecipeFile:
     wording: whose words the prompts use, this project's ("own") or the authors', which 'lmkbc systems fetch' downloads.
     differs: sentences about parts of the system that cannot be reproduced.
     shortcuts: sentences about parts that could be, but are not.
+    reworded: sentences about prompts in this project's words that 'lmkbc systems fetch' replaces by the authors'.
     source: where the authors' words are published.
     licence: of what they published, if there is no `source`, which has it; "none" if there is none.
     """
@@ -51,6 +52,7 @@ class RecipeFile:
     wording: Literal["own", "authors"] = "own"
     differs: tuple[str, ...] = ()
     shortcuts: tuple[str, ...] = ()
+    reworded: tuple[str, ...] = ()
     source: WordingSource | None = None
     licence: str = ""
     published: Mapping[str, float] = field(default_factory=dict)
@@ -69,6 +71,15 @@ class RecipeFile:
                 )
             if not 0 <= score <= 1:
                 raise ValueError(f"published.{place} is {score}: give a macro-F1 from 0 to 1")
+
+    @property
+    def differences(self) -> dict[str, Sequence[str]]:
+        """Return kind -> sentences; no words differ where the prompts are in the authors' words."""
+        return {
+            "differs": self.differs,
+            "shortcuts": self.shortcuts,
+            "reworded": () if self.wording == "authors" else self.reworded,
+        }
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import tomli_w
 from command import Command
 from loopback import Files
 from space import SPACE
@@ -267,46 +266,122 @@ def test_every_bundled_source_is_fetched_without_an_option() -> None:
         assert not source or all(file.sha256 for file in source.files), name
 
 
+PUBLISHED = Path(__file__).parent / "systems" / "published"
+"""Files of the form of the published ones, line by line, in words of our own."""
+ROW = {"SubjectEntity": "Crete", "ObjectEntities": [["8336"]], "Question": "Q?", "think": "So.", "Answer": "8336"}
+
+
+READ = {"sliced_user": "{lo} and {hi}", "yearly_user": "{yr}"} | dict.fromkeys(
+    ("bio_user", "year_city_user", "ctx_read_user", "ctx_area_read_user"), "{context}"
+)
+"""Key of a YAML file -> slots in its text."""
+
+
 def stand_in(file: wording.WordFile, relations: Sequence[str]) -> bytes:
-    """Return a file of the published one's form: its templates, its prompt, or lines of source at the same places."""
-    slips = " ".join(slip for slip, _ in file.mended)
+    """Return a file of a published one's form."""
+    own = PUBLISHED / f"{file.path.rpartition('/')[2]}.txt"
+    if own.is_file():
+        return own.read_bytes()
+    if file.format == "templates" and file.path.endswith("json"):
+        return json.dumps({one: f"Say {{subject_entity}} of {one}?" for one in relations}).encode()
     if file.format == "templates":
-        template = slips or "Say {subject_entity}"
-        rows = "".join(f"{one},{template}\n" for one in relations)
+        gap = ", {mask_token}" if "masked" in file.path else ""
+        rows = "".join(f'{one},"Say {{subject_entity}}{gap}, or so?"\n' for one in relations)
         return f"Relation,PromptTemplate\n{rows}".encode()
     if file.format == "prompt":
+        slips = " ".join(slip for slip, _ in file.mended)
         return f"Crete hasArea: ['8336'] {slips}\n\n{{subject_entity}} hasArea:".encode()
-    ranges: dict[str, set[tuple[int, int]]] = {}
-    for words in file.words:
-        ranges.setdefault(words.name, set()).update(words.lines)
-    lines: list[str] = []
-    for name, own in ranges.items():
-        block = [name, *[""] * max(last for _, last in own)]
-        for first, last in own:
-            inner = ['"w"'] * (last - first - 1)
-            block[max(first, 1) : last] = inner if first == 0 else ["x = (", *inner]
-            block[last] = ")"
-        lines += block
-    return "\n".join(lines).encode()
+    if file.format == "examples":
+        return "\n".join(json.dumps(ROW | {"Relation": one}) for one in relations).encode()
+    assert file.format == "yaml"
+    texts = {words.name: f"Of {{subject}} {READ.get(words.name, '')}, {words.name}" for words in file.words}
+    return "".join(f"{name}: '{text}'\n" for name, text in texts.items()).encode()
 
 
-PLAIN_SOURCES = [
-    name
-    for name in SPACE.system_names()
-    if (source := read_file(SPACE.recipe_path(name)).source)
-    and ({file.format for file in source.files} <= {"templates", "prompt"} or name == "sirenze25")
-]
+SOURCES = [name for name in SPACE.system_names() if read_file(SPACE.recipe_path(name)).source]
 
 
-@pytest.mark.parametrize("name", PLAIN_SOURCES)
-def test_a_source_is_converted_from_a_file_of_its_form(name: str, tmp_path: Path) -> None:
+def in_their_words(name: str, folder: Path, fetch: Command) -> dict[str, list[str]]:
+    """Return relation -> prompts about a subject, after the words of a system are fetched from files of their form."""
     file = read_file(SPACE.recipe_path(name))
     assert file.source
     relations = SPACE.edition(str(file.year)).relations
-    made = converted(file.source, [stand_in(one, relations) for one in file.source.files])
-    (tmp_path / "frames.toml").write_text(tomli_w.dumps(dict(made.frames)), encoding="utf-8")
-    for spec in make_recipe(name, file, SPACE.relations, str(tmp_path / "frames.toml")).generate:
-        spec.check(SPACE.relations)
+    published = {f"/{place}": stand_in(one, relations) for place, one in enumerate(file.source.files)}
+    text = SPACE.recipe_path(name).read_text(encoding="utf-8")
+    with Files(published) as server:
+        for place, one in enumerate(file.source.files):  # from here, with their own digests
+            found = re.search(rf'path = "{re.escape(one.path)}"([^\[]*?)sha256 = "{one.sha256}"', text)
+            assert found, one.path
+            digest = hashlib.sha256(published[f"/{place}"]).hexdigest()
+            here = f'path = "{server.url}/{place}"{found[1]}sha256 = "{digest}"'
+            text = text[: found.start()] + here + text[found.end() :]
+        mine = folder / f"{name}.toml"
+        mine.write_text(text.replace('wording = "own"', 'wording = "authors"'), encoding="utf-8")
+        fetch.done(mine)
+    recipe = read_recipe(SPACE, str(mine))
+    run = Run(workspace=SPACE, edition=SPACE.edition(str(file.year)))
+    return {
+        relation: [
+            one
+            for spec in recipe.generate
+            if isinstance(spec, Masked | LanguageModelSpec) and run.relations[relation].is_in(spec.only)
+            for one in texts(spec, Query("Crete", relation), run)
+        ]
+        for relation in relations
+    }
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_source_is_converted_from_files_of_its_form(name: str, tmp_path: Path, fetch: Command) -> None:
+    asked = in_their_words(name, tmp_path, fetch)
+    prompts = [one for several in asked.values() for one in several]
+    assert len(prompts) >= len(asked) or name in ("jhh25", "prop22")
+    assert not [one for one in prompts if re.search(r"\{\w+\}|\{\{", one)]
+
+
+DIRECT = """\
+Know. Answer of July. Exactly with JSON.
+
+Defined: Area 1 2 3 (x2.5).
+
+Schema: {"value": <number>, "unit": "km2"}
+
+Examples:
+
+Q: How large is Crete (all, for countries)?
+A:"""
+
+
+def test_words_that_code_puts_together_are_put_together_as_there(tmp_path: Path, fetch: Command) -> None:
+    asked = in_their_words("duke26", tmp_path, fetch)
+    assert asked["hasArea"][0] == DIRECT
+    assert asked["hasArea"][1] == "Crete\nType: g\n| F | V |\n|---|---|\n| Area | "
+    assert asked["personHasCityOfDeath"][1].endswith('2. Then JSON: {"city": "C"} or {"city": null}.')
+    own = {spec.name: spec for spec in read_recipe(SPACE, str(tmp_path / "duke26.toml")).generate}
+    gate, probes, counts = (vars(own[name]) for name in ("gate", "probes", "counts"))
+    assert gate["ask"] == "In July, is {{ subject }} gone? One word: Yes or No.\nAnswer:"
+    there, back = probes["asks"]["countryLandBordersCountry"]
+    asked_about = "Defined: Countries 1 2 3 4 5 (e.g. F-S).\n\nDoes {} border {}? On land. Yes or No.\nAnswer:"
+    assert there == asked_about.format("{{ subject }}", "{{ object }}")
+    assert back == asked_about.format("{{ object }}", "{{ subject }}")
+    assert [one.ask[:16] for one in counts["prompt"].further] == ['All who got "{{ ', 'Who got "{{ subj']
+
+
+def test_a_question_is_cut_where_the_authors_reader_cuts_it(tmp_path: Path, fetch: Command) -> None:
+    asked = in_their_words("sirenze25", tmp_path, fetch)
+    (borders,), (area,) = asked["countryLandBordersCountry"], asked["hasArea"]
+    assert borders.endswith("Who borders Crete? Fill this: \\Crete is in _")
+    assert area.endswith("Say, in km, or so. \\n Here: Subject: Crete, Relation: hasArea, Object: ?")
+    assert borders.startswith("You know. \n            - Rule 3.")
+
+
+def test_the_questions_of_core_end_with_what_may_be_answered(tmp_path: Path, fetch: Command) -> None:
+    asked = in_their_words("core26", tmp_path, fetch)
+    tasks = {relation: one.partition("\n\n")[0] for relation, (one,) in asked.items()}
+    assert tasks["countryLandBordersCountry"] == "You know. Only names. No more, or a number. Or None."
+    first = "You know. First reason, then write 'Final Answer: ' and names. No more, or a number."
+    assert tasks["awardWonBy"] == f"{first} Or 'Final Answer: None'."
+    assert tasks["hasArea"] == f"{first} Always — guess. Never None."
 
 
 def test_what_was_fetched_and_changed_is_refused(fetch: Command, served: str, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ class Standing(Published):
     draws: answers to a query, at most; the mean of the relations, as `tokens` is.
     tokens: most tokens that its models write about a query, checks of facts left out. None if unknown or unlimited.
     billions: parameters of all its models, by their names; None if a name has no size.
-    differs, shortcuts: sentences of its recipe; None for no recipe of a published system.
+    differs, shortcuts, reworded: sentences of its recipe; None for no recipe of a published system.
     measured: command that measured the result here; "" for a published one.
     """
 
@@ -38,6 +38,7 @@ class Standing(Published):
     tokens: float | None = None
     differs: Sequence[str] | None = None
     shortcuts: Sequence[str] | None = None
+    reworded: Sequence[str] | None = None
     measured: str = ""
 
 
@@ -53,9 +54,16 @@ def standings(space: Workspace, name: str, split: str | None = None, order: Orde
         check_known(split, edition.splits, f"edition {name} has no split {split!r}")
 
     def place(row: Standing) -> tuple[Any, ...]:
-        value = getattr(row, order)
-        ordered = () if order == "system" else (value is None, -row.f1 if order == "f1" else value or 0)
-        return row.split != "test", row.split != edition.held_out, row.split, row.profile, *ordered, row.system
+        value = {"f1": -row.f1, "system": 0}.get(order, getattr(row, order))
+        return (
+            row.split != "test",
+            row.split != edition.held_out,
+            row.split,
+            row.profile,
+            value is None,
+            value or 0,
+            row.system,
+        )
 
     return sorted((row for row in _rows(space, edition) if split in (None, row.split)), key=place)
 
@@ -105,8 +113,7 @@ def _needs(space: Workspace, edition: Edition, name: str, file: RecipeFile) -> M
         "retrieval": "passages" if any(part.context.reads for part in parts) else "none",
         "licence": file.source.licence if file.source else file.licence,
         "about": file.summary or file.description,
-        "differs": file.differs if file.published else None,
-        "shortcuts": file.shortcuts if file.published else None,
+        **(file.differences if file.published else {}),
     }
 
 

@@ -21,7 +21,7 @@ from lmkbc.session.options import Servers
 from lmkbc.session.run import ModelRun
 from lmkbc.workspace import Workspace, system_name
 
-WIDTH = 36
+WIDTH = 34
 """Most characters of what a recipe does, so that the list fits a terminal."""
 
 app = typer.Typer(no_args_is_help=True, help="List and show the recipes.", rich_markup_mode=None)
@@ -31,8 +31,8 @@ app = typer.Typer(no_args_is_help=True, help="List and show the recipes.", rich_
 def list_(json: bool = False) -> None:
     """List the recipes. Published systems have a year, an F1 and differences from the publication.
 
-    N counts necessary differences, S counts shortcuts that can be closed. 'lmkbc systems show NAME' prints a recipe
-    with its models, citation and differences.
+    N counts necessary differences, and S shortcuts that can be closed. W counts prompts in our words, which 'lmkbc
+    systems fetch' replaces. With 'lmkbc systems show NAME', a recipe is printed with its models and differences.
     """
     space = Workspace()
     files = {name: read_file(space.recipe_path(name)) for name in space.system_names()}
@@ -42,18 +42,23 @@ def list_(json: bool = False) -> None:
     rows = []
     for name, file in files.items():
         about = file.summary or textwrap.shorten(file.description, WIDTH, placeholder="...")
-        counts = (len(file.differs), len(file.shortcuts)) if file.published else (None, None)
+        counts = [len(sentences) if file.published else None for sentences in file.differences.values()]
         rows.append([name, about, file.year, file.score, *counts])
-    show_table(["system", "what it does", "year", "F1", "N", "S"], rows)
-    note("differences from what was published: N necessary, S shortcuts that can be closed; 'lmkbc systems show NAME'")
+    show_table(["system", "what it does", "year", "F1", *KINDS], rows)
+    note(
+        "differences from what was published: N necessary, S shortcuts that can be closed, W our words in place of "
+        "the authors', which 'lmkbc systems fetch' downloads; 'lmkbc systems show NAME'"
+    )
 
 
 def _summary(file: RecipeFile) -> dict[str, Any]:
-    names = ("summary", "description", "citation", "year", "models", "wording", "differs", "shortcuts")
-    return {name: getattr(file, name) for name in names} | {"published": dict(file.published)}
+    names = ("summary", "description", "citation", "year", "models", "wording")
+    return {name: getattr(file, name) for name in names} | file.differences | {"published": dict(file.published)}
 
 
-HEADS = ("system", "split", "F1", "model", "B", "draws", "tokens", "retrieval", "licence", "N", "S", "what it does")
+KINDS = ("N", "S", "W")
+"""Heads of the numbers of differences, by kind."""
+HEADS = ("system", "split", "F1", "model", "B", "draws", "tokens", "retrieval", "licence", *KINDS, "what it does")
 
 
 @app.command("compare", epilog="Example: lmkbc systems compare 2026 --split test --sort tokens")
@@ -75,8 +80,8 @@ def compare(
 
     Our own are measured on the held-out split, and learn from train alone; all other results are published ones.
     B is parameters in billions, by the models' names. Draws are the most answers to a query. Tokens are the most that a
-    model writes about it by the recipe's limits, checks of facts left out. Both are means of the relations. For N and S
-    see 'lmkbc systems list'. A hyphen means unknown, or without limit.
+    model writes about it by the recipe's limits, checks of facts left out. Both are means of the relations. For N,
+    S and W see 'lmkbc systems list'. A hyphen means unknown, or without limit.
     """
     rows = [
         row
@@ -95,10 +100,17 @@ def compare(
 def columns(row: Standing) -> list[Any]:
     """Return the cells of a system's line."""
     first, *others = row.model.split(" + ")
-    counts = (count if count is None else round(count) for count in (row.draws, row.tokens))
-    differences = (None if sentences is None else len(sentences) for sentences in (row.differs, row.shortcuts))
-    cells = ["/".join(filter(None, (row.split, row.profile))), row.f1, f"{first} +{len(others)}" if others else first]
-    cells += [row.billions and f"{row.billions:g}", *counts, row.retrieval, row.licence, *differences, row.about]
+    cells = [
+        "/".join(filter(None, (row.split, row.profile))),
+        row.f1,
+        f"{first} +{len(others)}" if others else first,
+        row.billions and f"{row.billions:g}",
+        *(count if count is None else round(count) for count in (row.draws, row.tokens)),
+        row.retrieval,
+        row.licence,
+        *(None if one is None else len(one) for one in (row.differs, row.shortcuts, row.reworded)),
+        row.about,
+    ]
     return [row.system, *(None if one == "" else one for one in cells)]
 
 
@@ -123,8 +135,7 @@ def show(
             foreseen(subject=subject, relation=relation, system=system, edition=edition, trust=trust), json=json
         )
         return
-    space = Workspace()
-    path = space.recipe_path(system)
+    path = Workspace().recipe_path(system)
     if json:
         show_json({"name": system_name(path)} | asdict(read_file(path)))
     else:

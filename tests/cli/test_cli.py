@@ -193,10 +193,16 @@ def test_relations_systems_and_data_are_listed_and_shown(command: Command, tmp_p
     assert systems["prop22"]["year"] == 2022
     out, _ = command.done("systems", "list")
     rows = {line.split()[0]: line.split()[1:] for line in out.splitlines()}
-    counts = [str(len(systems["prop22"][kind])) for kind in ("differs", "shortcuts")]
+    counts = [str(len(systems["prop22"][kind])) for kind in ("differs", "shortcuts", "reworded")]
     assert rows["prop22"] == [*systems["prop22"]["summary"].split(), "2022", "0.676", *counts]
     assert rows.keys() - {"system"} == systems.keys()
     assert max(map(len, out.splitlines())) <= 80
+    as_theirs = command.done("systems", "show", "prop22")[0].replace('wording = "own"', 'wording = "authors"')
+    (tmp_path / "systems" / "theirs").mkdir(parents=True)
+    (tmp_path / "lmkbc.toml").touch()
+    (tmp_path / "systems" / "theirs" / "recipe.toml").write_text(as_theirs)
+    (theirs,) = (one for one in json.loads(command.done("systems", "list", "--json")[0]) if one["name"] == "theirs")
+    assert (theirs["differs"], theirs["reworded"]) == (systems["prop22"]["differs"], [])
     (tmp_path / "my.toml").write_text(command.done("systems", "show", "li22")[0])
     mine, theirs = (command.done("systems", "show", name, "--json")[0] for name in ("my.toml", "li22"))
     assert json.loads(mine) | {"name": "li22"} == json.loads(theirs)

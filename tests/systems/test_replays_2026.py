@@ -1,5 +1,6 @@
 """Whole systems of 2026 from their authors' recorded channels: the rows that they sent come out."""
 
+import gzip
 import json
 import math
 from collections.abc import Iterator
@@ -106,6 +107,21 @@ def test_a_model_is_asked_in_the_way_in_which_its_replies_are_replayed(
     asked, again = ((tmp_path / run / "predictions.jsonl").read_bytes() for run in ("asked", "again"))
     assert asked == again
     assert b"Lyon" in asked
+
+
+def test_all_names_of_a_kind_are_listed_in_lines_and_no_subject_is_asked_about_itself(
+    data_dir: Path, command: Command, tmp_path: Path
+) -> None:
+    lists = "Here they are:\n1. Chad\n- Mali\n* Sri Lanka.\n"
+    data = few(data_dir, tmp_path, 1)
+    row = {"SubjectEntity": "Mali", "Relation": "countryLandBordersCountry"}
+    (data / "lmkbc2026" / "test.jsonl").write_text(json.dumps(row) + "\n")
+    words = ("predict", "--edition", "2026", "--split", "test", "--system", "duke26", "--untuned", "--data", data)
+    with Loopback(lambda asked: lists if "sovereign" in str(asked) else DRAW["muse"]) as server:
+        command.done(*words, "--base-url", server.url, "--out", tmp_path / "asked")
+    with gzip.open(tmp_path / "asked" / "replies.jsonl.gz", "rt") as file:
+        probed = [row["verification"] for row in map(json.loads, file) if row.get("verification")]
+    assert [sorted(one) for one in probed] == [["Chad", "Sri Lanka"]]
 
 
 def test_an_object_counts_where_it_is_the_last_or_the_first_if_that_is_empty() -> None:

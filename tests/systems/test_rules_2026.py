@@ -1,12 +1,14 @@
 """Rules of systems of 2026: what corrects a list, what reverses an abstention, and what fuses sources."""
 
 from collections.abc import Mapping
+from hashlib import sha256
+from random import Random
 from typing import Any
 
 import pytest
 
 from lmkbc.components import components_of
-from lmkbc.types import Candidate, CandidateSet, Nil, Query, Source
+from lmkbc.types import Candidate, CandidateSet, Example, Nil, Query, Source
 from tests.candidates import candidate_set
 from tests.rules import rule_of
 
@@ -164,3 +166,15 @@ def test_an_acronym_votes_for_the_name_with_its_initials() -> None:
 def test_the_window_of_most_draws_has_their_median() -> None:
     numbers = [Candidate(str(value), 0.2) for value in (100, 104, 105, 109, 112)]
     assert kept(rule_of("v19-26/window"), candidate_set(QUERY, tuple(numbers))) == "104"
+
+
+def test_core_draws_the_examples_of_a_query_by_a_hash() -> None:
+    shots = components_of("core26")["core26/shots"](method="fixed", per="query", k=2)
+    rows = [Example(Query(name, "hasArea"), ()) for name in "abcdefgh"]
+    chosen = {who: "".join(one.query.subject for one in shots.chosen(Query(who, "hasArea"), rows)) for who in "XY"}
+    drawn = {
+        who: "".join(Random(int(sha256(f"42:hasArea:{who}".encode()).hexdigest(), 16) % 2**32).sample("abcdefgh", 2))
+        for who in "XY"
+    }
+    assert chosen == drawn
+    assert [one.query.subject for one in shots.chosen(Query("X", "hasArea"), rows[:2])] == ["a", "b"]

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import sha256
+from random import Random
 from typing import ClassVar
 
 from lmkbc.answer.formats import AnswerFormat
@@ -63,18 +64,21 @@ def _is_clause(name: str) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SmallestHashes(Shots):
-    """The k examples of the smallest SHA-256 of seed, relation and subject, which all queries share."""
+class HashedShots(Shots):
+    """The k examples that a generator of random numbers draws for a query.
+
+    base: with relation and subject, its SHA-256 is the generator's seed.
+    """
 
     REPLACES: ClassVar[tuple[str, ...]] = ("draw",)
 
-    def chosen(self, query: Query, free: Iterable[Example]) -> list[Example]:  # noqa: ARG002
-        """Return the examples."""
-        return sorted(free, key=lambda one: _hash(self.seed, one.query))[: self.k]
+    base: int = 42
 
-
-def _hash(seed: int, query: Query) -> str:
-    return sha256(f"{seed}:{query.relation}:{query.subject}".encode()).hexdigest()
+    def chosen(self, query: Query, free: Iterable[Example]) -> list[Example]:
+        """Return the examples, in the order in which they are drawn; all in their own order if there are at most k."""
+        pool = [*free]
+        key = sha256(f"{self.base}:{query.relation}:{query.subject}".encode()).hexdigest()
+        return Random(int(key, 16) % 2**32).sample(pool, self.k) if len(pool) > self.k else pool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +101,6 @@ class OrNumber(Rule):
 COMPONENTS = {
     "core26/names": FinalFormat(numbers=False),
     "core26/number": FinalFormat(numbers=True),
-    "core26/shots": SmallestHashes,
+    "core26/shots": HashedShots,
     OrNumber.name: OrNumber,
 }

@@ -16,6 +16,8 @@ from typing import Any, ClassVar, Literal
 
 from lmkbc.answer.formats import AnswerFormat
 from lmkbc.answer.parse import Parsed
+from lmkbc.ask.builder import Frames
+from lmkbc.ask.builder import part as part_of
 from lmkbc.ask.examples import Shots
 from lmkbc.ask.slots import fill, one_line
 from lmkbc.ask.style import VARIABLES, PromptStyle
@@ -27,9 +29,11 @@ from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.generate.recorded_rows import RecordedRow, each_row
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.link.cleaning import NameShape
-from lmkbc.models.base import Dialogue, LanguageModel, PlannedRequest, Reply, Request
-from lmkbc.models.plain_questions import texts, word_log_probabilities
+from lmkbc.models.base import Dialogue, LanguageModel, PlannedRequest, Reply, Request, Sampling, single
+from lmkbc.models.plain_questions import plain_request, word_log_probabilities
 from lmkbc.models.reference import ModelReference
+from lmkbc.models.thoughts import answer_of
+from lmkbc.names import folded_key
 from lmkbc.notes import Notes, Replies
 from lmkbc.scoring.matchers import number
 from lmkbc.select.rule import Rule
@@ -150,6 +154,12 @@ class FigureFormat(AnswerFormat):
 # Asking: blocks of draws with examples of their own, one list from many questions, and checks of all names.
 
 
+def words_of(frames: str, name: str) -> Mapping[str, Mapping[str, Any]]:
+    """Return relation -> words, of a part of a file of frames; {} if it has no such part."""
+    named = part_of(frames, name)
+    return Frames.read(named).tables if named else {}
+
+
 @dataclass(frozen=True, kw_only=True)
 class BlockShots(Shots):
     """Examples that some draws in a row share, and all queries.
@@ -179,10 +189,12 @@ class BlockShots(Shots):
 class Further:
     """A question of a count besides the first one.
 
+    name: of the part of a file of frames that words it.
     ask: template; `item` is one of `items`. samples, temperature, max_tokens: of its replies. weight: of a reply.
     """
 
     ask: str
+    name: str = ""
     items: tuple[str, ...] = ("",)
     years: tuple[int, int] | None = None
     samples: int = 1
@@ -266,6 +278,17 @@ class Count(LanguageModelSpec):
 
     talk: ClassVar[type[Conversation]] = Counting
 
+    @classmethod
+    def reworded(cls, table: Mapping[str, Any], frames: str) -> Mapping[str, Any]:
+        """Return the table with the words of a file of frames, its further questions included."""
+        prompt = table["prompt"]
+        further = [
+            {**one, "ask": words["ask"]}
+            for one in prompt["further"]
+            for words in (*words_of(frames, one.get("name", "")).values(), one)[:1]
+        ]
+        return super().reworded({**table, "prompt": {**prompt, "further": further}}, frames)
+
 
 @dataclass(frozen=True, kw_only=True)
 class FirstTokens(ModelReference, GeneratorSpec):
@@ -328,6 +351,12 @@ class Gate(FirstTokens):
         super().__post_init__()
         check_template("ask", self.ask, ("subject", "question"))
 
+    @classmethod
+    def reworded(cls, table: Mapping[str, Any], frames: str) -> Mapping[str, Any]:
+        """Return the table with the question of a file of frames."""
+        asks = [words["ask"] for words in words_of(frames, table.get("name", "")).values()]
+        return {**table, "ask": asks[0]} if asks else table
+
     def asker(self, model: LanguageModel, run: Run, notes: Notes) -> Generator:
         """Return the generator over a model."""
         return _Gate(self, model, run, notes)
@@ -366,8 +395,10 @@ class _Gate:
 class Universe(FirstTokens):
     """Probes every name that the model lists, for every subject.
 
-    universe: relation -> question for all names, of which those in at least `least` of `draws` count.
-    asks: relation -> templates over `subject` and `object`; P(yes) is their mean.
+    universe: relation -> question for all names, a line each, of which those in at least `least` of `draws` count.
+    asks: relation -> templates over `subject` and `object`; P(yes) is their mean. Where there are several, no subject
+    is asked about itself.
+    max_tokens: relation -> most tokens of such a list.
     placebos: number of train's first subjects without object, whose mean P(yes) is subtracted in log-odds.
     """
 
@@ -377,13 +408,24 @@ class Universe(FirstTokens):
     draws: int = 3
     least: int = 2
     temperature: float = 0.8
-    max_tokens: int = 4096
+    max_tokens: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raise ValueError for a template with an unknown slot."""
         super().__post_init__()
         for ask in (one for several in self.asks.values() for one in several):
             check_template("asks", ask, ("subject", "object"))
+
+    @classmethod
+    def reworded(cls, table: Mapping[str, Any], frames: str) -> Mapping[str, Any]:
+        """Return the table with the questions of a file of frames; with `both`, names are asked about both ways."""
+        words = words_of(frames, table.get("name", ""))
+        if not words:
+            return table
+        asks = {
+            name: [one["ask"], *([_reversed(one["ask"])] if one.get("both") else [])] for name, one in words.items()
+        }
+        return {**table, "universe": {name: one["task"] for name, one in words.items()}, "asks": asks}
 
     def asker(self, model: LanguageModel, run: Run, notes: Notes) -> Generator:
         """Return the generator over a model."""
@@ -392,6 +434,18 @@ class Universe(FirstTokens):
     def set_of(self, row: RecordedRow | None, query: Query, source: Source) -> CandidateSet:
         """Return the probed names, each with its probability."""
         return probed(query, row.verification, source) if row else CandidateSet(query, draws=())
+
+
+def _reversed(ask: str) -> str:
+    """Return a question with its subject and its object in each other's place."""
+    turned = {"subject": "{{ object }}", "object": "{{ subject }}"}
+    return re.sub(r"\{\{ (subject|object) \}\}", lambda slot: turned[slot[1]], ask)
+
+
+NO_NAME = "-*0123456789. "
+"""Signs around a name in a list."""
+LONGEST = 60
+"""Most characters of a name in a list."""
 
 
 def probed(query: Query, shares: Mapping[str, float], source: Source) -> CandidateSet:
@@ -411,6 +465,8 @@ class _Probes:
         """Yield a set of all names per distinct query."""
         for query in dict.fromkeys(queries):
             names, bias = self.names(query.relation), self.bias(query.relation)
+            if len(self._of(self._spec.asks, query.relation, ())) > 1:
+                names = [name for name in names if folded_key(name) != folded_key(query.subject)]
             shares = self._shares(query.relation, query.subject, names)
             verification = {name: round(_less(shares[name], bias.get(name)), 6) for name in names}
             replies = Replies(self._name, (), verification=verification, model=self._model.name)
@@ -423,11 +479,17 @@ class _Probes:
     def _listed(self, relation: str) -> Sequence[str]:
         """Return the names that enough draws list, sorted."""
         spec, ask = self._spec, self._of(self._spec.universe, relation, "")
-        (draws,) = texts(self._model, [ask], spec.max_tokens, spec.draws, spec.temperature, 0, ())
+        tokens = self._of(spec.max_tokens, relation, None)
+        sampling = Sampling(temperature=spec.temperature, max_tokens=tokens, samples=spec.draws)
         counts: Counter[str] = Counter()
-        for draw in draws:
-            counts.update({name.strip(" .") for name in draw.split(";")} - {""})
-        return sorted(name for name, count in counts.items() if count >= spec.least)
+        spelt: dict[str, str] = {}
+        for _, replies in self._model.complete({0: single(plain_request(ask, sampling))}):
+            for reply in filter(None, replies):
+                names = {line.strip(NO_NAME) for line in (answer_of(reply.text) or "").splitlines() if ":" not in line}
+                named = {folded_key(name): name for name in sorted(names) if 0 < len(name) <= LONGEST}
+                spelt = named | spelt
+                counts.update(named.keys())
+        return sorted(spelt[key] for key, count in counts.items() if count >= spec.least)
 
     def _placebo(self, relation: str) -> Mapping[str, float]:
         """Return name -> mean P(yes) over train's first subjects without an object; {} if there are none."""
