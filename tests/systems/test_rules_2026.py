@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from lmkbc.components import components_of
+from lmkbc.recipe import read_recipe
 from lmkbc.types import Candidate, CandidateSet, Example, Nil, Query, Source
 from tests.candidates import candidate_set
 from tests.rules import rule_of
+from tests.space import SPACE
 
 QUERY = Query("s", "r")
 WINNERS: dict[str, Any] = {"least": 0.3, "rate": 0.25, "prune_below": 0.5, "add_below": 0.7, "leads": 0.33}
@@ -178,3 +180,10 @@ def test_core_draws_the_examples_of_a_query_by_a_hash() -> None:
     }
     assert chosen == drawn
     assert [one.query.subject for one in shots.chosen(Query("X", "hasArea"), rows[:2])] == ["a", "b"]
+
+
+def test_a_winner_of_the_authors_shape_is_kept_and_no_longer_one() -> None:
+    shape = read_recipe(SPACE, "duke26").clean.shape
+    assert shape
+    names = ("A" * 61, "A" * 62, "A", "Al", "Élodie", "U2", "ann")
+    assert [shape.fits(name) for name in names] == [True, False, False, True, False, False, False]

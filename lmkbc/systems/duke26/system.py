@@ -480,7 +480,7 @@ class _Probes:
         """Return the names that enough draws list, sorted."""
         spec, ask = self._spec, self._of(self._spec.universe, relation, "")
         tokens = self._of(spec.max_tokens, relation, None)
-        sampling = Sampling(temperature=spec.temperature, max_tokens=tokens, samples=spec.draws)
+        sampling = Sampling(temperature=spec.temperature, top_p=0.95, max_tokens=tokens, samples=spec.draws)
         counts: Counter[str] = Counter()
         spelt: dict[str, str] = {}
         for _, replies in self._model.complete({0: single(plain_request(ask, sampling))}):
@@ -522,11 +522,11 @@ def _log_odds(share: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class AsciiShape(NameShape):
-    """The shape of a name that begins with one of the capitals A to Z."""
+    """The shape of a name of two or more characters that begins with one of the capitals A to Z."""
 
     def fits(self, name: str) -> bool:
         """Return whether a name has the shape."""
-        return "A" <= name[:1] <= "Z" and super().fits(name)
+        return len(name) > 1 and "A" <= name[0] <= "Z" and super().fits(name)
 
 
 @dataclass(frozen=True, kw_only=True)
