@@ -52,7 +52,7 @@ EDITION = Edition(
         Published("OPT-1.3b baseline (Yang et al.)", "val", 0.039, recipe="bl23-opt"),
         Published("Yang et al., thresholds of val", "val", 0.34, 0.387, 0.424, recipe="yang23"),
         Published("Minimal Probe (GPT-4), relations reworded", "val", 0.63, recipe="minimal23"),
-        Published("Minimal Probe (GPT-4)", "val", 0.612, model="gpt-4", draws=1, retrieval="none"),
+        Published("Minimal Probe (GPT-4), relations as named", "val", 0.612, model="gpt-4", draws=1, retrieval="none"),
         Published(
             "Minimal Probe (GPT-3.5), relations reworded",
             "val",

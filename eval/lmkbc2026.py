@@ -52,7 +52,16 @@ EDITION = Edition(
         ),
         Published("V19 (acro-sasaki)", "test", 0.667, recipe="v19-26"),
         Published("CoRe", "val", 0.548, recipe="core26"),
-        Published("CoRe, exchanges reasoned too", "test", 0.5408, model="Qwen3.5-27B", draws=1, retrieval="none"),
+        Published(
+            "CoRe, exchanges reasoned too",
+            "test",
+            0.5408,
+            model="Qwen3.5-27B",
+            draws=1,
+            retrieval="none",
+            licence="Apache-2.0",
+            about="core26, which answers exchanges directly, in another variant",
+        ),
         Published("SetProbe", "val", 0.513, recipe="setprobe26"),
         Published(
             "REAP", "test", 0.62, about="No recipe: neither its paper nor its code can be had, only a note on both"

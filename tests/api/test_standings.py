@@ -90,6 +90,27 @@ def test_results_are_sorted_within_a_split_and_filtered(command: Command) -> Non
     assert told.startswith("measured here")
 
 
+@pytest.mark.parametrize(
+    ("edition", "split", "results"),
+    [
+        ("2022", "dev", [(0.698, "ProP, facts checked, its file scored today"), (0.546, "li22")]),
+        ("2022", "test", [(0.679, "ProP, facts not checked"), (0.456, "First entrant"), (0.337, "Second entrant")]),
+        ("2022", "test", [(0.28, "Third entrant without a paper")]),
+        ("2023", "test", [(0.701, "llmke23-best"), (0.619, "llm2kb23"), (0.612, "LLM2KB, on the board")]),
+        ("2025", "test", [(0.398, "Creo et al., Soft Thinking"), (0.241, "sirenze25"), (0.216, "jge25")]),
+        ("2026", "test", [(0.62, "REAP"), (0.5408, "CoRe, exchanges reasoned too")]),
+        ("2026", "val", [(0.548, "core26")]),
+    ],
+)
+def test_what_was_published_is_ranked_as_it_was(edition: str, split: str, results: list[tuple[float, str]]) -> None:
+    rows = [row for row in standings(SPACE, edition, split) if not row.profile]
+    found = [next(row for row in rows if row.system.startswith(name)) for _, name in results]
+    assert [row.f1 for row in found] == [pytest.approx(f1) for f1, _ in results]
+    assert found == sorted(found, key=lambda row: -row.f1)
+    reasons = [row.about for row in found if row.system.startswith(("REAP", "Creo")) or "entrant" in row.system]
+    assert all(reason.startswith("No recipe: ") for reason in reasons)
+
+
 @pytest.mark.parametrize("edition", SPACE.editions.values(), ids=list(SPACE.editions))
 def test_a_result_with_a_recipe_is_that_of_the_recipe_and_is_listed_once(edition: Edition) -> None:
     for one in edition.published:
