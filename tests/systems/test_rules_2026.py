@@ -6,13 +6,13 @@ from random import Random
 from typing import Any
 
 import pytest
+from space import SPACE
 
 from lmkbc.components import components_of
 from lmkbc.recipe import read_recipe
 from lmkbc.types import Candidate, CandidateSet, Example, Nil, Query, Source
 from tests.candidates import candidate_set
 from tests.rules import rule_of
-from tests.space import SPACE
 
 QUERY = Query("s", "r")
 WINNERS: dict[str, Any] = {"least": 0.3, "rate": 0.25, "prune_below": 0.5, "add_below": 0.7, "leads": 0.33}
