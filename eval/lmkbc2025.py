@@ -2,7 +2,8 @@
 
 Score: exact after stripping, numbers within 5 %; mean F1 over all rows. Several numbers near one gold number all count,
 as in the official script, so a row can exceed 1.0; our writer never exploits that. Test figures are the final ranking
-of the challenge's page, all of Qwen3-8B.
+of the challenge's page, all of Qwen3-8B. The organisers' baseline has .356 on val with its answers linked and scored as
+ids, which is another score.
 """
 
 from lmkbc import Download, Edition, Metric, Published, ValueScorer
@@ -28,15 +29,7 @@ EDITION = Edition(
     licence="CC-BY-4.0",
     published=(
         Published("Qwen3-8B baseline, strings (organisers)", "val", 0.2, recipe="bl25"),
-        Published(
-            "Qwen3-8B baseline, ids (organisers)",
-            "val",
-            0.356,
-            model="Qwen3-8B",
-            draws=1,
-            retrieval="none",
-            about="bl25, its answers linked and scored as ids",
-        ),
+        Published("Sam", "val", 0.224, recipe="sirenze25"),
         Published("Albert-Roulhac and Zouaq", "test", 0.444, recipe="rewise25"),
         Published("He and Razniewski", "test", 0.405, recipe="jhh25"),
         Published(

@@ -111,6 +111,23 @@ def test_what_was_published_is_ranked_as_it_was(edition: str, split: str, result
     assert all(reason.startswith("No recipe: ") for reason in reasons)
 
 
+@pytest.mark.parametrize(
+    ("edition", "split", "best"),
+    [
+        ("2022", "dev", 0.698),
+        ("2023", "val", 0.63),
+        ("2024", "val", 0.455),
+        ("2025", "val", 0.224),
+        ("2026", "val", 0.67),
+    ],
+)
+def test_the_best_published_result_is_that_by_the_official_scorer(edition: str, split: str, best: float) -> None:
+    own = SPACE.edition(edition)
+    official = [one.f1 for one in own.published if one.split == split and not one.profile]
+    published = [row.f1 for row in standings(SPACE, edition, split) if not row.profile and not row.measured]
+    assert max(official) == max(published) == best
+
+
 @pytest.mark.parametrize("edition", SPACE.editions.values(), ids=list(SPACE.editions))
 def test_a_result_with_a_recipe_is_that_of_the_recipe_and_is_listed_once(edition: Edition) -> None:
     for one in edition.published:
