@@ -7,6 +7,10 @@ name of a place that holds one stays whole.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
+from functools import cache, lru_cache
+
+from babel import Locale, UnknownLocaleError
 
 from lmkbc.answer.abstain import has_verb
 from lmkbc.answer.clean import PERSON, SETTLEMENTS
@@ -35,6 +39,32 @@ def has_titles(relation: Relation) -> bool:
     return relation.is_verbatim() or not (
         relation.shape.conjunction or relation.has_values() or relation.object_type.qid in SETTLEMENTS
     )
+
+
+def has_decimal_comma(text: str, relation: Relation) -> bool:
+    """Return whether a comma is the decimal mark in the language of a text, else in that of its relation.
+
+    Without words that show a language, the relation's language decides, and without that, its question.
+    """
+    says = _has_comma(text[:LONGEST_SENTENCE])
+    if says is None and relation.language:
+        return _is_comma_language(relation.language)
+    return bool(_has_comma(relation.question) if says is None else says)
+
+
+@lru_cache(maxsize=256)
+def _has_comma(text: str) -> bool | None:
+    """Return whether more words of a text are of languages with a decimal comma than English; None for as many."""
+    words = {*re.findall(r"[^\W\d_]+", text.casefold())}
+    comma, point = (len(words & WORDS[name]) for name in ("decimal_comma", "stop"))
+    return None if comma == point else comma > point
+
+
+@cache
+def _is_comma_language(code: str) -> bool:
+    with suppress(ValueError, UnknownLocaleError):
+        return bool(Locale.parse(code, sep="-").number_symbols["latn"]["decimal"] == ",")
+    return False
 
 
 def adapted(text: str, relation: Relation, subject: str) -> str:

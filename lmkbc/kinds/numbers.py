@@ -19,6 +19,8 @@ from decimal import ROUND_FLOOR, Decimal, InvalidOperation
 from functools import lru_cache
 
 from lmkbc.answer.abstain import has_term, terms
+from lmkbc.answer.languages import has_decimal_comma
+from lmkbc.answer.words import FORM
 from lmkbc.kinds.numerals import Numeral, in_digits, in_words, readable, scale_at
 from lmkbc.kinds.units import LETTER, MONEY, converted, unit_at, unit_before, unit_of
 from lmkbc.names import folded_key
@@ -40,15 +42,14 @@ SAME = Decimal("0.05")
 """Greatest relative difference between an amount and the same amount in another unit, rounded."""
 FOREIGN = ""
 """Unit of another dimension than the relation's."""
-_DIGITS = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,12})?")
+_PLAIN = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{0,11}[1-9])?")
+"""A number as `plain` writes it, whose point is decimal in any language."""
 _LETTER_SCALES = {"k": 3, "m": 6, "b": 9}
 _SHORT_SCALE = re.compile(rf"\s?([kmb])(?!{LETTER}|\^)", re.IGNORECASE)
 _PEOPLE = re.compile(r" (?!high|tall|long|wide|deep|above|below|elevation|altitude|with|from)[a-z]{4}")
 _ACROSS = re.compile(r"(?:[x×]|by|altitude|elevation|height)(?: of)? ?$", re.IGNORECASE)
 _BY = re.compile(r" ?(?:[x×]|by)\b", re.IGNORECASE)
-_RANGE = re.compile(r"\s{0,3}(?:-|–|—|to|and)\s{0,3}(?:about |around |roughly |up to )?(?:US)?[$€£¥]?", re.IGNORECASE)
 _PART = re.compile(r"\.?\s{0,3}(?:,|and|&)?\s{0,3}")
-_BETWEEN = re.compile(r"between (?:about |around |roughly )?$", re.IGNORECASE)
 _MINUS = re.compile(r"\b(?:minus|negative) $", re.IGNORECASE)
 _BELOW_ZERO = re.compile(r"\s?below (?:zero|freezing)\b", re.IGNORECASE)
 _PER = re.compile(r"\s?(?:/|per )(?=\s?[^\W\d_])", re.IGNORECASE)
@@ -62,20 +63,6 @@ _ASIDE = re.compile(
     r"|(?:±|\+/-|\+-)\s?[\d.,]+|^\s*\(?\d{1,3}[.)]\s+(?=\S)|^\W*[A-Za-z]+ #?\d{1,2}:\s(?=\S)",
     re.MULTILINE,
 )
-_YEAR, _DAY = r"(?:1\d|20)\d\d(?!\d|[.,]\d)", r"\d{1,2}(?:st|nd|rd|th)?(?![.,]*\d)"
-_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)(?:uary|ruary|ch|il|e|y|ust|tember|ober|ember)?\.?"
-_SINCE = (
-    "in|since|by|as of|until|till|year|during|after|before|census|estimate|opened|built|founded|established"
-    "|completed|renovated|expanded|rebuilt|inaugurated|closed|early|mid|late|the"
-)
-_DATE = re.compile(
-    rf"\b(?:{_DAY} (?:of )?{_MONTH}(?:,? {_YEAR})?|{_MONTH} {_DAY}(?:,? {_YEAR})?|{_MONTH},? {_YEAR}"
-    rf"|\d{{4}}-\d\d-\d\d(?!\d)|\d{{1,2}}[./]\d{{1,2}}[./]\d{{4}}|(?i:{_SINCE})[ -]{_YEAR}(?:\s?[-–/]\s?\d\d\b)?"
-    rf"|{_YEAR}(?=:| (?i:census|est|season|data|world|olympic|\w+ games))"
-    rf"|{_YEAR}(?=\s[-–]\s\d{{1,3}},\d{{3}})|{_YEAR}\s?(?:[-–/]|to|and)\s?(?:{_YEAR}|\d\d\b(?![.,]\d)|(?i:present|today|now)))"
-)
-
-
 _CHANGED = re.compile(
     r"\b((?:increas|expand|extend|enlarg|rais|reduc|cut|lower|grow|gr[eo]w|rose|fell|chang)\w*) from [\d., ]{1,20}"
     r"(?:\w+ )?(?=to\b)",
@@ -107,7 +94,7 @@ def read_numbers(text: str, relation: Relation) -> list[str]:
 
     In prose, a number without the unit counts only if it is the only one.
     """
-    if _DIGITS.fullmatch(text) and not (relation.shape.integer and "." in text):
+    if _PLAIN.fullmatch(text) and not (relation.shape.integer and "." in text):
         return [plain(Decimal(text))]
     totals = [number.total for number in _meant(text, relation)]
     return list(dict.fromkeys(plain(total) for total in totals if _is_writable(total)))
@@ -144,7 +131,7 @@ def _is_writable(value: Decimal) -> bool:
 def _meant(text: str, relation: Relation) -> list[_Found]:
     """Return the numbers that an answer means, of any size."""
     text = _CHANGED.sub(r"\1 ", _STEP.sub(" ", readable(text[:LONGEST])[:LONGEST]))
-    reader = _Reader(relation)
+    reader = _Reader(relation, has_decimal_comma(text, relation))
     bare = _ASIDE.sub(_unbracketed, text)
     found = [*reader.read(bare)]
     numbers = [number for number in found if number.unit != FOREIGN]
@@ -200,19 +187,20 @@ def _counted(noun: str) -> re.Pattern[str]:
 
 
 class _Reader:
-    """Reads the numbers of texts for one relation."""
+    """Reads the numbers of a text for one relation. comma: whether a comma is the decimal mark of its language."""
 
-    def __init__(self, relation: Relation) -> None:
+    def __init__(self, relation: Relation, comma: bool) -> None:
+        self._mark = "," if comma else "."
         self._noun, self._own, self._whole = relation.unit, unit_of(relation.unit), relation.shape.integer
         self._counted = _counted(self._noun or "")
         self._negative = relation.shape.minimum is None or relation.shape.minimum < 0
 
     def read(self, text: str) -> Iterator[_Found]:
         """Yield the numbers in order of position, those of foreign units included, and ranges as their midpoints."""
-        dates = [match.span() for match in _DATE.finditer(text)]
+        dates = [match.span() for match in FORM.date_in_text.finditer(text)]
         last: _Found | None = None
         end = place = 0
-        numerals = [*in_digits(text, whole=self._whole, negative=self._negative), *in_words(text)]
+        numerals = [*in_digits(text, negative=self._negative), *in_words(text)]
         for numeral in sorted(numerals, key=lambda numeral: numeral.start):
             if numeral.start < end:  # the square of "km 2", or the second word of a numeral
                 continue
@@ -234,10 +222,12 @@ class _Reader:
 
     def _measured(self, numeral: Numeral, text: str, is_date: bool) -> _Found:
         """Return a numeral with the scale and the unit beside it."""
-        value, start, end, in_words = numeral
+        value, start, end, in_words, mark = numeral
         if self._negative and (minus := _MINUS.search(text, max(0, start - 12), start)):
             value, start = -value, minus.start()
         scale, end = (None, end) if in_words else scale_at(text, end)
+        if mark == self._mark and not (self._whole or (scale is None and self._is_money(text, start, end))):
+            value = value.scaleb(-3)
         unit, after = self._unit(text, end)
         if scale is None and unit is None and not in_words and (letter := _SHORT_SCALE.match(text, end)):
             further, behind = self._unit(text, letter.end())
@@ -253,6 +243,11 @@ class _Reader:
             value, after = -value, below.end()
         found = _Found(value, start, after, scale, unit, False, is_date and unit is None and scale is None, value)
         return self._totalled(found)
+
+    def _is_money(self, text: str, start: int, end: int) -> bool:
+        """Return whether a number is an amount of money, which has at most two decimal places."""
+        spelt = unit_at(text, end), unit_before(text, start)
+        return any(unit in MONEY for unit in (self._own, *(one.units[0] for one in spelt if one)))
 
     def _is_scale(self, letter: re.Match[str], text: str, start: int) -> bool:
         """Return whether a letter behind a number multiplies it: "m" may be metres, as in "105m x 68m"."""
@@ -292,9 +287,9 @@ class _Reader:
 
     def _is_range(self, low: _Found, high: _Found, text: str) -> bool:
         link = text[low.end : high.start]
-        if len(link) > 20 or (low.is_date and not high.is_date and high.unit is None) or not _RANGE.fullmatch(link):
+        if len(link) > 20 or (low.is_date and not high.is_date and high.unit is None) or not FORM.range.fullmatch(link):
             return False
-        if link.strip().lower() == "and" and not _BETWEEN.search(text[max(0, low.start - 20) : low.start]):
+        if FORM.range_and.fullmatch(link) and not FORM.between_ends.search(text[max(0, low.start - 20) : low.start]):
             return False
         start = self._shared(low, high).total
         return start < high.total or (self._negative and min(start, high.total) < 0)

@@ -1,9 +1,8 @@
 """Numerals in a text: digits with separators, fractions, powers of ten, scales and number words, with their positions.
 
-Ambiguous ones are read as follows. A comma, apostrophe, underscore or blank before exactly three digits groups
-thousands. Any other comma before digits is a decimal comma, and so is one behind "0". A dot is a decimal point, with
-three exceptions: before a decimal comma, and where two dots separate three digits each, dots group thousands. So does
-one dot before three digits if only whole numbers are possible.
+A comma, a dot, an apostrophe, an underscore or a blank before exactly three digits groups thousands; whether a single
+comma or dot does, depends on the language and on what is counted. Any other comma before digits is a decimal comma, and
+so is one behind "0". Any other dot is a decimal point.
 """
 
 from __future__ import annotations
@@ -25,16 +24,18 @@ MOST_POWER = 1000
 class Numeral(NamedTuple):
     """A number in a text, with the position of its first character, and that behind its last one.
 
-    in_words: whether it is spelled out, so that scales such as "million" are part of it.
+    in_words: whether it is spelled out, so that scales such as "million" are part of it. mark: the comma or dot before
+    three digits that may as well be a decimal mark; the value is then that of thousands.
     """
 
     value: Decimal
     start: int
     end: int
     in_words: bool = False
+    mark: str = ""
 
 
-_MARKS = str.maketrans({"٬": ",", "٫": ".", "º": "°", "˚": "°", "…": " ", "⁄": "/", "″": '"', "′": "'"}) | {
+_MARKS = str.maketrans({"٬": ",", "٫": ".", "º": "°", "˚": "°", "…": " ", "〜": "~", "⁄": "/", "″": '"', "′": "'"}) | {
     **dict.fromkeys(map(ord, "’‘ʼ´"), "'"),
     **dict.fromkeys(map(ord, "−‐‑‒﹣－⁻"), "-"),
     **dict.fromkeys(map(ord, "ıİ"), "i"),  # patterns take them for "i" where case does not count
@@ -49,6 +50,7 @@ _MARKUP = [
         (r"\\[dt]?frac\{(\d{1,3})\}\{(\d{1,3})\}", r" \1/\2"),
         (r"\{([.'])\}", r"\1"),
         (r"\\pm(?![a-z])", "±"),
+        (r"(?<=[\d万萬만千천])\s?~\s?(?=\d)", "–"),
         (r"\\(?:approx|sim|simeq|leq?|geq?|left|right|q?quad)(?![a-z])|\\[()\[\],;: ]|~", " "),
         (r"\b10\s?(?:\*\*|\^)\s?(?=[-+]?\d)", "10^"),
         (r"\((\d[\d.,]{0,40})(?:\s?(?:±|\+/?-)\s?[\d.,]{1,40})?\)(?=\s?[×·⋅*x]\s?10\^)", r"\1"),
@@ -85,7 +87,8 @@ def readable(text: str) -> str:
 
 
 def _summed(number: re.Match[str]) -> str:
-    return f"{Decimal(number[1]) * 10000 + int(number[3]) * (1000 if number[4] else 1):f}"
+    parts = re.findall(r"([\d.]+)\s?(\D?)", number[0])
+    return f"{sum(Decimal(digits).scaleb(SCALES.get(scale, 0)) for digits, scale in parts):f}"
 
 
 def _decimal(fraction: re.Match[str]) -> str:
@@ -106,10 +109,10 @@ _DIGITS = re.compile(
 )
 
 
-def in_digits(text: str, *, whole: bool, negative: bool) -> Iterator[Numeral]:
-    """Yield the numerals in digits of a readable text. whole, negative: whether only whole numbers, or also negative.
+def in_digits(text: str, *, negative: bool) -> Iterator[Numeral]:
+    """Yield the numerals in digits of a readable text. negative: whether numbers may be negative.
 
-    A sign counts only at the start of the text if negative numbers are impossible.
+    A sign counts only at the start of the text if they may not.
     """
     first = len(text) - len(text.lstrip())
     for match in _DIGITS.finditer(text):
@@ -122,10 +125,9 @@ def in_digits(text: str, *, whole: bool, negative: bool) -> Iterator[Numeral]:
             yield Numeral(sign * Decimal(1).scaleb(_power(match["ten"])), start, match.end())
             continue
         digits, mark, part = match["whole"] or "0", match["mark"], match["part"] or ""
-        if mark == "." and digits.count(".") == 1 and part[:1] != "," and not whole:
-            mark = None
+        either = mark if mark and mark in ",." and digits.count(mark) == 1 and not part else ""
         digits = digits.replace(mark or ",", "") + part.replace(",", ".")
-        yield Numeral(sign * Decimal(digits).scaleb(_power(match["power"])), start, match.end())
+        yield Numeral(sign * Decimal(digits).scaleb(_power(match["power"])), start, match.end(), mark=either)
 
 
 _SIGNED = re.compile(r"^\s*$|[(\[{=:~≈<>≤≥\"'“/|±;,]\s*$|[^\d\s]\s+$|\d\s?[-–]\s?$")
@@ -139,8 +141,10 @@ def _power(digits: str | None) -> int:
     return (-1 if digits[0] == "-" else 1) * min(int(size[: len(str(MOST_POWER)) + 1] or 0), MOST_POWER)
 
 
-_MYRIADS = re.compile(r"(?<![\d.,])(\d{1,4}(?:\.\d+)?)\s?([万萬만])\s?(\d{1,4})(?:\s?([千천]))?(?![\d.,])")
-"""Ten thousands with a rest, as in "4万5千"."""
+_MYRIADS = re.compile(
+    r"(?<![\d.,])(?:\d{1,4}(?:\.\d+)?\s?[兆조亿億억万萬만]\s?)+\d{1,4}(?!\d*[.,])[千천兆조亿億억万萬만]?"
+)
+"""Hundreds of millions and ten thousands with a rest, as in "1億2000万" and "4万5千"."""
 _SCALE = re.compile(
     rf"[-\s]{{0,3}}(?:({'|'.join(sorted(SCALES, key=len, reverse=True))})s?(?!{LETTER})\.?|(dozen)s?\b)", re.IGNORECASE
 )

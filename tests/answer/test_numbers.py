@@ -186,3 +186,24 @@ def test_numbers_are_read_as_a_person_reads_them(case: dict[str, Any]) -> None:
     assert read_numbers(case["text"], relation) == case["numbers"]
     for number in case["numbers"]:  # cleaning reads what was read again
         assert read_numbers(number, relation) == [number]
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "text", "number"),
+    [
+        ("", "Wie groß ist die Fläche von {subject}?", "357.022 km²", "357022"),
+        ("de", AREA.question, "357.022 km²", "357022"),
+        ("de", AREA.question, "12,375 km²", "12.375"),
+        ("de-CH", AREA.question, "357.022 km²", "357.022"),
+        ("de", AREA.question, "The area is 357.022 km², which includes lakes.", "357.022"),
+        ("xx", AREA.question, "357,022 km²", "357022"),
+        ("", AREA.question, "Die Fläche beträgt 357.022 km².", "357022"),
+        ("", AREA.question, "357.022 km²", "357.022"),
+        ("de", AREA.question, "12.375", "12.375"),
+    ],
+)
+def test_a_point_before_three_digits_is_read_by_the_language_of_the_reply_else_of_the_relation(
+    language: str, question: str, text: str, number: str
+) -> None:
+    relation = replace(AREA, language=language, question=question)
+    assert parse(text, relation, SUBJECT).objects == (number,)
