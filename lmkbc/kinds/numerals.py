@@ -1,7 +1,7 @@
 """Numerals in a text: digits with separators, fractions, powers of ten, scales and number words, with their positions.
 
-A comma, a dot, an apostrophe, an underscore or a blank before exactly three digits groups thousands; whether a single
-comma or dot does, depends on the language and on what is counted. Any other comma before digits is a decimal comma, and
+A comma, a dot, an apostrophe, an underscore or a blank before exactly three digits groups thousands. A single
+comma or dot does so by the language, and by what is counted. Any other comma before digits is a decimal comma, and
 so is one behind "0". Any other dot is a decimal point.
 """
 
