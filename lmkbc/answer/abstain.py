@@ -33,7 +33,7 @@ def is_abstention(text: str, relation: Relation) -> bool:
         marked = any(letter.isalpha() and not letter.isascii() for letter in text)  # folding turns "Ñañ" into "nan"
         return not marked and text.strip(" .") not in ("Na", "Nan")  # the symbol of sodium, and a province
     first, _, rest = key.partition(" ")
-    if first in ("no", "without", "none", "non") and rest and not text.lower().startswith("non-"):
+    if first in ("no", "without", "none", "non") and rest and not FORM.no_denial.match(text):
         following = text.replace("-", " ").split()[1:2]
         word = rest.split(" ", 1)[0]
         if (following and following[0].islower()) or word in _relation_terms(relation) or key in WORDS["nothing"]:

@@ -33,8 +33,8 @@ def _expression(name: str) -> str:
     """Return a table's frame with the alternatives of all languages in it."""
     table = TABLES["pattern"][name]
     ones = (one for language, alternatives in table.items() if language != "frame" for one in alternatives)
-    inner = _NAME.sub(lambda other: re.sub(r"\A\(\?[a-z]+\)", "", _expression(other[1])), "|".join(ones))
-    return str(table.get("frame", "%s")).replace("%s", f"(?:{inner})")
+    whole = str(table.get("frame", "%s")).replace("%s", f"(?:{'|'.join(ones)})")
+    return _NAME.sub(lambda other: re.sub(r"\A\(\?[a-z]+\)", "", _expression(other[1])), whole)
 
 
 FORM = _Forms()

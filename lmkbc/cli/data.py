@@ -15,6 +15,7 @@ from lmkbc.errors import InputError, LmkbcError, counted
 from lmkbc.files import fetch as fetching
 from lmkbc.files.checksum import file_sha256
 from lmkbc.files.places import data_dirs
+from lmkbc.files.splits import check_values
 from lmkbc.files.writable import check_directory
 from lmkbc.run.saved import read_gold
 from lmkbc.workspace import Workspace
@@ -108,7 +109,10 @@ def _checked(space: Workspace, edition: Edition, row: dict[str, Any]) -> dict[st
     if is_labelled:
         read_gold(Path(row["path"]), edition)  # the column that scores need
     read = space.examples if is_labelled else space.queries
-    return {"state": "ok" if same else "differs", "rows": len(read(edition, row["split"]))}
+    rows = len(read(edition, row["split"]))
+    if is_labelled and source is None:  # published rows are as they are
+        check_values(Path(row["path"]), edition, {name: space.relation(name) for name in edition.relations})
+    return {"state": "ok" if same else "differs", "rows": rows}
 
 
 def _show(rows: list[dict[str, Any]], json: bool) -> None:

@@ -19,6 +19,8 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.fact_rows import stream
 from lmkbc.files.jsonl import decoded, no_collection, numbered, row_blocks
+from lmkbc.kinds.kind import kind_of
+from lmkbc.relation import Relation
 from lmkbc.types import Example, GoldObject, Query
 
 _QID = re.compile(r"Q\d+")
@@ -183,6 +185,20 @@ def read_queries(path: Path, edition: Edition) -> list[Query]:
     """Return the queries of a split, in file order."""
     with no_collection():
         return [query for _, query in _rows(path, edition)]
+
+
+def check_values(path: Path, edition: Edition, relations: Mapping[str, Relation]) -> None:
+    """Raise InputError for the first object of a split that no answer can match: no number, or no date, in its form."""
+    for number, line in numbered(path, stream):
+        (row,) = decoded(path, line, _ROW, number)
+        asked = relations[row.Relation]
+        for value in getattr(row, edition.column) if asked.has_values() else ():
+            names, kind = value if isinstance(value, list) else [value], kind_of(asked)
+            if any(names) and not any(kind.meaning(name, asked) is not None for name in names):
+                raise InputError(
+                    f"{path}, line {number}, field {edition.column}: {names[0]!r} is no {asked.kind} that an answer "
+                    f"can match; write it as {kind.example}"
+                )
 
 
 def name_objects(path: Path) -> bool:

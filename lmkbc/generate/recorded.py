@@ -31,6 +31,7 @@ from lmkbc.files.places import name_of
 from lmkbc.generate.guard import guarded
 from lmkbc.generate.recorded_rows import EXISTENCE, CandidateRow, RecordedRow, each_row, is_linked
 from lmkbc.generate.reply import candidates, united, unread
+from lmkbc.generate.script_rows import given_as
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.models.base import CUT_OFF, NOTHING, WITHHELD, Reply
 from lmkbc.names import shown, subject_key
@@ -135,12 +136,18 @@ class Recorded:
         """Return the sets of each file separately, by the file's source name, for pooling that weights files."""
         return {self._names[path]: self._replay(path, queries) for path in self._files}
 
-    def ended(self, space: Workspace | None = None) -> None:
+    def ended(self, space: Workspace | None = None, split: str = "") -> None:
         """Warn about queries that a file lacks. Raise InputError for a file that answers no query.
 
-        space: has the splits of which one may be that of the file.
+        space: has the splits of which one may be that of the file. split: the one that is asked, if any; answers to
+        other queries are named.
         """
-        for path, rows in self._files.items():
+        asked = (
+            {(subject_key(one.subject), one.relation) for one in space.queries(self._edition, split)}
+            if space and split
+            else None
+        )
+        for path, rows in ((given_as(path), rows) for path, rows in self._files.items()):
             if rows.missing == rows.asked and (first := rows.first) is not None:
                 found = space and space.split_of(rows.pairs(), self._edition)
                 other = f"{found[1]} of edition {found[0].name}" if found else "another edition or split"
@@ -151,6 +158,17 @@ class Recorded:
             if rows.texts.unread:
                 log.warning("%s: %s", path, rows.texts)
             log_respelled(path, rows.respelled)
+            pairs = rows.pairs() if asked is not None else ()
+            if asked and (others := sorted(pair for pair in pairs if (subject_key(pair[0]), pair[1]) not in asked)):
+                log.warning(
+                    "%s: %s of %s are not in %s of edition %s, and are left out: %s",
+                    path,
+                    f"{len(others):,}",
+                    counted(len(pairs), "answered query", "answered queries"),
+                    split,
+                    self._edition.name,
+                    ", ".join(repr(subject) for subject, _ in others[:EXAMPLES]) + " ..." * (len(others) > EXAMPLES),
+                )
             if rows.missing:
                 log.warning(
                     "%s lacks %d of %d queries: those that nothing else answers are failed, not empty",
@@ -320,7 +338,7 @@ def replayed(
         files, run.edition, run.relations, clean=clean, read=read, score=score, name=name, empty=run.empty
     )
     notes.asked(*recorded.models)
-    notes.at_end.append(partial(recorded.ended, run.workspace))
+    notes.at_end.append(partial(recorded.ended, run.workspace, run.split))
     return recorded
 
 

@@ -50,7 +50,16 @@ LACKING = ("nan", "NaN", "<NA>")
 
 _MAPPING = re.compile(r"(.+?):((?:\w+=[^,=]+)(?:,\w+=[^,=]+)*)")
 
+SOURCE = "source"
+"""File beside answers in the cache, with the path of the user's file that they were made from."""
+
 log = logging.getLogger(__name__)
+
+
+def given_as(path: Path) -> Path:
+    """Return the user's own file that a recorded file was made from; else the file itself."""
+    source = path.parent / SOURCE
+    return Path(source.read_text("utf-8")) if source.is_relative_to(cache_dir()) and source.is_file() else path
 
 
 def as_recorded(given: Sequence[Path | str], space: Workspace, edition: Edition) -> tuple[Path, ...]:
@@ -99,6 +108,7 @@ def _as_recorded(given: Path, space: Workspace, edition: Edition) -> Path:
     target = cache_dir() / "answers" / sha256(content)[:16] / f"{path.name.partition('.')[0]}.jsonl"
     target.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(target, content)
+    write_bytes(target.parent / SOURCE, str(path).encode())
     read = ",".join(f"{what}={name}" for what, name in columns.items())
     log.info("%s is read as --from %s:%s (%s)", path, path, read, counted(len(made), "query", "queries"))
     return target

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cache, lru_cache
 
+from lmkbc.answer.words import FORM
 from lmkbc.errors import refuse
 from lmkbc.names import folded_key
 
@@ -239,9 +240,19 @@ def read_date(text: str) -> PartialDate | None:
 
 
 def find_dates(text: str) -> Iterator[PartialDate]:
-    """Yield the dates that a text names, in order. A bare year in prose has four digits, and is before 2100."""
-    found = (_made(match, least=4) for match in _pattern(whole=False).finditer(_with_signs(text)))
-    yield from (date for date in found if date is not None)
+    """Yield the dates that a text names, in order. A bare year in prose has four digits, and is before 2100.
+
+    A mere bound, as in "before 1900", is no date.
+    """
+    plain = _with_signs(text)
+    for match in _pattern(whole=False).finditer(plain):
+        before = plain[max(0, match.start() - 40) : match.start()]
+        if (
+            (date := _made(match, least=4))
+            and not FORM.bound.search(before)
+            and not FORM.bound_behind.match(plain, match.end())
+        ):
+            yield date
 
 
 def _made(found: re.Match[str], least: int) -> PartialDate | None:

@@ -92,3 +92,29 @@ def test_two_files_of_a_split_are_refused(own: Command) -> None:
     assert "val.jsonl and val.csv are both there: keep one" in own.fails(
         "tune", "--split", "val", "--from", "own.jsonl"
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "told"),
+    [
+        (
+            "number",
+            "ca. 3 Mio",
+            "field ObjectEntities: 'ca. 3 Mio' is no number that an answer can match; write it as digits",
+        ),
+        ("number", "several", "line 3, field ObjectEntities: 'several' is no number"),
+        ("date", "sometime in May", "line 3, field ObjectEntities: 'sometime in May' is no date"),
+        ("date", "before 1900", "line 3, field ObjectEntities: 'before 1900' is no date"),
+    ],
+)
+def test_a_value_that_no_answer_can_match_is_refused_by_data_check(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, value: str, told: str
+) -> None:
+    command.done("init", "languages", "--relation", f"size:{kind}", "--relation", "designer:entity")
+    monkeypatch.chdir(tmp_path / "languages")
+    Path("data").mkdir()
+    rows = f"subject,relation,object\nA,designer,several\nA,size,{value}\nB,size,\nC,size,1999\n"
+    Path("data/val.csv").write_text(rows)
+    assert told in command.fails("data", "check", "languages")
+    Path("data/val.csv").write_text(rows.replace(value, "1998"))
+    command.done("data", "check", "languages")

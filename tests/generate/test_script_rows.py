@@ -58,6 +58,7 @@ def test_what_scripts_write_is_read_and_the_mapping_is_printed(
     found, said = kept(*FORMS[form])
     assert found == BOTH
     assert f"{FORMS[form][0]} is read as --from " in said
+    assert "are left out" not in said
 
 
 def test_another_mapping_is_typed_behind_the_file(kept: Callable[..., tuple[set[str], str]]) -> None:
@@ -110,3 +111,14 @@ def test_a_missing_cell_is_no_answer(
     other = {"subject": "Croatia", "relation": RELATION, "output": "Serbia"}
     _, said = kept("a.jsonl", jsonl(other, PAIR | {"output": cell}))
     assert "1 abstained" in said if is_read else "abstained" not in said
+
+
+def test_answers_about_subjects_that_the_split_lacks_are_counted_and_named_with_the_users_own_file(
+    kept: Callable[..., tuple[set[str], str]], tmp_path: Path
+) -> None:
+    rows = [PAIR | {"subject": name, "answers": ["Peru"]} for name in ("Shire", "Gondor", "Rohan", "Bree")]
+    found, said = kept("own.jsonl", jsonl(PAIR | {"answers": ["Croatia", "Serbia"]}, *rows))
+    assert found == BOTH
+    own = tmp_path / "own.jsonl"
+    assert f"{own}: 4 of 5 answered queries are not in val of edition mini, and are left out: 'Bree', 'Gondor'," in said
+    assert f"{own} lacks 19 of 20 queries" in said
