@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Unpack
 
@@ -39,9 +40,10 @@ from lmkbc.run import directory as run_directory
 from lmkbc.session.options import INPUT, SELECTION, RunOptions, SelectedRunOptions, Selection, settled
 from lmkbc.session.subset import names_of
 from lmkbc.tune.chooser import selector_for
+from lmkbc.types import Query
 
 if TYPE_CHECKING:
-    from lmkbc.run.estimate import Estimate
+    from lmkbc.run.estimate import Estimate, Foreseen
 
 log = logging.getLogger(__name__)
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_DEDUP_LOGS_SKIP_REGEX": ".*"}
@@ -325,14 +327,38 @@ def estimate_build(
     """Estimate a build: how much it would ask, and how much of that is stored already. Arguments as in `build`."""
     from lmkbc.run.estimate import estimate  # here, since it loads the modules of models
 
-    plan, _, queries, earlier, _ = _planned(subjects, out, relation, limit, options, add=add)
+    plan, asked = _asked(_planned(subjects, out, relation, limit, options, add=add))
     timings = run_directory.timings(plan.run.edition.name, plan.recipe.name, Path(out))
+    return estimate(plan, asked, timings, progress)
+
+
+@keywords
+def foreseen_in_build(
+    subjects: Path | str,
+    out: Path | str,
+    *,
+    show: int,
+    add: bool = False,
+    relation: str | Sequence[str] | None = None,
+    limit: int | None = None,
+    **options: Unpack[RunOptions],
+) -> list[Foreseen]:
+    """Return all requests that a build may send about its first queries. show: their number. Others as in `build`."""
+    from lmkbc.run.estimate import foreseen  # here, since it loads the modules of models
+
+    plan, asked = _asked(_planned(subjects, out, relation, limit, options, add=add))
+    return list(foreseen(plan, list(islice(asked, show))))
+
+
+def _asked(planned: _Planned) -> tuple[Plan, Iterator[Query]]:
+    """Return the plan of a build, and its queries without those that an earlier base keeps."""
+    plan, _, queries, earlier, _ = planned
     asks = queries.asks()
     if earlier is not None:
         earlier.expect(lambda selection: inputs_of(plan, selection, queries.relations))
         kept = earlier.kept(asks, queries.relations, SHARD)
         asks = (ask for _, lacking, _ in kept for ask in lacking)
-    return estimate(plan, (ask.query for ask in asks), timings, progress)
+    return plan, (ask.query for ask in asks)
 
 
 def _planned(

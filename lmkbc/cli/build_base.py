@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from inspect import signature
 from typing import Any
 
-from lmkbc.api.building import IN_PROCESS, KnowledgeBase, Workers, estimate_build
+from lmkbc.api.building import IN_PROCESS, KnowledgeBase, Workers, estimate_build, foreseen_in_build
 from lmkbc.api.building import build as make_base
-from lmkbc.cli.dry_run import show_estimate
+from lmkbc.cli.dry_run import Show, check_show, show_estimate, show_prompts
 from lmkbc.cli.terminal import note, progress
 from lmkbc.cli.typed import made_from
 from lmkbc.errors import LmkbcError, counted
@@ -17,10 +18,14 @@ EXAMPLE = "Example: lmkbc build --subjects rivers.csv --edition 2023 --relation 
 
 
 @made_from(make_base)
-def build(*, dry_run: bool = False, engine: Workers = IN_PROCESS, **given: Any) -> None:
+def build(*, dry_run: bool = False, show: Show = None, engine: Workers = IN_PROCESS, **given: Any) -> None:
     """Build a knowledge base: facts of all subjects as Parquet, with confidences. A killed build can be resumed."""
     start = time.monotonic()
+    check_show(show, dry_run=dry_run)
     if dry_run:
+        if show:
+            options = {name: given[name] for name in signature(foreseen_in_build).parameters if name in given}
+            show_prompts(foreseen_in_build(**options, show=show))
         show_estimate(estimate_build, given)
         if given["grow"]:
             note("what --grow asks beyond the first level is not counted: it depends on what is found")

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec import Meta
 
 from lmkbc.cli.terminal import note, progress, show_json, show_table, tame
-from lmkbc.errors import counted
+from lmkbc.errors import OptionError, counted
+from lmkbc.session.options import OUTPUT
 
 if TYPE_CHECKING:
     from lmkbc.models.base import PlannedRequest
     from lmkbc.run.estimate import Estimate, Foreseen
 
 COUNTS = ("requests", "further", "stored", "prompt_tokens", "answer_tokens")
+
+Show = Annotated[
+    int | None,
+    Meta(ge=1, description="With --dry-run: print all that would be sent about the first N queries.", extra=OUTPUT),
+]
+
+
+def check_show(show: int | None, *, dry_run: bool) -> None:
+    """Raise OptionError for --show without --dry-run."""
+    if show and not dry_run:
+        raise OptionError("show", "prints what a run would send: add --dry-run")
 
 
 def show_estimate(make: Callable[..., Estimate], given: Mapping[str, Any], *, json: bool = False) -> None:

@@ -11,10 +11,10 @@ from msgspec import Meta
 
 from lmkbc.api.predicting import PredictedRun, estimate, foreseen
 from lmkbc.api.predicting import predict as make_run
-from lmkbc.cli.dry_run import show_estimate, show_prompts
+from lmkbc.cli.dry_run import Show, check_show, show_estimate, show_prompts
 from lmkbc.cli.terminal import note, progress, show_table
 from lmkbc.cli.typed import made_from
-from lmkbc.errors import OptionError, counted
+from lmkbc.errors import counted
 from lmkbc.notes import unheard
 from lmkbc.run import submission
 from lmkbc.run.saved import SavedRun
@@ -30,10 +30,7 @@ LONGEST = 500
 def predict(
     *,
     dry_run: bool = False,
-    show: Annotated[
-        int | None,
-        Meta(ge=1, description="With --dry-run: print all that would be sent about the first N queries.", extra=OUTPUT),
-    ] = None,
+    show: Show = None,
     live: Annotated[
         bool,
         Meta(
@@ -45,8 +42,7 @@ def predict(
 ) -> None:
     """Make a checked submission for a split. It comes with candidates, links, and a manifest of all inputs."""
     start = time.monotonic()
-    if show and not dry_run:
-        raise OptionError("show", "prints what a run would send: add --dry-run")
+    check_show(show, dry_run=dry_run)
     if dry_run:
         options = {name: given[name] for name in signature(foreseen).parameters if name in given}
         if show:

@@ -72,7 +72,10 @@ class Compared:
     tried: Mapping[Joint, Floats] = field(default_factory=dict)
 
 
+FEWEST = 6
+"""Fewest labelled rows that can show that most gold is empty, if all of theirs is (`at_least`)."""
 OWN = "by the recipe's own rule, since no tuned one is clearly better"
+TOO_FEW = f"by the recipe's own rule, since fewer than {FEWEST} rows are labelled"
 NOTHING = Cutoff(threshold=2.0)
 """Rule that keeps nothing, whatever the scores."""
 EMPTY = "nothing is kept: most gold is empty, and no candidate is right"
@@ -119,18 +122,22 @@ def choose(
 def _surest(tasks: Mapping[str, Task], rows: Mapping[str, Mask], tuned: Mapping[str, Chosen]) -> dict[str, Chosen]:
     """Return the tuned rule of each relation if it leads before the recipe's own rule (see `leads`), else the latter.
 
-    If most gold is empty, and no candidate is right, no rule was tested: return the one that keeps nothing. Most gold
-    of one to three rows is more than half of it, else a lower bound of the share counts. If no candidate of so few rows
-    is right, no other rule is tuned.
+    If no candidate is right, no rule was tested: return the one that keeps nothing if a lower bound of the share of
+    empty gold is above one half. Fewer than `FEWEST` rows cannot show that, and no other rule is tuned on them.
     """
     own = {
-        name: _best([Chosen(one.own, one.own_f1[rows[name]], one.most, OWN) for one in task.variants])
+        name: _best(
+            [
+                Chosen(one.own, one.own_f1[rows[name]], one.most, OWN if rows[name].sum() >= FEWEST else TOO_FEW)
+                for one in task.variants
+            ]
+        )
         for name, task in tasks.items()
         if task.own_f1.size
     }
     made, gains = dict(tuned), [tuned[name].held_out - one.held_out for name, one in own.items()]
     untested = {name for name, task in tasks.items() if not task.outcomes.gains[rows[name]].any()}
-    few = {name for name in untested if 1 <= rows[name].sum() <= 3}
+    few = {name for name in untested if rows[name].sum() < FEWEST}
     made |= {
         name: own[name]
         for name, ahead in zip(own, leads(gains) if own else [], strict=True)
@@ -138,7 +145,7 @@ def _surest(tasks: Mapping[str, Task], rows: Mapping[str, Mask], tuned: Mapping[
     }
     for name in untested:
         task, empty = tasks[name], tasks[name].outcomes.empty[rows[name]]
-        if (empty.mean() if name in few else at_least(empty.sum(), empty.size)) > 0.5:
+        if at_least(empty.sum(), empty.size) > 0.5:
             made[name] = Chosen(NOTHING, task.outcomes.prefix_f1[rows[name], 0], reason=EMPTY)
     return made
 

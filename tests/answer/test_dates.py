@@ -231,8 +231,9 @@ def test_a_date_outside_of_the_shape_and_no_date_are_dropped() -> None:
 
 BOUNDS = """before 1900|after 1900|prior to 1900|before the year 1900|no later than 1900|< 1900|pre-1900
 shortly before 1900|vor 1900|nach 1900|vor dem Jahr 1900|spätestens 1900|vor dem 12. Mai 1900
-vor dem 19. Jahrhundert|1900 oder früher|avant 1900|après 1900|antes de 1900|después de 1900|prima del 1900|dopo il 1900|depois de 1900|voor 1900|na 1900
-przed 1900 rokiem|po 1900 roku|до 1900 года|после 1900 года|1900'den önce|قبل 1900|before 44 BC|1900 or later"""
+vor dem 19. Jahrhundert|1900 oder früher|avant 1900|après 1900|antes de 1900|después de 1900
+prima del 1900|dopo il 1900|depois de 1900|voor 1900|na 1900|przed 1900 rokiem|po 1900 roku
+до 1900 года|после 1900 года|1900'den önce|قبل 1900|before 44 BC|1900 or later"""
 
 
 @pytest.mark.parametrize("text", BOUNDS.replace("\n", "|").split("|"))

@@ -117,3 +117,14 @@ def test_the_page_tells_of_every_column_and_option(run: Command) -> None:
         "--least",
     ):
         assert name in PAGE, name
+
+
+def test_a_dry_run_shows_what_a_build_would_send_about_its_first_queries(command: Command, tmp_path: Path) -> None:
+    subjects = tmp_path / "subjects.csv"
+    subjects.write_text("name\nPeru\nChile\n")
+    asked = ("--subjects", subjects, "--out", "kb", "--edition", "mini", "--relation", "country-borders")
+    words = ("build", *asked, "--system", "few-shot", "--model", "m", "--base-url", "http://localhost:1")
+    out, _ = command.done(*words, "--dry-run", "--show", "1")
+    assert "land border with Peru?" in out
+    assert "land border with Chile?" not in out
+    assert "add --dry-run" in command.fails(*words, "--show", "1")
