@@ -13,6 +13,7 @@ from lmkbc.api.keywords import keywords
 from lmkbc.api.scores import HasRun, open_run, run_edition, scored_on
 from lmkbc.errors import OptionError
 from lmkbc.files.places import all_placed, placed
+from lmkbc.generate.script_rows import as_recorded
 from lmkbc.progress import Report, silent
 from lmkbc.run.submission import REPORT
 from lmkbc.session.options import (
@@ -107,12 +108,13 @@ def report(
     from lmkbc.report.run_page import ReportInput, write  # here, since it draws figures
     from lmkbc.report.unlabelled_page import write as write_unlabelled
 
-    opened, space, replies = open_run(run), Workspace(workspace, data, trust=trust), all_placed(files)
+    opened, space = open_run(run), Workspace(workspace, data, trust=trust)
+    of = run_edition(space, [opened], edition)
+    replies = as_recorded(all_placed(files), space, of)
     place = Path(out) if out is not None else opened.path / REPORT if opened.path.is_dir() else Path(REPORT)
     evidence = Evidence.of(placed(index), placed(search_table))
     given = (placed(gold), evidence.index, evidence.search_table, *replies)
     check_page(place, opened.predictions, *given)
-    of = run_edition(space, [opened], edition)
     named = of.split_named(split or opened.text("split") or of.held_out)
     if gold is None and not space.has_gold(of, named):
         write_unlabelled(opened, of, named, place)

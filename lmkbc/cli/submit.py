@@ -14,6 +14,7 @@ from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_file, check_replaced
 from lmkbc.run import submission
+from lmkbc.run.saved import SavedRun
 from lmkbc.workspace import Workspace
 
 EXAMPLE = "Example: lmkbc submit my-predictions.jsonl --edition 2023 --split test"
@@ -32,16 +33,20 @@ def submit(
     trust: bool = False,
 ) -> None:
     """Check a predictions file and zip it for CodaLab or Codabench. Each query of the split must occur once."""
-    if predictions.is_dir():
-        predictions /= submission.PREDICTIONS
-    if edition is None and (manifest := predictions.with_name(submission.MANIFEST)).is_file():
-        edition = submission.read_manifest(manifest).get("edition")
+    run = SavedRun.at(predictions)
+    predictions = run.predictions
+    edition = edition or run.text("edition")
     target = out or predictions.with_name(predictions.name.removesuffix(".gz").removesuffix(".jsonl") + ".zip")
     if not check:
         check_file(target, predictions)
         check_replaced(target, submission.is_archive, "zip that this command wrote")
     space = Workspace(workspace, data, trust=trust)
     chosen = chosen_edition(space, edition)
+    if (made := run.text("split")) not in (None, chosen.split_named(split)):
+        raise InputError(
+            f"{run.path} is of {made}, not of {split}: make a run with 'lmkbc predict --split {split}', or add --split "
+            f"{made} to check or zip this one"
+        )
     queries = space.queries(chosen, split)
     try:
         zipped, unknown = submission.package(predictions, chosen, space.relations, queries)

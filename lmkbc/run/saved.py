@@ -69,8 +69,10 @@ class SavedRun:
             return cls(path, path, {} if changed else beside, changed)
         predictions, manifest = path / submission.PREDICTIONS, path / submission.MANIFEST
         if not predictions.is_file():
-            why = "queries failed" if (path / submission.MISSING).is_file() else "this is no run"
-            how = "give a finished run"
+            why, how = "this is no run", "give a finished run"
+            if (path / submission.MISSING).is_file():
+                why = f"the run is not finished, since queries failed, which {submission.MISSING} lists"
+                how = "the command that began it asks them again, and with --failed-as-empty it ends without them"
             if (path / "facts").is_dir():
                 why, how = "it is a knowledge base", f"'lmkbc report {path}' shows it, 'lmkbc audit {path}' measures it"
             raise InputError(f"{path} holds no {submission.PREDICTIONS}: {why}; {how}")

@@ -20,3 +20,21 @@ def test_check_reads_a_file_or_a_zip_and_writes_nothing(command: Command, tmp_pa
     lines = (tmp_path / "run" / "predictions.jsonl").read_text().splitlines(keepends=True)
     (place / "less.jsonl").write_text("".join(lines[1:]))
     assert "lacks 1 of 160 queries" in command.fails("submit", place / "less.jsonl", *words, "--check")
+    assert "is of val, not of test: make a run with 'lmkbc predict --split test', or add --split val to check" in (
+        command.fails("submit", tmp_path / "run", "--check")
+    )
+    assert "can be submitted" in command.done("submit", tmp_path / "run", "--split", "dev", "--check")[1]
+
+
+def test_an_unfinished_run_says_how_it_ends(command: Command, tmp_path: Path) -> None:
+    answers, words = (
+        tmp_path / "own.csv",
+        ("--edition", "mini", "--split", "val", "--relation", "CountryBordersCountry"),
+    )
+    answers.write_text("subject,relation,answers\nBosnia and Herzegovina,CountryBordersCountry,Croatia\n")
+    made = ("predict", *words, "--from", answers, "--no-report", "--out", tmp_path / "run")
+    assert command(*made)[0] == 1
+    for verb in (("report", tmp_path / "run", "--from", answers), ("submit", tmp_path / "run", "--check")):
+        assert "the run is not finished, since queries failed, which missing.jsonl lists" in command.fails(*verb)
+    command.done(*made, "--failed-as-empty")
+    command.done("report", tmp_path / "run", "--from", answers)
