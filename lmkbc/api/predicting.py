@@ -41,7 +41,8 @@ class PredictedRun:
 
     sources: options that locate its edition and data. tally: counts of the run, None if it was not made just now.
     whole: number of queries of the split, 0 if it was not made just now. floors: scores of answers without a model, if
-    a page was made just now. labelled: whether its split is known to have gold.
+    a page was made just now. labelled: whether its split is known to have gold. learns: whether its system learns from
+    labelled rows.
     """
 
     directory: Path
@@ -52,6 +53,7 @@ class PredictedRun:
     whole: int = field(default=0, repr=False, compare=False)
     floors: Mapping[str, Table] = field(default_factory=dict, repr=False, compare=False)
     labelled: bool = field(default=False, repr=False, compare=False)
+    learns: bool = field(default=False, repr=False, compare=False)
 
     @cached_property
     def manifest(self) -> Mapping[str, Any]:
@@ -234,7 +236,9 @@ def predict(
         from lmkbc.report.run_page import write_beside  # here, since it draws figures
 
         floors = write_beside(run, directory, split, progress)
-    return PredictedRun(directory, run.edition, split, options, files.tally, len(every), floors, labelled)
+    return PredictedRun(
+        directory, run.edition, split, options, files.tally, len(every), floors, labelled, plan.recipe.learns
+    )
 
 
 @keywords

@@ -84,7 +84,7 @@ def _show(run: PredictedRun, seconds: float, *, can_search: bool) -> None:
         f"{counted(tally.objects, 'object')}, {counted(empty, 'empty answer')}; LM-KBC "
         f"{run.edition.name}, {run.split}; {selection['how']}; {seconds:.0f} s"
     )
-    if tally.stated_by_labels:
+    if run.learns and tally.stated_by_labels:
         note(
             f"{tally.stated_by_labels} of {counted(tally.objects, 'object')} can be read in the labelled rows of "
             f"{' and '.join(run.manifest['learn_from'])}, since the row of the object names the subject (if B borders "

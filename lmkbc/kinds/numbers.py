@@ -46,29 +46,6 @@ _PLAIN = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{0,11}[1-9])?")
 """A number as `plain` writes it, whose point is decimal in any language."""
 _LETTER_SCALES = {"k": 3, "m": 6, "b": 9}
 _SHORT_SCALE = re.compile(rf"\s?([kmb])(?!{LETTER}|\^)", re.IGNORECASE)
-_PEOPLE = re.compile(r" (?!high|tall|long|wide|deep|above|below|elevation|altitude|with|from)[a-z]{4}")
-_ACROSS = re.compile(r"(?:[x×]|by|altitude|elevation|height)(?: of)? ?$", re.IGNORECASE)
-_BY = re.compile(r" ?(?:[x×]|by)\b", re.IGNORECASE)
-_PART = re.compile(r"\.?\s{0,3}(?:,|and|&)?\s{0,3}")
-_MINUS = re.compile(r"\b(?:minus|negative) $", re.IGNORECASE)
-_BELOW_ZERO = re.compile(r"\s?below (?:zero|freezing)\b", re.IGNORECASE)
-_PER = re.compile(r"\s?(?:/|per )(?=\s?[^\W\d_])", re.IGNORECASE)
-_STEP = re.compile(
-    r"\b(?:step|option|figure|fig\.|table|section|chapter|page|pp?\.|part|question|source|note|footnote|ref\.|nr\.|(?-i:No\.))"
-    r" ?#?\d{1,3}\b(?![.,]?\d)|\b(?:answer|item|point|fact) ?#?\d{1,2}(?=\s?[:.)]\s)|(?<!\w)#\d{1,4}\b",
-    re.IGNORECASE,
-)
-_ASIDE = re.compile(
-    r"\([^()]{0,200}\)(?!\s?[:=])|\[[^\[\]]{0,200}\]|【[^【】]{0,200}】|(?<=\d)(?<!\b10)\^\d{1,3}"
-    r"|(?:±|\+/-|\+-)\s?[\d.,]+|^\s*\(?\d{1,3}[.)]\s+(?=\S)|^\W*[A-Za-z]+ #?\d{1,2}:\s(?=\S)",
-    re.MULTILINE,
-)
-_CHANGED = re.compile(
-    r"\b((?:increas|expand|extend|enlarg|rais|reduc|cut|lower|grow|gr[eo]w|rose|fell|chang)\w*) from [\d., ]{1,20}"
-    r"(?:\w+ )?(?=to\b)",
-    re.IGNORECASE,
-)
-"""A change from one number to another: the first was before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +107,9 @@ def _is_writable(value: Decimal) -> bool:
 
 def _meant(text: str, relation: Relation) -> list[_Found]:
     """Return the numbers that an answer means, of any size."""
-    text = _CHANGED.sub(r"\1 ", _STEP.sub(" ", readable(text[:LONGEST])[:LONGEST]))
+    text = FORM.changed.sub(r"\1 ", FORM.numbered.sub(" ", readable(text[:LONGEST])[:LONGEST]))
     reader = _Reader(relation, has_decimal_comma(text, relation))
-    bare = _ASIDE.sub(_unbracketed, text)
+    bare = FORM.number_aside.sub(_unbracketed, text)
     found = [*reader.read(bare)]
     numbers = [number for number in found if number.unit != FOREIGN]
     if not any(number.is_own for number in numbers) and bare != text:
@@ -223,7 +200,7 @@ class _Reader:
     def _measured(self, numeral: Numeral, text: str, is_date: bool) -> _Found:
         """Return a numeral with the scale and the unit beside it."""
         value, start, end, in_words, mark = numeral
-        if self._negative and (minus := _MINUS.search(text, max(0, start - 12), start)):
+        if self._negative and (minus := FORM.minus.search(text, max(0, start - 12), start)):
             value, start = -value, minus.start()
         scale, end = (None, end) if in_words else scale_at(text, end)
         if mark == self._mark and not (self._whole or (scale is None and self._is_money(text, start, end))):
@@ -237,9 +214,9 @@ class _Reader:
                 unit = FOREIGN
         if unit is None and (before := unit_before(text, start)):
             unit = self._fitting(before.units, before.sure)
-        if (per := _PER.match(text, after)) and unit_at(text, per.end()):
+        if (per := FORM.per.match(text, after)) and unit_at(text, per.end()):
             unit = FOREIGN
-        if self._negative and (below := _BELOW_ZERO.match(text, after)) and value > 0:
+        if self._negative and (below := FORM.below_zero.match(text, after)) and value > 0:
             value, after = -value, below.end()
         found = _Found(value, start, after, scale, unit, False, is_date and unit is None and scale is None, value)
         return self._totalled(found)
@@ -256,11 +233,11 @@ class _Reader:
             return attached or (letter[1] != "b" and self._noun is not None)
         if (
             (self._own and self._own not in MONEY)
-            or _ACROSS.search(text[max(0, start - 14) : start])
-            or _BY.match(text, letter.end())
+            or FORM.across.search(text[max(0, start - 14) : start])
+            or FORM.by_length.match(text, letter.end())
         ):
             return False
-        return attached or bool(_PEOPLE.match(text, letter.end()))
+        return attached or bool(FORM.people.match(text, letter.end()))
 
     def _unit(self, text: str, start: int) -> tuple[str | None, int]:
         """Return the unit behind a number, and the position behind it."""
@@ -309,7 +286,7 @@ class _Reader:
 
     def _with_part(self, whole: _Found, part: _Found, text: str) -> _Found | None:
         """Return the sum of two numbers if the second continues the first, as the inches of "5 ft 11 in" do."""
-        if not (whole.unit and part.unit and self._own and _PART.fullmatch(text[whole.end : part.start])):
+        if not (whole.unit and part.unit and self._own and FORM.part_of_amount.fullmatch(text[whole.end : part.start])):
             return None
         size, zero = (converted(number, part.unit, whole.unit) for number in (part.value, Decimal(0)))
         is_whole = whole.value == whole.value.to_integral_value()

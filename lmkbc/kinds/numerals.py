@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from lmkbc.answer.markup import unescaped, unstyled, without_signs
-from lmkbc.answer.words import SCALES
+from lmkbc.answer.words import FORM, SCALES
 from lmkbc.kinds.units import LETTER
 
 MOST_POWER = 1000
@@ -42,8 +42,6 @@ _MARKS = str.maketrans({"٬": ",", "٫": ".", "º": "°", "˚": "°", "…": " "
     **dict.fromkeys(range(ord("①"), ord("⑳") + 1), " "),
     **dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"), None),
 }
-_RAISED = re.compile("([⁺⁻]?)([⁰¹²³⁴-⁹]+)")
-_VULGAR = re.compile("[¼-¾⅐-⅞]")
 _MARKUP = [
     (re.compile(pattern, re.IGNORECASE), new)
     for pattern, new in (
@@ -61,9 +59,6 @@ _MARKUP = [
         (r"(\d)[ -]?(?:ft|foot|feet)[ -](\d{1,2})(?![\d.,]|[ -]?[a-z])", r"\1 ft \2 in"),
     )
 ]
-_TAGGED = re.compile(r"\\(?![\[()])|<[a-z/]|\$[^$\n]*\$|\{", re.IGNORECASE)
-_MARKED = re.compile(r"[\\<{^$*`_'~×·⋅]| and a half|\d[ -]?f[teo]")
-_FRACTION = re.compile(r"(?<![\d/.,])(?:(\d{1,3}) )?(\d{1,2})\s?/\s?(2|3|4|5|6|8|10|16)(?![\d/])")
 
 
 def readable(text: str) -> str:
@@ -72,18 +67,18 @@ def readable(text: str) -> str:
     Raised digits become "^2", fractions decimals, and 5'11" becomes "5 ft 11 in".
     """
     if not text.isascii():
-        text = _RAISED.sub(
+        text = FORM.raised_digits.sub(
             lambda sign: f"^{'-' if sign[1] == '⁻' else ''}{unicodedata.normalize('NFKC', sign[2])}", text
         )
-        text = _VULGAR.sub(lambda one: f" {unicodedata.normalize('NFKC', one[0])}", text.translate(_MARKS))
+        text = FORM.vulgar_fraction.sub(lambda one: f" {unicodedata.normalize('NFKC', one[0])}", text.translate(_MARKS))
         text = unicodedata.normalize("NFKC", text).translate(_MARKS)
     if "&" in text:
         text = unescaped(text).translate(_MARKS)
-    if _TAGGED.search(text):
+    if FORM.tagged.search(text):
         text = without_signs(unstyled(text))
-    for pattern, new in _MARKUP if _MARKED.search(text) else ():
+    for pattern, new in _MARKUP if FORM.marked_number.search(text) else ():
         text = pattern.sub(new, text)
-    return _FRACTION.sub(_decimal, _MYRIADS.sub(_summed, text))
+    return FORM.fraction.sub(_decimal, FORM.myriads.sub(_summed, text))
 
 
 def _summed(number: re.Match[str]) -> str:
@@ -119,7 +114,7 @@ def in_digits(text: str, *, negative: bool) -> Iterator[Numeral]:
         start, sign = match.start(), 1
         if match["sign"]:
             before = text[max(0, start - 12) : start]
-            minus = _SIGNED.search(before) if negative and start else None
+            minus = FORM.signed.search(before) if negative and start else None
             sign, start = (-1, start) if minus or start == first else (1, start + 1)
         if match["ten"]:
             yield Numeral(sign * Decimal(1).scaleb(_power(match["ten"])), start, match.end())
@@ -130,9 +125,6 @@ def in_digits(text: str, *, negative: bool) -> Iterator[Numeral]:
         yield Numeral(sign * Decimal(digits).scaleb(_power(match["power"])), start, match.end(), mark=either)
 
 
-_SIGNED = re.compile(r"^\s*$|[(\[{=:~≈<>≤≥\"'“/|±;,]\s*$|[^\d\s]\s+$|\d\s?[-–]\s?$")
-
-
 def _power(digits: str | None) -> int:
     """Return a power of ten from its digits, cut to MOST_POWER in size."""
     if digits is None:
@@ -141,10 +133,6 @@ def _power(digits: str | None) -> int:
     return (-1 if digits[0] == "-" else 1) * min(int(size[: len(str(MOST_POWER)) + 1] or 0), MOST_POWER)
 
 
-_MYRIADS = re.compile(
-    r"(?<![\d.,])(?:\d{1,4}(?:\.\d+)?\s?[兆조亿億억万萬만]\s?)+\d{1,4}(?!\d*[.,])[千천兆조亿億억万萬만]?"
-)
-"""Hundreds of millions and ten thousands with a rest, as in "1億2000万" and "4万5千"."""
 _SCALE = re.compile(
     rf"[-\s]{{0,3}}(?:({'|'.join(sorted(SCALES, key=len, reverse=True))})s?(?!{LETTER})\.?|(dozen)s?\b)", re.IGNORECASE
 )
