@@ -7,10 +7,10 @@ which has the longitude first, and from fields of JSON. Two are the same if they
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+from lmkbc.answer.words import FORM
 from lmkbc.kinds.kind import WITH_COMMAS, Described, Exported, Kind, KnownValue, LeftOutError, Match, Stated
 from lmkbc.names import WIKIDATA_ITEM
 from lmkbc.relation import EntityType, Relation
@@ -23,22 +23,6 @@ WKT = "http://www.opengis.net/ont/geosparql#wktLiteral"
 EARTH = f"{WIKIDATA_ITEM}Q2"
 MOST = 20_000
 """Maximum number of characters that are read."""
-_NUMBER = r"[-+−]?\d{1,3}(?:[.,]\d{1,12})?"
-_ANGLE = (
-    rf"({_NUMBER})\s?(?:°|º|deg(?:rees)?)?\s?(?:(\d{{1,2}})\s?['′’]\s?)?"
-    r"(?:(\d{1,2}(?:\.\d{1,6})?)\s?(?:\"|″|”|''))?"
-)
-_SIGNED = re.compile(rf"(?<![\w.])@?({_NUMBER})\s?°?\s?[,;/ ]\s?({_NUMBER})(?![\w°]|[.,]\d)")
-_DECIMAL = r"([-+]?[\d.]{1,16}(?:[eE]-?\d)?)"
-_POINT = re.compile(rf"\bpoint\s?\(\s?{_DECIMAL}\s{_DECIMAL}\s?\)", re.IGNORECASE)
-_NORTH, _EAST = "[NS](?:orth|outh)?", "[EW](?:ast|est)?"
-_LINK = r"(?:\slatitude)?\W{0,4}(?:\sand\s)?"
-_BEHIND = re.compile(rf"(?<![\w.]){_ANGLE}\s?({_NORTH})\b{_LINK}{_ANGLE}\s?({_EAST})\b", re.IGNORECASE)
-_BEFORE = re.compile(rf"\b({_NORTH})\s?{_ANGLE}{_LINK}\b({_EAST})\s?{_ANGLE}", re.IGNORECASE)
-_LABELLED = re.compile(
-    rf"\blat\w{{0,8}}\"?[\s:=]{{1,3}}({_NUMBER})\W{{1,4}}(?:and\s)?lon\w{{0,8}}\"?[\s:=]{{1,3}}({_NUMBER})",
-    re.IGNORECASE,
-)
 _KEYS = {"lat": 0, "latitude": 0, "lon": 1, "lng": 1, "long": 1, "longitude": 1}
 
 
@@ -74,7 +58,7 @@ class Coordinates(Kind):
             return None
         first, second = (named[0], named[1]) if named else (0, 1)
         both = f"{fields[first][1]}, {fields[second][1]}"
-        return (first, both) if _SIGNED.fullmatch(both) else None
+        return (first, both) if FORM.place_signed.fullmatch(both) else None
 
     def meaning(self, text: str, relation: Relation) -> Hashable:
         """Return latitude and longitude in degrees."""
@@ -124,7 +108,7 @@ class Coordinates(Kind):
 
     def gold(self, text: str, row: Mapping[str, str], relation: Relation) -> str:
         """Return a point of well-known text in decimal degrees."""
-        place = next(_places(text), None) if _POINT.fullmatch(text) else None
+        place = next(_places(text), None) if FORM.place_point.fullmatch(text) else None
         if place is None:
             raise LeftOutError("a value that is no place on Earth")
         return place
@@ -139,11 +123,14 @@ def distance(one: tuple[float, float], other: tuple[float, float]) -> float:
 
 def _places(text: str) -> Iterator[str]:
     """Yield the places in a text: those of the first form that it has any of."""
-    points = [(_number(found[2]), _number(found[1])) for found in _POINT.finditer(text)]
-    letters = [(_angle(found[:3], found[3]), _angle(found[4:7], found[7])) for found in _BEHIND.findall(text)] or [
-        (_angle(found[1:4], found[0]), _angle(found[5:8], found[4])) for found in _BEFORE.findall(text)
+    points = [(_number(found[2]), _number(found[1])) for found in FORM.place_point.finditer(text)]
+    letters = [
+        (_angle(found[:3], found[3]), _angle(found[4:7], found[7])) for found in FORM.place_letters_behind.findall(text)
+    ] or [
+        (_angle(found[1:4], found[0]), _angle(found[5:8], found[4]))
+        for found in FORM.place_letters_before.findall(text)
     ]
-    pairs = [] if points or letters else _LABELLED.findall(text) or _SIGNED.findall(text)
+    pairs = [] if points or letters else FORM.place_labelled.findall(text) or FORM.place_signed.findall(text)
     signed = [(_number(first), _number(second)) for first, second in pairs]
     for latitude, longitude in (*points, *letters, *signed):
         if abs(latitude) <= 90 and abs(longitude) <= 180:

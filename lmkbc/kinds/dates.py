@@ -157,15 +157,13 @@ def _eras() -> re.Pattern[str]:
 
 _PLAIN = str.maketrans({"’": "'", "−": "-", "‑": "-", "ı": "i", "İ": "I"})
 """Signs -> their plain forms; patterns take "ı" and "İ" for "i" where case does not count."""
-_MID = re.compile(r"(?<=\bmid)-(?=\d)", re.IGNORECASE)
-"""A hyphen that would be read as a sign, as in "mid-19th century"."""
 
 
 def _with_signs(text: str) -> str:
     """Return a text with signs for eras and months, and single blanks."""
     text = unicodedata.normalize("NFC", re.sub("[\ue000-\uf8ff]", " ", text[:LONGEST]))
     text = " ".join(text.translate(_PLAIN).split())
-    text = _MID.sub(" ", text)
+    text = FORM.mid_hyphen.sub(" ", text)
     if not any(char.isalpha() for char in text.replace("T", "").replace("Z", "")):
         return text
     text = _WORD.sub(_month, _eras().sub(lambda era: f" {_BC if era['bc'] else _AD} ", text))
@@ -181,61 +179,10 @@ def _month(found: re.Match[str]) -> str:
     return found[0] if number is None else f"{day}{_MONTH}{number:02}"
 
 
-_TH = r"(?:st|nd|rd|th|er|ère|ème|e|º|ª|°|\.|:[ae]|-?(?:го|й|ий|lea|a))?"
-_CENTURIES = (
-    r"(?:century|centuries|jahrhunderts?|jh(?:dt)?\b\.?|siècle|siglo|secolo|século|segle|secolul|eeuw|wieku?|století"
-    r"|storoč\w+|stoletj\w|stoljeć\w|века?|століття|αιώνα?ς?|århundrade\w?|århundre\w*|vuosisa\w+|sajand\w*|gadsimt\w*"
-    r"|amži\w*|század)"
-)
-_DECADE_ENDS = r"(?:'?s|er(?:n|[- ]?jahren?)?|-?[ех](?: го\w+)?|-?(?:tal(?:et)?|lu\w+))"
-_DECADES = r"(?:années|anni|años|anos|anys|anii|década de|lata|léta|roky)"
-_JOINT = r"[\s,.]{0,3}(?:(?:of|de|del|di|do|roku|den)\.?\s|d')?"
-_CIRCA = (
-    r"(?P<circa>(?:c|ca|cca|circa|around|about|approximately|approx|roughly|etwa|um|ungefähr|environ|vers|hacia"
-    r"|alrededor de|verso|rond|omstreeks|około|ok|okolo|kolem|около|ок|omkring|runt|noin|cerca de|por volta de)\.?\s"
-    r"(?:the year\s)?"
-    r"|[~≈]\s?|c\.)"
-)
-_LEAD = (
-    r"(?:(?:in|on|the|year|of|since|early|mid|late|le|la|el|il|l'|am|im|jahr|en|em|no|w|roku|в|den|an|año|anno)\b"
-    r"[\s'-]*){0,3}"
-)
-_ERA = f"[{_BC}{_AD}]"
-_FORMS = (
-    r"(?P<sign_1>[+-])?(?P<year_1>\d{4,6})-(?P<month_1>\d\d)"  # 1985-10, and Wikidata's +1985-10-00T00:00:00Z/10
-    r"(?:-(?P<day_1>\d\d)(?P<time>T[\d:.]*Z?(?:/(?P<precision>\d{1,2}))?)?)?",
-    r"(?P<sign_2>[+-])(?P<year_2>\d{4,6})",
-    r"(?P<first>\d{1,2})(?P<mark>[./-])\s?(?P<second>\d{1,2})(?P=mark)\s?(?P<year_3>\d{4})",
-    r"(?P<year_4>\d{4})/(?P<month_4>\d{1,2})/(?P<day_4>\d{1,2})",
-    r"(?P<year_5>\d{4})\.\s?(?P<month_5>\d{1,2})\.\s?(?P<day_5>\d{1,2})",
-    r"(?P<month_6>\d{1,2})/(?P<year_6>\d{4})",
-    rf"(?:(?P<day_7>\d{{1,2}}){_TH}{_JOINT})?{_MONTH}(?P<month_7>\d\d){_JOINT}"  # 12 October 1985, October 12, 1985
-    rf"(?:(?P<day_8>\d{{1,2}}){_TH},?\s)?(?:(?P<before_2>{_ERA})\s)?(?P<year_7>\d{{1,6}})",
-    rf"(?P<year_9>\d{{3,4}})\.?,?\s(?:[mg]\.\s)?{_MONTH}(?P<month_9>\d\d)"  # 1985. október 12., 1985 m. spalio 12 d.
-    r"(?:\s(?P<day_9>\d{1,2})(?:-?\w{1,3})?\.?(?:\sd\.)?)?",
-    rf"(?P<year_10>\d{{3,4}})\.\sgada\s(?P<day_10>\d{{1,2}})\.\s{_MONTH}(?P<month_10>\d\d)",
-    rf"(?P<decade>\d{{0,5}}0){_DECADE_ENDS}(?P<explicit> \(decade\))?|{_DECADES}\s(?P<decade_2>\d{{3}}0)",
-    rf"(?P<century>\d{{1,2}}|[ivx]{{1,5}}){_TH}[-\s]?{_CENTURIES}",
-    rf"{_CENTURIES}\s(?:al\s)?(?P<century_2>[ivx]{{1,5}}|\d{{1,2}})(?:-lea)?",
-    r"(?P<year>\d{1,6})",
-)
-"""Forms of dates. What stands behind a name and "_" only keeps the names of groups apart."""
-
-
-@cache
-def _pattern(*, whole: bool) -> re.Pattern[str]:
-    """Return the pattern of dates, in a text or as a whole text."""
-    date = (
-        rf"(?<![\w.,/+-])(?:{_CIRCA})?(?:(?P<before>{_ERA})\s?)?(?:{'|'.join(_FORMS)})"
-        rf"(?!\w|[.,/:]\d|-\d{{1,3}}(?!\d)|\s?%)(?:\s[грm]\b)?\.?(?:,?\s?\(?(?P<after>{_ERA})\)?)?"
-    )
-    return re.compile(rf"{_LEAD}{date}[\s.]*" if whole else date, re.IGNORECASE)
-
-
 @lru_cache(maxsize=1 << 14)
 def read_date(text: str) -> PartialDate | None:
     """Return the date that a text is; None if it is none, holds more than a date, or no calendar has it."""
-    found = _pattern(whole=True).fullmatch(_with_signs(text).strip())
+    found = FORM.date_alone.fullmatch(_with_signs(text).strip())
     return _made(found, least=3) if found else None
 
 
@@ -245,7 +192,7 @@ def find_dates(text: str) -> Iterator[PartialDate]:
     A mere bound, as in "before 1900", is no date.
     """
     plain = _with_signs(text)
-    for match in _pattern(whole=False).finditer(plain):
+    for match in FORM.date_within.finditer(plain):
         before = plain[max(0, match.start() - 40) : match.start()]
         if (
             (date := _made(match, least=4))

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from lmkbc.answer.markup import unescaped, unstyled, without_signs
-from lmkbc.answer.words import FORM, SCALES
+from lmkbc.answer.words import FORM, SCALES, replaced
 from lmkbc.kinds.units import LETTER
 
 MOST_POWER = 1000
@@ -42,23 +42,6 @@ _MARKS = str.maketrans({"٬": ",", "٫": ".", "º": "°", "˚": "°", "…": " "
     **dict.fromkeys(range(ord("①"), ord("⑳") + 1), " "),
     **dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"), None),
 }
-_MARKUP = [
-    (re.compile(pattern, re.IGNORECASE), new)
-    for pattern, new in (
-        (r"\\[dt]?frac\{(\d{1,3})\}\{(\d{1,3})\}", r" \1/\2"),
-        (r"\{([.'])\}", r"\1"),
-        (r"\\pm(?![a-z])", "±"),
-        (r"(?<=[\d万萬만千천])\s?~\s?(?=\d)", "–"),
-        (r"\\(?:approx|sim|simeq|leq?|geq?|left|right|q?quad)(?![a-z])|\\[()\[\],;: ]|~", " "),
-        (r"\b10\s?(?:\*\*|\^)\s?(?=[-+]?\d)", "10^"),
-        (r"\((\d[\d.,]{0,40})(?:\s?(?:±|\+/?-)\s?[\d.,]{1,40})?\)(?=\s?[×·⋅*x]\s?10\^)", r"\1"),
-        (r"(?<=\d)\s?(?:[×·⋅*]|x(?=\s?10\^))\s?(?=10\^)", "×"),
-        (r"(\d) and a half\b", r"\1.5"),
-        (r"[*`]+|(?<!\w)_+|_+(?!\w)", ""),
-        (r"(?<!\d)(\d)'\s?(\d{1,2}(?:\.\d{1,9})?)(?!\d)(?:\"|'')?", r"\1 ft \2 in"),
-        (r"(\d)[ -]?(?:ft|foot|feet)[ -](\d{1,2})(?![\d.,]|[ -]?[a-z])", r"\1 ft \2 in"),
-    )
-]
 
 
 def readable(text: str) -> str:
@@ -76,8 +59,7 @@ def readable(text: str) -> str:
         text = unescaped(text).translate(_MARKS)
     if FORM.tagged.search(text):
         text = without_signs(unstyled(text))
-    for pattern, new in _MARKUP if FORM.marked_number.search(text) else ():
-        text = pattern.sub(new, text)
+    text = replaced(text, "numbers") if FORM.marked_number.search(text) else text
     return FORM.fraction.sub(_decimal, FORM.myriads.sub(_summed, text))
 
 
