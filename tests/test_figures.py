@@ -66,6 +66,14 @@ def test_a_cell_that_no_command_gives_is_refused(page: str, told: str) -> None:
         figures.filled(page, known)
 
 
+def test_a_column_that_no_command_gives_is_the_document_s_own() -> None:
+    page = (
+        PAGE.replace("| F1 | seconds |", "| F1 | why |").replace("0.100 | -", "0.100 | as 1.0").replace("| 3 |", "| |")
+    )
+    known = {"one": {"rows": ROWS}, "two-x": {"rows": {}}}
+    assert "| a, b | 0.500 | as 1.0 |" in figures.filled(page, known)
+
+
 def test_the_command_is_kept_as_typed_less_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     words = ["python -m eval.bench replay", "--seed", "1", "--figures", "f.toml", "GPT-3"]
     monkeypatch.setattr("sys.argv", words)

@@ -6,7 +6,7 @@
 
 A table between `<!-- figures: NAME ... -->` and `<!-- end -->` shows values of the named entries; `NAME-*` names
 several. Its head and its first cells choose columns and rows, in any order. A cell without a value in these entries is
-empty or "-".
+empty or "-". A column that none of these entries has is the document's own.
 """
 
 from __future__ import annotations
@@ -126,14 +126,14 @@ def _table(text: str, names: list[str], known: Mapping[str, Any]) -> str:
             for row, cells in known[name]["rows"].items():
                 values.setdefault(row, {}).update(cells)
     head, rule, *rows = text.splitlines()
-    columns = _cells(head)[1:]
+    columns, measured = _cells(head)[1:], {column for row in values.values() for column in row}
     lines = [head, rule]
     for row, *cells in map(_cells, rows):
         if row not in values:
             raise ValueError(f"the figures {', '.join(names)} have no row {row!r}")
         shown = []
         for column, cell in zip(columns, cells, strict=True):
-            if column not in values[row] and cell not in ("", "-"):
+            if column in measured and column not in values[row] and cell not in ("", "-"):
                 raise ValueError(f"the figures {', '.join(names)} have no {column!r} of {row!r}")
             shown.append(values[row].get(column, cell))
         lines.append("".join(f"| {cell} " if cell else "| " for cell in (row, *shown)) + "|")
