@@ -26,7 +26,7 @@ def cells() -> Iterator[list[str]]:
 @pytest.mark.parametrize("line", sorted(set(COMMANDS)))
 def test_a_command_is_one_that_the_program_takes(line: str) -> None:
     command: Any = typer.main.get_command(build())
-    words = shlex.split(line)[1:]
+    words = shlex.split(line.replace("\\\n", " "))[1:]
     while hasattr(command, "get_command"):
         name = words.pop(0)
         command = command.get_command(None, name)
