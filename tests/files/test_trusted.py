@@ -75,13 +75,14 @@ def others(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "predict --split val --system prior",
         "ask Chad thing",
         "link --explain Chad --relation thing",
-        "submit absent.jsonl --edition mini",
+        "submit rows.jsonl --edition mini",
     ],
 )
 def test_no_command_runs_code_of_a_stranger_in_a_pipe(
     command: Command, stranger: Path, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(stranger)
+    Path("rows.jsonl").touch()
     error = command.fails(*words.split())
     assert not ran(stranger)
     assert f"error: {stranger} holds code that this would run" in error, error
