@@ -97,6 +97,7 @@ STYLES: list[tuple[dict[str, Any], str]] = [
     ({"ask": "{{ s }}", "steps": [{"name": "s", "ask": "{subject"}]}, "step 's' has '{subject'"),
     ({"answer": "It is {{ anser }}"}, "answer reads {{ anser }}: did you mean 'answer'"),
     ({"answer": "It is so"}, "answer is 'It is so': it needs {{ answer }} once"),
+    ({"null": '{"objects": []}'}, "an answer of listing 'schema', and listing is 'json': write null and task for"),
     ({"stop": ["."]}, "stop ends a text that a model goes on with, and form 'chat' has none"),
     ({"form": "completion", "stop": ["###"]}, "stop ['###'] never occurs: what follows an answer is"),
     ({"form": "completion", "stop": ["\n", ""]}, "stop holds an empty text"),

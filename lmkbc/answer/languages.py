@@ -47,9 +47,8 @@ def has_decimal_comma(text: str, relation: Relation) -> bool:
     Without words that show a language, the relation's language decides, and without that, its question.
     """
     says = _has_comma(text[:LONGEST_SENTENCE])
-    if says is None and relation.language:
-        return _is_comma_language(relation.language)
-    return bool(_has_comma(relation.question) if says is None else says)
+    by_relation = _is_comma_language(relation.language) if relation.language else _has_comma(relation.question)
+    return bool(by_relation if says is None else says)
 
 
 @lru_cache(maxsize=256)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from lmkbc.answer.abstain import has_term, has_verb, is_made_of, object_terms, stems, terms
 from lmkbc.answer.clean import trim, vocabulary
@@ -288,12 +288,24 @@ def _conjuncts(parts: list[str], relation: Relation) -> Iterator[str]:
     """Yield parts without an "and" at their start; the last part is split at its "and" if the relation allows it."""
     for index, part in enumerate(parts):
         name = part.strip()[leading.end() :] if (leading := FORM.leading_and.match(part.strip())) else part.strip()
-        pieces = re.split(r"\s+(?:and|&)\s+(?![^()]*\))", name, maxsplit=1)
         last = index == len(parts) - 1 and name == part.strip()
-        if last and relation.shape.conjunction and not vocabulary(relation.shape).canonical(trim(name)):
-            yield from pieces
+        if last and relation.shape.conjunction:
+            yield from _parted(name, vocabulary(relation.shape).canonical)
         else:
             yield name
+
+
+def _parted(name: str, known: Callable[[str], str | None]) -> Iterator[str]:
+    """Yield the names between each "and", else between each "&". A known name that holds one stays whole."""
+    joints = [
+        *(FORM.and_between.finditer(name) if FORM.and_between.search(name) else FORM.ampersand_between.finditer(name))
+    ]
+    start = 0
+    for joint, following in zip(joints, [*(one.start() for one in joints[1:]), len(name)], strict=False):
+        if start <= joint.start() and not known(trim(name[start:following])):
+            yield name[start : joint.start()]
+            start = joint.end()
+    yield name[start:]
 
 
 def is_capitalised(word: str) -> bool:

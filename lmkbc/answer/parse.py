@@ -81,7 +81,8 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
     if asks or counts or is_mute(answer) or is_failure(answer):
         return Parsed(State.UNPARSED)
     if relation.is_verbatim():
-        return _from_texts(_without_subject(answer, subject), relation, subject, null)
+        own = _without_subject(answer, subject)
+        return Parsed(State.ABSTAINED) if says_nothing(own, relation) else _from_texts(own, relation, subject, null)
     longest = LONGEST_CLAUSE * (1 if relation.has_values() else 2)  # reasoning says "wait" again and again
     within = ",;" if has_titles(relation) else ""  # as in "Wait, Wait: A Memoir"
     places = [

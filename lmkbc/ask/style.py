@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, cast
 
-from lmkbc.answer.formats import AnswerFormat, ParseAs
+from lmkbc.answer.formats import SCHEMA, AnswerFormat, ParseAs
 from lmkbc.ask.steps import FOUND, VERDICTS, Expand, Step, Turn, check_chain
 from lmkbc.ask.templates import ANSWER, HELD, check_template, outline, reads
 from lmkbc.errors import refuse
@@ -149,6 +149,11 @@ class PromptStyle:
             (
                 self.outlines[1].count(ANSWER) != 1,
                 f"answer is {self.answer!r}: it needs {{{{ answer }}}} once",
+            ),
+            (
+                self.null == SCHEMA.write(()) and self.format is not SCHEMA,
+                f"null is {self.null!r}, an answer of listing 'schema', and listing is {self.listing!r}: write null "
+                "and task for this listing",
             ),
             (
                 self.follow_up and self.form == "completion",

@@ -24,8 +24,8 @@ def build(*, dry_run: bool = False, show: Show = None, engine: Workers = IN_PROC
     check_show(show, dry_run=dry_run)
     if dry_run:
         if show:
-            options = {name: given[name] for name in signature(foreseen_in_build).parameters if name in given}
-            show_prompts(foreseen_in_build(**options, show=show))
+            taken = {name: given[name] for name in signature(foreseen_in_build).parameters if name in given}
+            show_prompts(foreseen_in_build(**taken, show=show))
         show_estimate(estimate_build, given)
         if given["grow"]:
             note("what --grow asks beyond the first level is not counted: it depends on what is found")

@@ -131,12 +131,11 @@ def _confidence(known: Confidences) -> list[list[Any]]:
 
 def _kept(promise: str, kept: Kept, promising: int) -> list[list[Any]]:
     """Return what one promise of 0.9 keeps. promising: number of relations that promise it."""
-    none = (None, None)
     return [
-        [f"--precision 0.9, {promise}: precision", kept.precision, *(kept.interval or none)],
-        ["  recall", kept.recall, *none],
-        ["  facts kept", kept.facts, *none],
-        ["  relations with facts kept", kept.relations, *none],
-        ["  of them below 0.9", kept.broken, *none],
-        ["  relations that reach it, learned on all rows", promising, *none],
+        [f"--precision 0.9, {promise}: precision", kept.precision, *(kept.interval or (None, None))],
+        ["  recall", kept.recall, None, None],
+        ["  facts kept", kept.facts, None, None],
+        ["  relations with facts kept", kept.relations, None, None],
+        ["  of them below 0.9", kept.broken, None, None],
+        ["  relations that reach it, learned on all rows", promising, None, None],
     ]

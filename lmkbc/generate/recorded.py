@@ -158,13 +158,12 @@ class Recorded:
             if rows.texts.unread:
                 log.warning("%s: %s", path, rows.texts)
             log_respelled(path, rows.respelled)
-            pairs = rows.pairs() if asked is not None else ()
-            if asked and (others := sorted(pair for pair in pairs if (subject_key(pair[0]), pair[1]) not in asked)):
+            if asked and (others := sorted(one for one in rows.pairs() if (subject_key(one[0]), one[1]) not in asked)):
                 log.warning(
                     "%s: %s of %s are not in %s of edition %s, and are left out: %s",
                     path,
                     f"{len(others):,}",
-                    counted(len(pairs), "answered query", "answered queries"),
+                    counted(len(rows.pairs()), "answered query", "answered queries"),
                     split,
                     self._edition.name,
                     ", ".join(repr(subject) for subject, _ in others[:EXAMPLES]) + " ..." * (len(others) > EXAMPLES),

@@ -42,6 +42,7 @@ SAME = Decimal("0.05")
 """Greatest relative difference between an amount and the same amount in another unit, rounded."""
 FOREIGN = ""
 """Unit of another dimension than the relation's."""
+_GROUPED = re.compile(r"[+-]?\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d*)?(?:[eE][+-]?\d{1,3})?")
 _PLAIN = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{0,11}[1-9])?")
 """A number as `plain` writes it, whose point is decimal in any language."""
 _LETTER_SCALES = {"k": 3, "m": 6, "b": 9}
@@ -90,7 +91,7 @@ def last_place(text: str) -> str:
 
 def decimal(text: str) -> str | None:
     """Return a number in plain digits, without thousands commas; None for other texts, or too many digits."""
-    if len(text) > 2 * DIGITS:
+    if len(text) > 2 * DIGITS or ("," in text and not _GROUPED.fullmatch(text.strip())):
         return None
     try:
         value = Decimal(text.replace(",", "").strip())

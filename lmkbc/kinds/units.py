@@ -23,8 +23,11 @@ OF_LENGTH = {
     "kilometer": "km kms kilometer kilometre kilómetro kilomètre quilómetro quilômetro chilometri "
     "км 公里 千米 キロメートル",
     "meter": "m mtr meter metre metro mètre metri м 米 平米 メートル",
-    "centimeter": "cm cms centimeter centimetre",
-    "millimeter": "mm millimeter millimetre",
+    "centimeter": "cm cms centimeter centimetre "
+    "zentimeter centímetro centímetros centimetro centimetri centymetrów сантиметр сантиметров см 厘米 "
+    "センチメートル",
+    "millimeter": "mm millimeter millimetre "
+    "milímetro milímetros millimetro millimetri milimetrów миллиметр миллиметров мм 毫米 ミリメートル",
     "micrometer": "µm μm um micrometer micrometre micron",
     "nanometer": "nm nanometer nanometre",
     "mile": "mi mile statute_mile",
@@ -38,15 +41,23 @@ OTHERS = {
     "light_year": "ly light_year lightyear",
     "astronomical_unit": "au astronomical_unit",
     "parsec": "pc parsec",
-    "hectare": "ha hectare hektar hectárea",
+    "hectare": "ha hectare hektar hectárea "
+    "hectáreas ettaro ettari hektarów гектар гектара гектаров 公顷 公頃 ヘクタール هكتار",
     "international_acre": "ac acre",
-    "liter": "l L liter litre",
+    "liter": "l L liter litre litro litros litri litrów литр литра литров 升 リットル لتر",
     "milliliter": "ml mL milliliter millilitre",
     "gallon": "gal gallon US_gallon",
-    "kilogram": "kg kgs kilo kilogram kilogramme",
-    "gram": "g gram gramme",
-    "milligram": "mg milligram",
-    "metric_ton": "t tonne metric_ton",
+    "kilogram": "kg kgs kilo kilogram kilogramme "
+    "kilogramm kilos kilogramo kilogramos kilogrammo kilogrammi chilogrammo chilogrammi quilograma "
+    "quilogramas quilo quilos kilogramów килограмм килограмма килограммов кг 公斤 千克 キログラム كيلوغرام "
+    "كيلوغراما",
+    "gram": "g gram gramme "
+    "gramm gramo gramos grammo grammi grama gramas gramów грамм грамма граммов 克 グラム غرام غراما",
+    "milligram": "mg milligram "
+    "milligramm miligramo miligramos milligrammo milligrammi miligrama miligramas miligramów миллиграмм "
+    "миллиграммов мг 毫克 ミリグラム",
+    "metric_ton": "t tonne metric_ton "
+    "tonnen tonelada toneladas tonnellata tonnellate tona tony тонна тонны тонн 吨 噸 トン طن",
     "ton": "ton tons short_ton",
     "long_ton": "long_ton",
     "pound": "lb lbs pound",

@@ -157,14 +157,15 @@ class AtPrecision(Narrowing):
     def words(self) -> str:
         """Return the precision, and how many relations reach it."""
         relations = counted(len(self.reached) + len(self.below), "relation")
-        how = "" if self.promise == SURE else f" on {self.promise}"
-        return f", at precision {self.precision:g}{how}, promised by {len(self.reached)} of {relations}"
+        return (
+            f", at precision {self.precision:g}{'' if self.promise == SURE else f' on {self.promise}'}, promised by "
+            f"{len(self.reached)} of {relations}"
+        )
 
     @property
     def suffix(self) -> str:
         """Return the precision as it was given, and its promise if it is not the usual one."""
-        promise = "" if self.promise == SURE else f"-{self.promise}"
-        return f"-precision-{self.asked}{promise}".replace(":", "-")
+        return f"-precision-{self.asked}{'' if self.promise == SURE else f'-{self.promise}'}".replace(":", "-")
 
     @property
     def about(self) -> Mapping[str, Any]:

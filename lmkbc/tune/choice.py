@@ -137,16 +137,14 @@ def _surest(tasks: Mapping[str, Task], rows: Mapping[str, Mask], tuned: Mapping[
     }
     made, gains = dict(tuned), [tuned[name].held_out - one.held_out for name, one in own.items()]
     untested = {name for name, task in tasks.items() if not task.outcomes.gains[rows[name]].any()}
-    few = {name for name in untested if rows[name].sum() < FEWEST}
     made |= {
         name: own[name]
         for name, ahead in zip(own, leads(gains) if own else [], strict=True)
-        if not ahead or name in few
+        if not ahead or (name in untested and rows[name].sum() < FEWEST)
     }
-    for name in untested:
-        task, empty = tasks[name], tasks[name].outcomes.empty[rows[name]]
-        if at_least(empty.sum(), empty.size) > 0.5:
-            made[name] = Chosen(NOTHING, task.outcomes.prefix_f1[rows[name], 0], reason=EMPTY)
+    for name, outcomes in ((name, tasks[name].outcomes) for name in untested):
+        if at_least(outcomes.empty[rows[name]].sum(), rows[name].sum()) > 0.5:
+            made[name] = Chosen(NOTHING, outcomes.prefix_f1[rows[name], 0], reason=EMPTY)
     return made
 
 

@@ -77,7 +77,11 @@ def nothing_sure(selector: PerRelation, precision: float | str, promise: str) ->
         ((curve.points[-1], name) for name, curve in selector.curves[promise].items() if curve.points),
         key=lambda one: (-one[0].precision, one[1]),
     )
-    lower = f"give --precision {best[0][0].precision:g}, or best:0.1 for the surest" if best else "tune on more rows"
+    lower = (
+        f"give --precision {best[0][0].precision:g}, or best:0.1 for the surest"
+        if best
+        else "tune on more rows, or on better answers"
+    )
     return LmkbcError(
         f"no object reaches --precision {precision}, so nothing was written; {lower}; the best of each relation in "
         "tuning: "

@@ -81,14 +81,15 @@ def decisions(path: Path, relations: Mapping[str, About], reviewer: str, today: 
         about = relations[row.relation]
         if has_object:
             cited = {} if has_value else _cited(row)
-            value = _object(about, row.object, row.object_id, row.literal)
-            yield _decision(place, row, verdict or Verdict.WRONG, value, cited, (reviewer, today))
+            wrong = _object(f"{place}, field object", about, row.object, row.object_id, row.literal)
+            yield _decision(place, row, verdict or Verdict.WRONG, wrong, cited, (reviewer, today))
         if has_value:
             text = row.value or row.value_id or ""
-            value = _object(about, text, row.value_id, None)
-            if kind_of(about).has_values and value["literal"] is None:
-                example = kind_of(about).example
-                raise InputError(f"{place}, field value: {text!r} is no {about.kind} that can be read: write {example}")
+            value = _object(f"{place}, field value", about, text, row.value_id, None)
+            if has_object and value == wrong:
+                raise InputError(
+                    f"{place}, field value: {text!r} is the wrong object itself; give another one, or none"
+                )
             yield _decision(place, row, Verdict.RIGHT, value, _cited(row), (reviewer, today))
 
 
@@ -99,12 +100,13 @@ def _check(label: Label, *, has_value: bool, has_object: bool) -> None:
         raise InputError(f"{place}, field object: empty; name the object that is {verdict}, or a right one as value")
     if has_value and (verdict is Verdict.UNKNOWN or (verdict is Verdict.RIGHT and has_object)):
         raise InputError(f"{place}, field value: {row.value!r} stands beside a label {verdict}; leave one of them out")
-    if has_value and has_object and (row.value, row.value_id) in ((row.object, row.object_id), (row.object, None)):
-        raise InputError(f"{place}, field value: {row.value!r} is the wrong object itself; give another one, or none")
 
 
-def _object(about: About, text: str, qid: str | None, literal: str | None) -> dict[str, str | None]:
-    """Return an object as facts have it: its word, its QID, and its literal in the unit of the relation."""
+def _object(place: str, about: About, text: str, qid: str | None, literal: str | None) -> dict[str, str | None]:
+    """Return an object as facts have it: its word, its QID, and its literal in the unit of the relation.
+
+    InputError, with the place, for a text that is no value of the relation's kind.
+    """
     kind = kind_of(about)
     if kind.is_entity:
         return {"object": text or qid or "", "object_id": as_qid(qid or text), "literal": None}
@@ -112,6 +114,8 @@ def _object(about: About, text: str, qid: str | None, literal: str | None) -> di
         literal = kind.literal((qid or "", text))[0]
         known = kind.known(Stated(text), about) if literal is None else None
         literal = kind.literal((known.text,))[0] if known else literal
+        if literal is None:
+            raise InputError(f"{place}: {text!r} is no {about.kind} that can be read: write {kind.example}")
     return {"object": literal or text, "object_id": None, "literal": literal}
 
 

@@ -39,7 +39,7 @@ def run(command: Command) -> Command:
 
 
 def labels(*rows: str, path: str = "labels.csv") -> str:
-    Path(path).write_text(HEADER + "".join(f"{row}{',' * (11 - row.count(','))}\n" for row in rows))
+    Path(path).write_text(HEADER + "".join(f"{row}{',' * (12 - len(next(csv.reader([row]))))}\n" for row in rows))
     return path
 
 
@@ -239,6 +239,8 @@ def test_a_build_takes_over_the_decisions_of_another_base(command: Command) -> N
         ("country-borders,subject 0,Q1,Mali,,wrong,Mali", "line 2, field value: 'Mali' is the wrong object itself"),
         ("country-borders,subject 0,Q0,Mali,,wrong", "line 2, field subject_id: "),
         ("children,subject 0,Q1,4,,wrong,many", "line 2, field value: 'many' is no number that can be read"),
+        ('children,subject 0,Q1,"2,5",,right', "line 2, field object: '2,5' is no number that can be read"),
+        ("children,subject 0,Q1,4,,wrong,4.0", "line 2, field value: '4.0' is the wrong object itself"),
         ("country-borders,subject 0,Q1,Mali,,right,,,javascript:alert(1)", "line 2, field source: "),
         ("country-borders,subject 0,Q1,Mali,,right,,,file:///etc/passwd", "line 2, field source: "),
         ("country-borders,subject 0,Q1,Mali,,right,,,http://a/ b", "line 2, field source: "),
