@@ -58,6 +58,7 @@ def test_fuzzy_ranks_and_limits(tmp_path: Path) -> None:
     assert {hit.id for hit in index.fuzzy("saxophone")} == {"Q1", "Q2"}
     assert len(index.fuzzy("saxophone", limit=1)) == 1
     assert index.fuzzy("") == ()
+    assert index.fuzzy("saxoqqone") == ()  # two edits, beside a third that is the same
 
 
 def test_ids_and_labels(tmp_path: Path) -> None:
