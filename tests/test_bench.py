@@ -13,7 +13,7 @@ from lmkbc import Workspace
 
 BENCH = ROOT / "eval" / "bench"
 NAMES = sorted(path.stem for path in BENCH.glob("*.py") if not path.stem.startswith("_"))
-OFFICIAL = ("ablation", "few", "linking", "recorded", "replay", "samples", "tuning")
+OFFICIAL = ("ablation", "few", "linking", "promises", "recorded", "replay", "samples", "tuning")
 """Those that have nothing to measure without the official data."""
 
 

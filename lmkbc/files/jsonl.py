@@ -160,7 +160,7 @@ def first_bad_line(path: Path, raw: bytes, decoder: msgspec.json.Decoder[Any], f
     """Return the error for the first line that cannot be decoded. first: number of the first line."""
     for number, line in numbered_lines(raw, first):
         try:
-            decoder.decode(line)
+            decoder.decode(line.decode())
         except UnicodeDecodeError:
             return not_utf8(path, number, line)
         except RecursionError:

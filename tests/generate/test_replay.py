@@ -26,7 +26,7 @@ from lmkbc.types import CandidateSet, Query, State
 from tests.candidates import sources
 
 BORDERS = "CountryBordersCountry"
-QUERIES = [Query(f"land {place}", BORDERS, f"Q{place + 1}") for place in range(3)]
+QUERIES = [Query(f"land {place}", BORDERS, f"Q{place + 1}") for place in range(5)]
 CHAT = {"component": "chat", "model": "gpt-4"}
 CAUSAL = {"component": "causal", "model": "nobody/no-such-model"}
 
