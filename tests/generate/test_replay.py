@@ -26,7 +26,7 @@ from lmkbc.types import CandidateSet, Query, State
 from tests.candidates import sources
 
 BORDERS = "CountryBordersCountry"
-QUERIES = [Query(f"land {place}", BORDERS, f"Q{place + 1}") for place in range(5)]
+QUERIES = [Query(f"land {place}", BORDERS, f"Q{place + 1}") for place in range(3)]
 CHAT = {"component": "chat", "model": "gpt-4"}
 CAUSAL = {"component": "causal", "model": "nobody/no-such-model"}
 
@@ -250,7 +250,8 @@ WRITTEN = {
     "name", [pytest.param(name, marks=() if place % 2 else pytest.mark.whole) for place, name in enumerate(WRITTEN)]
 )
 def test_what_a_run_wrote_is_read_with_the_same_result(name: str, tmp_path: Path) -> None:
-    reads_what_it_wrote(name, SPACE, MINI, QUERIES, tmp_path)
+    queries = [Query(f"land {place}", BORDERS, f"Q{place + 1}") for place in range(5)]  # some replies name an object
+    reads_what_it_wrote(name, SPACE, MINI, queries, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -263,7 +264,7 @@ def test_what_a_run_of_2026_wrote_is_read_with_the_same_result(
     """Parts, draws of a step, and NIL probabilities: relations that are asked in several prompts have all of them."""
     space = Workspace(data=data_dir)
     edition = space.edition("2026")
-    queries = [Query(f"land {place}", relation) for relation in relations or edition.relations for place in range(5)]
+    queries = [Query(f"land {place}", relation) for relation in relations or edition.relations for place in range(3)]
     parts = reads_what_it_wrote(name, space, edition, queries, tmp_path)
     assert parts > 1 or not relations
 
