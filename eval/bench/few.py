@@ -21,15 +21,15 @@ from typing import NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from eval.bench import few_of, parsed
+from eval.bench import parsed
 from eval.bench.figures import Table
-from eval.bench.recorded import ROWS, Row, context_of, proposed, row_parser
-from lmkbc.recipe import read_recipe
+from eval.bench.recorded import ROWS, Row, opened, proposed, row_parser
 from lmkbc.select.ranking import Floats, Mask
 from lmkbc.tune.choice import by_subject, choose, fold_of
-from lmkbc.tune.confidence import as_it_is, calibrated, equal_width
+from lmkbc.tune.confidence import as_it_is, calibrated
 from lmkbc.tune.families import Task
 from lmkbc.tune.learn import INNER_FOLDS, tasks_of
+from lmkbc.tune.reliability import equal_width
 from lmkbc.tune.tuning_set import TuningOptions, TuningSet
 from lmkbc.types import grouped
 from lmkbc.workspace import Workspace
@@ -60,9 +60,7 @@ def main(argv: Sequence[str]) -> None:
     given = parsed(parser, argv, rows=["Qwen"], limit=60, draws=2, sizes=[3])
     workspace, table = Workspace(data=given.data), Table("few", "answers, rows a relation", given.figures)
     for row in map(ANSWERS.__getitem__, given.rows):
-        edition = workspace.edition(row.edition)
-        examples = few_of(workspace.examples(edition, edition.held_out), given.limit)
-        run, recipe = context_of(workspace, edition, row.files), read_recipe(workspace, row.system)
+        edition, examples, run, recipe = opened(workspace, row, given.limit)
         sets, how = proposed(run, recipe, examples), TuningOptions(trials=0, seed=given.seed)
         data = TuningSet(sets, examples, edition, run.relations, recipe.select, how).answered
         tasks = tasks_of(data, own=recipe.select.select_all(data.sets))

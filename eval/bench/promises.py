@@ -11,10 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from eval.bench import few_of, parsed
+from eval.bench import parsed
 from eval.bench.figures import Table
-from eval.bench.recorded import ROWS, context_of, proposed, row_parser
-from lmkbc.recipe import read_recipe
+from eval.bench.recorded import ROWS, opened, proposed, row_parser
 from lmkbc.tune.confidence import Kept, assess
 from lmkbc.tune.learn import tasks_of
 from lmkbc.tune.tuning_set import UNSCORED, TuningOptions, TuningSet
@@ -30,9 +29,7 @@ def main(argv: Sequence[str]) -> None:
     given = parsed(parser, argv, rows=["Qwen"], halves=2, folds=2, limit=40)
     workspace, table = Workspace(data=given.data), Table("promises", "recorded answers", given.figures)
     for row in map(ROWS.__getitem__, given.rows):
-        edition = workspace.edition(row.edition)
-        examples = few_of(workspace.examples(edition, edition.held_out), given.limit)
-        run, recipe = context_of(workspace, edition, row.files), read_recipe(workspace, row.system)
+        edition, examples, run, recipe = opened(workspace, row, given.limit)
         sets = proposed(run, recipe, examples)
         options = TuningOptions(trials=0, folds=given.folds, seed=given.seed)
         tasks = tasks_of(TuningSet(sets, examples, edition, run.relations, recipe.select, options))

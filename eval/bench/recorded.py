@@ -81,11 +81,9 @@ def main(argv: Sequence[str]) -> None:
     given = parsed(parser, argv, rows=["Qwen"], trials=0, folds=2, limit=40)
     workspace, table = Workspace(data=given.data), Table("recorded", "recorded answers", given.figures)
     for row in map(ROWS.__getitem__, given.rows):
-        edition = workspace.edition(row.edition)
-        examples = few_of(workspace.examples(edition, edition.held_out), given.limit)
+        edition, examples, run, recipe = opened(workspace, row, given.limit)
         plain = Run(workspace=workspace, edition=edition)
         prior, empty = (untuned(plain, examples, read_recipe(workspace, name)) for name in ("prior", "bl22-empty"))
-        run, recipe = context_of(workspace, edition, row.files), read_recipe(workspace, row.system)
         sets, _, proposing = timed(proposed, run, recipe, examples)
         how = TuningOptions(folds=given.folds, trials=given.trials, seed=given.seed)
         tuned, _, tuning = timed(tuned_rules, sets, examples, edition, run.relations, how, recipe.select)
@@ -104,6 +102,13 @@ def main(argv: Sequence[str]) -> None:
             propose_s=f"{proposing:.1f}",
             tune_s=f"{tuning:.0f}",
         )
+
+
+def opened(workspace: Workspace, row: Row, limit: int | None) -> tuple[Edition, list[Example], Run, Recipe]:
+    """Return a row's edition, its labelled queries (about `limit`, or all), its run and its recipe."""
+    edition = workspace.edition(row.edition)
+    examples = few_of(workspace.examples(edition, edition.held_out), limit)
+    return edition, examples, context_of(workspace, edition, row.files), read_recipe(workspace, row.system)
 
 
 def context_of(workspace: Workspace, edition: Edition, files: Sequence[str] = ()) -> Run:

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from eval.bench import few_of, parsed
+from eval.bench import parsed
 from eval.bench.figures import Table
-from eval.bench.recorded import GEMMA, ROWS, Row, context_of, proposed, row_parser
-from lmkbc.recipe import read_recipe
-from lmkbc.tune.confidence import Reliability
+from eval.bench.recorded import GEMMA, ROWS, Row, opened, proposed, row_parser
 from lmkbc.tune.outcomes import Outcomes
+from lmkbc.tune.reliability import Reliability
 from lmkbc.workspace import Workspace
 
 SAMPLED = {name: ROWS[name] for name in ("Qwen", "GPT-4", "GPT-3.5")} | {
@@ -29,10 +28,8 @@ def main(argv: Sequence[str]) -> None:
     given = parsed(parser, argv, rows=["Qwen"], limit=40)
     workspace, table = Workspace(data=given.data), Table("samples", "recorded answers")
     for row in map(SAMPLED.__getitem__, given.rows):
-        edition = workspace.edition(row.edition)
-        examples = few_of(workspace.examples(edition, edition.held_out), given.limit)
-        sets = proposed(context_of(workspace, edition, row.files), read_recipe(workspace, row.system), examples)
-        outcomes = Outcomes(sets, examples, edition)
+        edition, examples, run, recipe = opened(workspace, row, given.limit)
+        outcomes = Outcomes(proposed(run, recipe, examples), examples, edition)
         query, place = np.nonzero(outcomes.ranking.scores >= 0)
         share, right = outcomes.ranking.scores[query, place], np.minimum(outcomes.gains[query, place], 1).astype(float)
         samples = np.array(outcomes.ranking.draws)[query]

@@ -13,31 +13,10 @@ from pathlib import Path
 from babel import Locale
 
 from lmkbc.names import folded_key
+from lmkbc.patterns import Patterns
 
 TABLES = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
-_NAME = re.compile(r"\{([a-z_]+)\}")
-"""Name of a table within an expression, which stands for that table's own."""
-
-
-class _Forms:
-    """Expressions by the names of their tables; each is compiled when it is first used."""
-
-    def __getattr__(self, name: str) -> re.Pattern[str]:
-        if name not in TABLES["pattern"]:
-            raise AttributeError(name)
-        self.__dict__[name] = re.compile(_expression(name))
-        return self.__dict__[name]  # type: ignore[no-any-return]
-
-
-def _expression(name: str) -> str:
-    """Return a table's frame with the alternatives of all languages in it."""
-    table = TABLES["pattern"][name]
-    ones = (one for language, alternatives in table.items() if language != "frame" for one in alternatives)
-    whole = str(table.get("frame", "%s")).replace("%s", f"(?:{'|'.join(ones)})")
-    return _NAME.sub(lambda other: re.sub(r"\A\(\?[a-z]+\)", "", _expression(other[1])), whole)
-
-
-FORM = _Forms()
+FORM = Patterns(TABLES["pattern"])
 WORDS = {
     name: frozenset(word.strip() for words in table.values() for word in re.split("[,\n]", words) if word.strip())
     for name, table in TABLES["words"].items()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from inspect import signature
 from typing import Any
 
 from lmkbc.api.building import IN_PROCESS, KnowledgeBase, Workers, estimate_build, foreseen_in_build
 from lmkbc.api.building import build as make_base
-from lmkbc.cli.dry_run import Show, check_show, show_estimate, show_prompts
+from lmkbc.cli.dry_run import Show, check_show, show_estimate, show_prompts, taken_by
 from lmkbc.cli.terminal import note, progress
 from lmkbc.cli.typed import made_from
 from lmkbc.errors import LmkbcError, counted
@@ -24,8 +23,7 @@ def build(*, dry_run: bool = False, show: Show = None, engine: Workers = IN_PROC
     check_show(show, dry_run=dry_run)
     if dry_run:
         if show:
-            taken = {name: given[name] for name in signature(foreseen_in_build).parameters if name in given}
-            show_prompts(foreseen_in_build(**taken, show=show))
+            show_prompts(foreseen_in_build(**taken_by(foreseen_in_build, given), show=show))
         show_estimate(estimate_build, given)
         if given["grow"]:
             note("what --grow asks beyond the first level is not counted: it depends on what is found")

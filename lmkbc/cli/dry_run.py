@@ -31,14 +31,18 @@ def check_show(show: int | None, *, dry_run: bool) -> None:
         raise OptionError("show", "prints what a run would send: add --dry-run")
 
 
+def taken_by(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a command that a function takes."""
+    return {name: given[name] for name in signature(function).parameters if name in given}
+
+
 def show_estimate(make: Callable[..., Estimate], given: Mapping[str, Any], *, json: bool = False) -> None:
     """Show a line per generator and their sum on stdout, and notes about the counts.
 
     make: function that returns the estimate. given: the options of the run; those of what is kept do not matter here.
     """
-    options = {name: given[name] for name in signature(make).parameters if name in given}
     with progress() as report:
-        estimate = make(**options, progress=report)
+        estimate = make(**taken_by(make, given), progress=report)
     if json:
         show_json(_as_json(estimate))
         return

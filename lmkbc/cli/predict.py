@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from inspect import signature
 from typing import Annotated, Any
 
 from msgspec import Meta
 
 from lmkbc.api.predicting import PredictedRun, estimate, foreseen
 from lmkbc.api.predicting import predict as make_run
-from lmkbc.cli.dry_run import Show, check_show, show_estimate, show_prompts
+from lmkbc.cli.dry_run import Show, check_show, show_estimate, show_prompts, taken_by
 from lmkbc.cli.terminal import note, progress, show_table
 from lmkbc.cli.typed import made_from
 from lmkbc.errors import counted
@@ -44,9 +43,8 @@ def predict(
     start = time.monotonic()
     check_show(show, dry_run=dry_run)
     if dry_run:
-        options = {name: given[name] for name in signature(foreseen).parameters if name in given}
         if show:
-            show_prompts(foreseen(**options | {"limit": min(show, given["limit"] or show)}))
+            show_prompts(foreseen(**taken_by(foreseen, given) | {"limit": min(show, given["limit"] or show)}))
         show_estimate(estimate, given)
         return
     with progress() as report:

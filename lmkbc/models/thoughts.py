@@ -12,6 +12,10 @@ from itertools import islice
 from typing import Literal
 
 from lmkbc.names import LONGEST, shown
+from lmkbc.patterns import patterns_beside
+
+FORM = patterns_beside(__file__)
+"""Signs of turns and thoughts by name, from words.toml."""
 
 _DETAILS = (
     r"<details\b(?:[^<>]{0,200}\b(?:reasoning|thinking)\b[^<>]{0,200}>"
@@ -72,77 +76,22 @@ _FAMILIES = [
 ]
 """A mark of thoughts or answers that is no plain tag, and its plain form."""
 
-_HARMONY = re.compile(r"\A\s*(?:assistant\s*)?analysis\s*(?=[^\sa-z,;:])")
-"""The bare name of the channel of thoughts, glued to the first word; "analysis" in lower case alone is a word."""
 
-_TAG = re.compile(
-    r"(?:<[|｜]?|◁)[ \t]*(?P<slash>/?)(?P<name>[A-Za-z][\w:.▁-]{0,48})(?P<more>(?:\s[^<>\n]{0,300})?)(?:/?>|[|｜]>|▷)"
-    r"|\[(?P<close>/?)(?P<word>think|thinking|thoughts?|reasoning|answer|final_answer|inst|bos|eos|pad|cls|sep|unk|"
-    r"gmask|s|/?sys|system_prompt|tool_calls|args|call_id|tool_content)\](?!\()",
-    re.IGNORECASE,
-)
 THOUGHT_NAMES = "think|thought|reason|reflect|scratchpad|monologue|rationale|deliberat|analysis"
 """Parts of the names of tags of thoughts."""
 _THOUGHT = re.compile(rf"{THOUGHT_NAMES}|cot$")
 _ANSWERS = frozenset(
     "answer answers finalanswer final response finalresponse output finaloutput result solution".split()
 )
-_TOOLS = re.compile(r"tool|python|args|callid|function|invoke|recipient|constrain|message|channel")
-_CALL = re.compile(r"(?:tool|function)(?:call|use)?s?$")
 _CONTROL = frozenset(
     "s sop bos eos pad unk sep cls inst sys turn eot eod eom eop endoftext startoftext beginoftext startofturn "
     "endofturn eoa eoh endofutterance endofsentence endofmessage endofdocument user assistant system human bot".split()
 )
 """Names of control tokens that some families write as plain tags; `<|...|>` is always one."""
 
-_PART = re.compile(r"^(?:start|begin|end)(?:of)?|(?:start|begin|end)$|^im(?=start|end|sep)")
-
-_HEADER = re.compile(
-    r"<[|｜]?(?:im_start|start_header_id|start_of_turn|start_of_role|role_start|start|turn|begin|s)[|｜]?>\s*"
-    r"(?P<role>user|human|system|assistant|model)\b"
-    r"|<[|｜]?(?P<token>user|human|prompter|USER_TOKEN|system|assistant|chatbot_token|model)[|｜]?>|(?P<inst>\[/?INST\])",
-    re.IGNORECASE,
-)
-"""Headers of turns: a user's begin a second turn, a model's begin its own."""
-
-_ECHO = re.compile(
-    r"\A\s*(?:user|human|system)[ \t]*:?[ \t]*\n[\s\S]*?\n[ \t]*(?:assistant|model)[ \t]*:?[ \t]*\n", re.IGNORECASE
-)
-"""The prompt's own turns before the answer, with bare headers."""
-
-_USER_LINE = re.compile(
-    r"\n[ \t]*(?:user|human)[ \t]*\n|\n[ \t]*(?:user|USER|User|human|HUMAN|Human|Q|Question|QUESTION)[ \t]*:(?=\s)"
-    r"|\n[ \t]*#{2,4}[ \t]*(?:Instruction|Human|User|Question|Input)\b"
-    r"|(?<=[^\W_])(?:user|assistant)\n\n|(?<=[^\W_])(?:user|assistant)\s*\Z"
-)
-_ROLE = re.compile(
-    r"\A\s*(?:<end>\s*(?:(?:assistant|model|chatbot|bot|ai)[ \t]*(?=<end>|\n|:|\Z))?:?"
-    r"|(?:#{2,4}[ \t]*)?(?:gpt4 correct )?assistant[ \t]*(?::|\n|\Z)|#{2,4}[ \t]*response[ \t]*(?::|\n|\Z)"
-    r"|\*\*(?:assistant|model|ai|bot)(?::\*\*|\*\*:)|(?:ai|bot|model|chatbot)[ \t]*:|(?-i:assistant(?=[A-Z\[{\"0-9])"
-    r"|model\n(?=\s*[A-Z\[{\"0-9])))\s*",
-    re.IGNORECASE,
-)
-"""A header at the start of a turn. Without a token, "model" may be an object, so it needs a colon."""
-
-_CUT_TAG = re.compile(r"<[/|｜][\w|｜▁]*\Z")
-"""The start of a closing tag or of a control token, at the end of a text that was cut."""
-
-_ALOUD = re.compile(
-    r"\A\W*(?:(?:okay|ok|alright|all right|hmm+|hm|well|right|wait|let me|let's|let us|i need|i recall|i remember|"
-    r"i think|i should|i have to|i'm trying|i am trying|first,|first of all|we need|we have to|we are|we're|"
-    r"the user|the question|to answer|to find|to determine|thinking|thoughts?|reasoning|analysis|step 1)\b"
-    r"|so,? (?:i|the|we|let))(?!,? (?:here|below|these))",
-    re.IGNORECASE,
-)
-_FINAL = re.compile(r"answers?\W{0,4}(?:is|are|:)|\\boxed|therefore|in summary|in conclusion", re.IGNORECASE)
-
 
 MOST_READ = 32_000
 """Maximum number of characters that are read at the start of a text, and at its end."""
-
-
-_RUN = re.compile(r"(\s{32})\s+|(\w{320})\w+|(([^\w\s])\4{63})\4+")
-"""Blanks, letters of a word or equal signs, of which there are more than any name or table has."""
 
 
 def bounded(text: str) -> str:
@@ -150,7 +99,7 @@ def bounded(text: str) -> str:
 
     The parts of names at which it is cut are left out.
     """
-    text = _RUN.sub(r"\1\2\3", text)
+    text = FORM.run.sub(r"\1\2\3", text)
     if len(text) <= 2 * MOST_READ:
         return text
     start, end = text[:MOST_READ], text[-MOST_READ:]
@@ -168,7 +117,7 @@ def answer_of(text: str) -> str | None:
     text = _own_turn(bounded(text))
     for pattern, mark in _FAMILIES:
         text = pattern.sub(mark, text)
-    text = _TAG.sub(_plain_mark, _HARMONY.sub("<think>", text, count=1))
+    text = FORM.tag.sub(_plain_mark, FORM.harmony.sub("<think>", text, count=1))
     rest, thought = "", "</think>"
     while thought and not shown(_turn(rest)):  # an answer may also stand before its reasons
         before, thought, rest = text.rpartition("</think>")
@@ -183,14 +132,14 @@ def answer_of(text: str) -> str | None:
 
 def thinks_aloud(text: str) -> bool:
     """Return whether an answer begins as a thought without any mark does, and comes to no end."""
-    return _ALOUD.match(text) is not None and _FINAL.search(text) is None
+    return FORM.aloud.match(text) is not None and FORM.final.search(text) is None
 
 
 def _own_turn(text: str) -> str:
     """Return the first turn of the model: without prompt's turns before it, and without the user's turns behind it."""
-    text = _HEADER.sub(_role, _ECHO.sub("<model>", re.sub(r"\[\|(\w{1,30})\|\]", r"<|\1|>", text)))
+    text = FORM.header.sub(_role, FORM.echo.sub("<model>", re.sub(r"\[\|(\w{1,30})\|\]", r"<|\1|>", text)))
     parts = re.split(r"(<user>|<model>)", text)
-    own = [parts[0]] if shown(_TAG.sub(_plain_mark, parts[0]).replace("<end>", "")) else []
+    own = [parts[0]] if shown(FORM.tag.sub(_plain_mark, parts[0]).replace("<end>", "")) else []
     for mark, part in zip(parts[1::2], parts[2::2], strict=True):
         if mark == "<user>" and own:
             break
@@ -223,19 +172,19 @@ def _tagged(text: str) -> str:
 def _turn(text: str) -> str:
     """Return a text without role headers and control tokens at its start, up to the end of the model's own turn."""
     text = text.replace("<tool>", "\n")
-    while (bare := _ROLE.sub("", text, count=1)) != text:
+    while (bare := FORM.role.sub("", text, count=1)) != text:
         text = bare
-    text = _CUT_TAG.sub("", text.partition("<end>")[0])
+    text = FORM.cut_tag.sub("", text.partition("<end>")[0])
     if thinks_aloud(text):
         return text
-    before = (text[: line.start()] for line in islice(_USER_LINE.finditer(text), 8))
+    before = (text[: line.start()] for line in islice(FORM.user_line.finditer(text), 8))
     return next((part for part in before if shown(part).rstrip("*_")[-1:] not in ("", ":")), text)
 
 
 def _plain_mark(tag: re.Match[str]) -> str:
     """Return the mark of a tag: of a thought, an answer, a tool or another control token; else the tag itself."""
     key = re.sub(r"[^a-z]", "", (tag["name"] or tag["word"]).casefold())
-    core = _PART.sub("", _PART.sub("", key))
+    core = FORM.part.sub("", FORM.part.sub("", key))
     is_end = bool(tag["slash"] or tag["close"]) or key.startswith("end") or key.endswith("end")
     special = tag[0][:2] in ("<|", "<｜") or tag[0][-2:] in ("|>", "｜>") or tag["word"] is not None
     if tag[0].endswith("/>"):
@@ -243,7 +192,7 @@ def _plain_mark(tag: re.Match[str]) -> str:
     kind: Literal["think", "answer", ""] = "think" if _THOUGHT.search(core) else "answer" if core in _ANSWERS else ""
     if kind:
         return f"</{kind}>" if is_end else f"<{kind}>"
-    if _TOOLS.search(core) if special else _CALL.match(core):
+    if FORM.tools.search(core) if special else FORM.call.match(core):
         return "<tool>"
     last = re.split(r"[:_]", (tag["name"] or "").casefold())[-1]
     return "<end>" if special or key in _CONTROL or last in ("s", "eos", "bos") else tag[0]

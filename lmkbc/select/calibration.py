@@ -186,12 +186,11 @@ class PrecisionCurve:
         return next((point for point in self.points if point.precision >= precision), None)
 
 
-def at_least(right: float, of: float, most: float = 1) -> float:  # noqa: ARG001
+def at_least(right: float, of: float) -> float:
     """Return the lower bound of a share (Wilson 1927), corrected for the choice of the best threshold; 0 if `of` is 0.
 
-    right: number of right facts. of: number of facts. most: facts of the subject with the most, which this bound does
-    not read. Facts are assumed independent. Facts of one subject are seldom independent, so the bound is somewhat too
-    high.
+    right: number of right facts. of: number of facts. Facts are assumed independent. Facts of one subject are seldom
+    independent, so the bound is somewhat too high.
     """
     if of <= 0:
         return 0.0
@@ -201,17 +200,20 @@ def at_least(right: float, of: float, most: float = 1) -> float:  # noqa: ARG001
     return max((middle - spread) / (1 + z / of), 0.0)
 
 
-def on_average(right: float, of: float, most: float = 1) -> float:
+def on_average(right: float, of: float, most: float) -> float:
     """Return the share that holds on average over draws of labelled subjects (LEC, arXiv 2512.01556); 0 if `of` is 0.
 
     The expected errors among the facts of a new subject are at most this part of its expected facts. All facts of one
-    more subject are counted as errors. right, of, most: as for `at_least`.
+    more subject are counted as errors. right, of: as for `at_least`. most: facts of the subject with the most.
     """
     return max((min(right, of) - most) / of, 0.0) if of > 0 else 0.0
 
 
 SURE, AVERAGE = "sure", "average"
-PROMISES: Mapping[str, Callable[[float, float, float], float]] = {SURE: at_least, AVERAGE: on_average}
+PROMISES: Mapping[str, Callable[[float, float, float], float]] = {
+    SURE: lambda right, of, _: at_least(right, of),
+    AVERAGE: on_average,
+}
 """How a precision is promised -> the precision by right facts, facts, and facts of the subject with the most.
 
 sure: it holds for 95 % of all draws of labelled rows. average: it holds for the mean of all draws.

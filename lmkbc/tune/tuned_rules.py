@@ -35,8 +35,9 @@ from lmkbc.session.run import Run
 from lmkbc.settings import checked
 
 if TYPE_CHECKING:  # selection must not load Optuna
-    from lmkbc.tune.confidence import RelationConfidence, Reliability
+    from lmkbc.tune.confidence import RelationConfidence
     from lmkbc.tune.learn import Tuned
+    from lmkbc.tune.reliability import Reliability
 
 
 CHECKSUM = "sha256"
@@ -187,6 +188,10 @@ class _Relation:
     insample_f1: float | None = None
 
 
+CURVES = {SURE: "curve", AVERAGE: "average"}
+"""Promise -> field of a table `confidence.NAME`."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Confidence:
     """A table `confidence.NAME`. weights, label_priors, highest: of the calibration, if the rule has no such.
@@ -228,7 +233,7 @@ def _confidence_table(confidence: RelationConfidence, rule: Rule) -> dict[str, A
     in_rule = PerRelation(rule).calibration("") == confidence.calibration
     curves = {
         name: {column: value for column, value in asdict(confidence.curves[promise]).items() if value is not None}
-        for name, promise in (("curve", SURE), ("average", AVERAGE))
+        for promise, name in CURVES.items()
     }
     return ({} if in_rule else asdict(confidence.calibration)) | curves
 
@@ -264,8 +269,8 @@ def read(path: Path, fallback: PerRelation | None = None) -> Thresholds:
             if one.weights
         },
         curves={
-            SURE: {name: one.curve for name, one in file.confidence.items()},
-            AVERAGE: {name: one.average for name, one in file.confidence.items()},
+            promise: {name: getattr(one, curve) for name, one in file.confidence.items()}
+            for promise, curve in CURVES.items()
         },
     ).narrowed(*([AtMost(most)] if most else []))
     few = {name: one.rows for name, one in file.relations.items() if 0 < one.rows < FEW}

@@ -9,8 +9,9 @@ from lmkbc import InputError
 from lmkbc.plan import Origin
 from lmkbc.select.calibration import AVERAGE, PROMISES, SURE, Calibration, PrecisionCurve
 from lmkbc.tune import tuned_rules
-from lmkbc.tune.confidence import Bin, Confidences, Kept, RelationConfidence, Reliability
+from lmkbc.tune.confidence import Confidences, Kept, RelationConfidence
 from lmkbc.tune.learn import Tuned, TunedRelation
+from lmkbc.tune.reliability import Bin, Reliability
 from lmkbc.tune.tuning_set import TuningOptions
 from tests.rules import rule_of
 

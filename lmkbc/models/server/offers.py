@@ -12,20 +12,12 @@ import msgspec
 from lmkbc.models.base import Call, Reply
 from lmkbc.models.server.address import Seen
 from lmkbc.models.server.limits import LENGTH
-from lmkbc.models.server.refusal import RejectedError
+from lmkbc.models.server.refusal import WORDS, RejectedError
 
 OPTIONAL = ("stream_options", "n", "response_format", "logprobs", "top_logprobs", "seed", "chat_template_kwargs")
 """Fields that some servers do not support, and that are not essential for an answer. The first is left out first."""
 SAMPLERS = ("temperature", "top_p")
 """Fields that reasoning models do not support. For a server that supports only one of them, the first is kept."""
-_UNKNOWN = re.compile(
-    r"\b(?:unsupported|unknown|unrecogni[sz]ed|unexpected|deprecated|cannot both|only the default|extra_forbidden"
-    r"|not (?:support|allow|permit|a valid)\w*)\b",
-    re.IGNORECASE,
-)
-"""Words of a server for a field that it does not support, whatever the value."""
-_STREAM = re.compile(r"stream|流式", re.IGNORECASE)
-"""Words of a server that answers only as a stream, in a refusal of a request for a whole answer."""
 MOST_DRAWS = 128
 """Maximum number of draws of one request: the API's limit."""
 
@@ -70,7 +62,7 @@ class Offers:
 
     def learn_stream(self, body: Mapping[str, Any], refused: RejectedError) -> bool:
         """Return whether a refusal wants a stream where a whole answer was requested; streams are requested then."""
-        if body.get("stream") or self.seen.streams or "stream" in self.refused or not _STREAM.search(refused.said):
+        if body.get("stream") or self.seen.streams or "stream" in self.refused or not WORDS.stream.search(refused.said):
             return False
         self.seen.streams = str(refused)
         return True
@@ -97,7 +89,7 @@ def blamed(body: Mapping[str, Any], message: str) -> list[str] | None:
     own = body.keys() - {"model", "messages", "prompt", "stop"}
     named = [name for name in own if words & {name, *(body[name] if isinstance(body[name], Mapping) else ())}]
     found = [name for name in OPTIONAL if name in named]
-    if unknown := bool(_UNKNOWN.search(message)):
+    if unknown := bool(WORDS.unknown.search(message)):
         found += [name for name in named if name not in (*OPTIONAL, *SAMPLERS, *LENGTH)]
     if LENGTH[0] in named and (unknown or LENGTH[1] in words):
         found.append(LENGTH[0])

@@ -16,11 +16,14 @@ from lmkbc.http import CallError, by_proxy, printable, retry_after
 from lmkbc.models.base import ONE_TURN, OWN_FIELDS
 from lmkbc.models.server.address import KEY, KEYS, Server
 from lmkbc.models.server.body import values
+from lmkbc.patterns import patterns_beside
 
+WORDS = patterns_beside(__file__)
+"""Words of refusals by what they mean, from words.toml."""
 SHOWN = 200
 """Maximum number of characters of a server's message in errors."""
 
-WORDS = ("message", "msg", "detail", "error", "reason", "status_msg", "title", "description")
+FIELDS = ("message", "msg", "detail", "error", "reason", "status_msg", "title", "description")
 """Fields that hold an error's words, the most telling ones first."""
 
 STATUSES = {
@@ -40,8 +43,6 @@ DEEPEST = 20
 LONGEST = 4_000
 """Maximum number of characters of a server's message, and of a web page before the end of its title."""
 
-_TITLE = re.compile(r"<title[^<>]{0,200}>([^<]{0,2000})</title>", re.IGNORECASE)
-
 
 def error_in(raw: bytes) -> dict[str, Any]:
     """Return the fields of the error in a response's body; {} if it names none.
@@ -57,7 +58,7 @@ def words(fields: Any) -> str:
     if isinstance(fields, Mapping):
         if "msg" in fields and isinstance(fields.get("loc"), list):  # of pydantic, which most servers in Python use
             return f"{'.'.join(map(str, fields['loc']))}: {words(fields['msg'])}"
-        text = next((words(fields[name]) for name in WORDS if fields.get(name)), "")
+        text = next((words(fields[name]) for name in FIELDS if fields.get(name)), "")
         metadata = fields.get("metadata")
         if isinstance(metadata, Mapping) and isinstance(raw := metadata.get("raw"), str):  # of the provider behind
             text += f" ({words(error_in(raw.encode())) or raw})"
@@ -69,7 +70,7 @@ def words(fields: Any) -> str:
 
 def is_error(fields: Mapping[str, Any]) -> bool:
     """Return whether the fields of a body hold the words of an error; a message with a role is a turn of a chat."""
-    told = [fields.get(name) for name in WORDS]
+    told = [fields.get(name) for name in FIELDS]
     return any(one and not (isinstance(one, Mapping) and "role" in one) for one in told)
 
 
@@ -88,7 +89,7 @@ def described(raw: bytes) -> str:
     """Return what a body is that is neither JSON nor an event stream; "" for these."""
     text = raw.decode(errors="replace").strip()
     if text[:1] == "<":
-        title = _TITLE.search(text[: 4 * LONGEST])
+        title = WORDS.title.search(text[: 4 * LONGEST])
         return f"a web page, {printable(title[1])[:SHOWN]!r}" if title else "a web page"
     if not text:
         return "an empty body"
@@ -135,28 +136,8 @@ CODES = {"context_length_exceeded", "exceed_context_size_error"}
 MOST_TOKENS = 10**9
 """Larger numbers of tokens in a server's message are ignored."""
 
-_CONTEXT = re.compile(r"\b(?:context|model) (?:length|size|window|limit)\b", re.IGNORECASE)
 _NUMBER = r"(\d{1,3}(?:,\d{3}){1,5}|\d{1,9})"
-_WINDOW = re.compile(
-    rf"(?:context (?:length|size|limit)|model length)(?: is| of)?(?: only)? \(?{_NUMBER}\b"
-    rf"|\b{_NUMBER} maximum context",
-    re.IGNORECASE,
-)
-_PROMPT = re.compile(
-    rf"\b(?:request|input) \({_NUMBER} tokens|resulted in {_NUMBER} t|\({_NUMBER} (?:in |of text)|{_NUMBER} input t"
-    rf"|[Pp]rompt contains {_NUMBER} t|{_NUMBER} tokens from the input|{_NUMBER} .inputs.|\b{_NUMBER} \+ \d+ >"
-    rf"|length {_NUMBER}\)"
-)
 
-_INTEGER = re.compile(rf"(?<![\w.\-]){_NUMBER}(?!\w|[.\-]\w)")
-_TOTAL = re.compile(rf"\brequested (?:about )?{_NUMBER}\b(?! (?:output|completion))", re.IGNORECASE)
-_LENGTH = re.compile(r"max_?(?:new|completion|output)?_?tokens|\b(?:completion|output) tokens", re.IGNORECASE)
-_LIMIT = re.compile(
-    r"\btoo (?:large|big|high|many|long)|at most|maximum|exceed|(?:less|smaller|lower|more) than|range|afford|limit"
-    r"|up to|[<>≤]",
-    re.IGNORECASE,
-)
-"""Words of a server about a number that is too large."""
 
 FEWEST = 16
 """Least limit on an answer's tokens that is taken from a message."""
@@ -171,11 +152,11 @@ class TooLong(NamedTuple):
 
 def too_long(body: Mapping[str, Any], message: str) -> TooLong | None:
     """Return the lengths in a refusal of a prompt that is too long; None for another refusal."""
-    if not (CODES & {str(body.get("code")), str(body.get("type"))} or _CONTEXT.search(message)):
+    if not (CODES & {str(body.get("code")), str(body.get("type"))} or WORDS.context.search(message)):
         return None
     return TooLong(
-        _number(body.get("n_prompt_tokens"), _PROMPT.search(message)),
-        _number(body.get("n_ctx"), _WINDOW.search(message)),
+        _number(body.get("n_prompt_tokens"), WORDS.prompt.search(message)),
+        _number(body.get("n_ctx"), WORDS.window.search(message)),
     )
 
 
@@ -192,17 +173,17 @@ def answer_limit(asked: int, message: str) -> _AnswerLimit | None:
 
     Without a number in the message, it is half of `asked`.
     """
-    numbers = {int(number.replace(",", "")) for number in _INTEGER.findall(message)}
-    whole = _number(None, _TOTAL.search(message))
-    prompt = _number(None, _PROMPT.search(message)) or (whole - asked if whole and whole > asked else None)
+    numbers = {int(number.replace(",", "")) for number in WORDS.integer.findall(message)}
+    whole = _number(None, WORDS.total.search(message))
+    prompt = _number(None, WORDS.prompt.search(message)) or (whole - asked if whole and whole > asked else None)
     rest = numbers - {asked, prompt, asked + (prompt or 0)}
-    window = _number(None, _WINDOW.search(message))
-    is_about = asked in numbers or bool(_LENGTH.search(message))
+    window = _number(None, WORDS.window.search(message))
+    is_about = asked in numbers or bool(WORDS.length.search(message))
     if prompt or window:
         window = window or max(rest, default=None)
         fits = window is not None and (prompt or 0) < window
         return _AnswerLimit(None, window, prompt) if fits and (prompt or is_about) else None
-    if not (is_about and _LIMIT.search(message)) or asked <= FEWEST:
+    if not (is_about and WORDS.limit.search(message)) or asked <= FEWEST:
         return None
     least = max((number for number in rest if FEWEST <= number < asked), default=None)
     if least is None and (asked in numbers or not rest):
@@ -221,61 +202,12 @@ def _number(field: Any, written: re.Match[str] | None) -> int | None:
 PROXY_REFUSES = 407
 """Status of a proxy that wants a password."""
 
-_ROLES = re.compile(
-    r"\broles must alternate|\broles are supported|\b(?:unexpected|unknown|unsupported|invalid) role\b"
-    r"|\b(?:system|developer) (?:role|message|prompt|instruction)s?\b.*\b(?:not|unsupported)\b"
-    r"|\bnot support.*\b(?:system|developer) (?:role|message|prompt|instruction)s?\b",
-    re.IGNORECASE,
-)
-"""Words of a chat template, or of a server, that refuses the turns of a prompt."""
-
-_WANTED = re.compile(
-    r"\b(?-i:([a-z]+(?:_[a-z]+)+))['\"`]?:?(?: \w+){0,2} (?:must|should|needs?|required|restricted|missing)\b"
-    r"(?:[\w ]{0,30}? ['\"`]?(true|false|\d{1,9})\b)?"
-    r"|\b(?:missing|required?s?|needs?|specify|provide|set)\b[\w ]{0,30}:? ['\"`]?(?-i:([a-z]+(?:_[a-z]+)+))\b",
-    re.IGNORECASE,
-)
-"""A field of requests that a refusal wants, and its value: "parameter.enable_thinking must be set to false"."""
 
 LONGEST_WAIT = 600.0
 """Maximum number of seconds that a run waits for a server; it ends if the server asks for more."""
 
-_DELAY = re.compile(
-    r"(?:\b(?:try again|retry|retrying|wait|available|reset|replenished)\b|\"retryDelay\":)[^.\d\n]{0,30}?"
-    r"((?:\d{1,9}(?:\.\d{1,9})? ?(?:ms|s|m|h|d|sec|min|hour|minute|second|day)[a-z]{0,6}\b ?){1,4}"
-    r"|(?:\d{1,9}(?:\.\d{1,9})?[smhd]){1,4}\b)",
-    re.IGNORECASE,
-)
-"""Words for the time to wait: "try again in 1m2.5s", "retry after 86400 seconds", or Google's "retryDelay": "35s"."""
 
-_TIME = re.compile(r"([\d.]+) ?(ms|[smhd])", re.IGNORECASE)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-
-_LONG_QUOTA = re.compile(
-    r"\b(?:daily|weekly|monthly|TPD|RPD)\b|(?:\bper[-_ ]?|/ ?)(?:day|week|month)|Per(?:Day|Week|Month)|ByDay"
-    r"|\b(?:day|week|month) (?:\w+ )?(?:quota|limit)|billing cycle|\b(?:resets?|renews?|refresh(?:es|ed)?) (?:at|on)\b"
-    r"|(?:每日|每天|每周|每月|重置)",
-    re.IGNORECASE,
-)
-"""Words for a quota of a day or longer, in an error of status 429."""
-
-_MINUTE_QUOTA = re.compile(
-    r"(?:\bper[-_ ]?|/ ?)(?:min|sec|hour)|Per(?:Minute|Second|Hour)|\b(?:TPM|RPM|RPS)\b", re.IGNORECASE
-)
-"""Words for a quota that is soon there again, even if the message speaks of plans and billing."""
-
-_SPENT = re.compile(
-    r"insufficient[_ ](?:quota|credit|balance|fund)|check your plan and billing|billing (?:hard )?limit|credit balance"
-    r"|exceeded[_ ](?:your |the )?(?:current|monthly|daily|weekly|included)[_ ]\w*[_ ]?(?:quota|credit)"
-    r"|\b(?:usage|spending|spend|credit|key) limits?\b|budget (?:has been )?exceeded|budget_exceeded|over budget"
-    r"|(?:out of|no|not enough|used all|add|purchase|more)(?: \w+){0,2} (?:credits?|quota|funds)\b|quota will be"
-    r"|credits? (?:\w+ ){0,2}(?:expired|exhausted|exceeded)|payment required|arrear|overdue|used up your"
-    r"|regain access|free tier .{0,40}exhausted|余额不足|欠费|额度(?:不足|已)|充值",
-    re.IGNORECASE,
-)
-"""Words for an account without money or quota, with any status of a refusal."""
-
-_NO_TEMPLATE = re.compile(r"\b(?:no|provide a|does not have a|without a) chat template\b", re.IGNORECASE)
 
 
 class RejectedError(CallError):
@@ -347,9 +279,9 @@ def refusal(server: Server, status: int, raw: bytes, headers: Mapping[str, str] 
         return ServerError(f"{server.base_url} asks to wait {delay:,.0f} s {reason}: the run can resume then")
     if status in (401, 403) or b"API_KEY_INVALID" in raw:  # of Google's servers
         return ServerError(_unauthorised(server, reason))
-    if _ROLES.search(whole):
+    if WORDS.roles.search(whole):
         return ServerError(f"{server.base_url} refuses the turns of a prompt {reason}: {ONE_TURN}")
-    if _NO_TEMPLATE.search(whole):
+    if WORDS.no_template.search(whole):
         return ServerError(f"{server.base_url} has no chat template {reason}: use form = 'completion'")
     if status in (404, 405):
         hint = (
@@ -368,23 +300,23 @@ def refusal(server: Server, status: int, raw: bytes, headers: Mapping[str, str] 
 def _delay(message: str, raw: bytes, header: Mapping[str, str]) -> float | None:
     """Return the seconds that a server asks to wait, in a header or in words; None for none."""
     seconds = retry_after(header.get("retry-after"))
-    written = _DELAY.search(message) or _DELAY.search(raw[:LONGEST].decode(errors="replace"))
+    written = WORDS.delay.search(message) or WORDS.delay.search(raw[:LONGEST].decode(errors="replace"))
     if seconds is not None or written is None:
         return seconds
-    return sum(float(number) * _SECONDS[unit.casefold()] for number, unit in _TIME.findall(written[1]))
+    return sum(float(number) * _SECONDS[unit.casefold()] for number, unit in WORDS.time.findall(written[1]))
 
 
 def _is_spent(status: int, codes: str, message: str, raw: bytes) -> bool:
     """Return whether a refusal says that the account has no quota left for long."""
     text = f"{codes} {message} {raw[:LONGEST].decode(errors='replace') if status == 429 else ''}"
-    if status == 429 and (_LONG_QUOTA.search(text) or _MINUTE_QUOTA.search(text)):
-        return bool(_LONG_QUOTA.search(text))
-    return status < 500 and bool(_SPENT.search(text))
+    if status == 429 and (WORDS.long_quota.search(text) or WORDS.minute_quota.search(text)):
+        return bool(WORDS.long_quota.search(text))
+    return status < 500 and bool(WORDS.spent.search(text))
 
 
 def _line(message: str) -> str:
     """Return the line of a recipe that sets a field which a refusal wants, for its end; "" if it names none."""
-    found = _WANTED.search(message)
+    found = WORDS.wanted.search(message)
     name = found and (found[1] or found[3])
     if not found or not name or name in OWN_FIELDS or name.endswith("_tokens"):
         return ""

@@ -64,7 +64,7 @@ def _is_clause(name: str) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HashedShots(Shots):
+class SeededShots(Shots):
     """The k examples that a generator of random numbers draws for a query.
 
     base: with relation and subject, its SHA-256 is the generator's seed.
@@ -101,6 +101,6 @@ class OrNumber(Rule):
 COMPONENTS = {
     "core26/names": FinalFormat(numbers=False),
     "core26/number": FinalFormat(numbers=True),
-    "core26/shots": HashedShots,
+    "core26/shots": SeededShots,
     OrNumber.name: OrNumber,
 }

@@ -1,0 +1,40 @@
+"""Patterns as data: tables of a TOML file, so that a new way of writing is a line there."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+_NAME = re.compile(r"\{([a-z_]+)\}")
+"""Name of a table within an expression, which stands for that table's own."""
+
+
+class Patterns:
+    """Patterns by the names of their tables; each is compiled when it is first used.
+
+    A table holds lists of alternatives by language, and "frame", in which "%s" stands for all of them.
+    """
+
+    def __init__(self, tables: Mapping[str, Mapping[str, Any]]) -> None:
+        self._tables = tables
+
+    def __getattr__(self, name: str) -> re.Pattern[str]:
+        if name not in self._tables:
+            raise AttributeError(name)
+        self.__dict__[name] = re.compile(self._expression(name))
+        return self.__dict__[name]  # type: ignore[no-any-return]
+
+    def _expression(self, name: str) -> str:
+        """Return a table's frame with the alternatives of all languages in it."""
+        table = self._tables[name]
+        ones = (one for language, alternatives in table.items() if language != "frame" for one in alternatives)
+        whole = str(table.get("frame", "%s")).replace("%s", f"(?:{'|'.join(ones)})")
+        return _NAME.sub(lambda other: re.sub(r"\A\(\?[a-z]+\)", "", self._expression(other[1])), whole)
+
+
+def patterns_beside(module: str) -> Patterns:
+    """Return the patterns of the file words.toml beside a module. module: its `__file__`."""
+    return Patterns(tomllib.loads(Path(module).with_name("words.toml").read_text(encoding="utf-8")))
