@@ -15,22 +15,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lmkbc.api.asking import Answer, AnswerObject, ask
-    from lmkbc.api.auditing import Audit, audit
-    from lmkbc.api.building import KnowledgeBase, build
-    from lmkbc.api.comparing import BaseComparison, Comparisons, compare, compare_bases
+    from lmkbc.api.comparing import Comparisons, compare
     from lmkbc.api.entity_linking import link
-    from lmkbc.api.exporting import Export, export
     from lmkbc.api.history import Runs, runs
     from lmkbc.api.own_domain import LabelledData, init, make_data, new_relations, trust
     from lmkbc.api.pages import Page, report
     from lmkbc.api.predicting import PredictedRun, predict, read_run
-    from lmkbc.api.querying import query
-    from lmkbc.api.reviewing import review
     from lmkbc.api.scores import Scores, score
     from lmkbc.api.tuning import Tuning, tune
     from lmkbc.edition import Download, Edition, Published
     from lmkbc.errors import InputError, LmkbcError
     from lmkbc.generate.spec import GeneratorSpec
+    from lmkbc.kb.api.auditing import Audit, audit
+    from lmkbc.kb.api.building import KnowledgeBase, build
+    from lmkbc.kb.api.comparing_bases import BaseComparison, compare_bases
+    from lmkbc.kb.api.exporting import Export, export
+    from lmkbc.kb.api.querying import query
+    from lmkbc.kb.api.reviewing import review
     from lmkbc.kb.audit.decisions import ReviewedBase
     from lmkbc.kb.query.result import QueryResult
     from lmkbc.link.explained import LinkReport
@@ -42,22 +43,23 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "lmkbc.api.asking": ("Answer", "AnswerObject", "ask"),
-    "lmkbc.api.auditing": ("Audit", "audit"),
-    "lmkbc.api.building": ("KnowledgeBase", "build"),
-    "lmkbc.api.comparing": ("BaseComparison", "Comparisons", "compare", "compare_bases"),
+    "lmkbc.kb.api.auditing": ("Audit", "audit"),
+    "lmkbc.kb.api.building": ("KnowledgeBase", "build"),
+    "lmkbc.api.comparing": ("Comparisons", "compare"),
     "lmkbc.api.entity_linking": ("link",),
-    "lmkbc.api.exporting": ("Export", "export"),
+    "lmkbc.kb.api.exporting": ("Export", "export"),
     "lmkbc.api.own_domain": ("LabelledData", "init", "make_data", "new_relations", "trust"),
     "lmkbc.api.pages": ("Page", "report"),
     "lmkbc.api.predicting": ("PredictedRun", "predict", "read_run"),
-    "lmkbc.api.querying": ("query",),
+    "lmkbc.kb.api.querying": ("query",),
     "lmkbc.api.history": ("Runs", "runs"),
-    "lmkbc.api.reviewing": ("review",),
+    "lmkbc.kb.api.reviewing": ("review",),
     "lmkbc.api.scores": ("Scores", "score"),
     "lmkbc.api.tuning": ("Tuning", "tune"),
     "lmkbc.edition": ("Download", "Edition", "Published"),
     "lmkbc.errors": ("InputError", "LmkbcError"),
     "lmkbc.generate.spec": ("GeneratorSpec",),
+    "lmkbc.kb.api.comparing_bases": ("BaseComparison", "compare_bases"),
     "lmkbc.kb.audit.decisions": ("ReviewedBase",),
     "lmkbc.kb.query.result": ("QueryResult",),
     "lmkbc.link.explained": ("LinkReport",),

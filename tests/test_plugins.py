@@ -176,7 +176,7 @@ def _distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
     monkeypatch.syspath_prepend(tmp_path / "site")
     grid.cache_clear()
     yield
-    for name in ("plugged_in", "plugged_command", "lmkbc.cli.probe"):
+    for name in ("plugged_in", "plugged_command", "lmkbc.probe.probe_command"):
         sys.modules.pop(name, None)
     kind_named.cache_clear()
     grid.cache_clear()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lmkbc import InputError, Workspace
-from lmkbc.api.keywords import chosen_edition
+from lmkbc.commands.keywords import chosen_edition
 from lmkbc.recipe import read_recipe
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -7,7 +7,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from lmkbc.cli.terminal import error_status
+from lmkbc.commands.terminal import error_status
 
 
 def benchmarks() -> dict[str, str]:

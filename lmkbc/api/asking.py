@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 from msgspec import Meta
 
-from lmkbc.api.data_frames import shown
-from lmkbc.api.keywords import keywords, opened_relation
+from lmkbc.commands.data_frames import shown
+from lmkbc.commands.keywords import keywords, opened_relation
 from lmkbc.errors import InputError, LmkbcError, OptionError
 from lmkbc.names import as_qid
 from lmkbc.progress import Report, silent

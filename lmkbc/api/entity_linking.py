@@ -9,7 +9,7 @@ from typing import Annotated, TypedDict, Unpack
 
 from msgspec import Meta
 
-from lmkbc.api.keywords import chosen_edition, keywords
+from lmkbc.commands.keywords import chosen_edition, keywords
 from lmkbc.errors import InputError, OptionError
 from lmkbc.files.places import all_placed, placed
 from lmkbc.files.writable import check_file

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
-from lmkbc.api.data_frames import shown
-from lmkbc.api.keywords import keywords
 from lmkbc.api.scores import Scores, score
+from lmkbc.commands.data_frames import shown
+from lmkbc.commands.keywords import keywords
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes
 from lmkbc.run import submission

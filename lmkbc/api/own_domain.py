@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
-from lmkbc.api.data_frames import shown
-from lmkbc.api.keywords import keywords
+from lmkbc.commands.data_frames import shown
+from lmkbc.commands.keywords import keywords
 from lmkbc.errors import InputError, OptionError, check_known
 from lmkbc.files.places import placed
 from lmkbc.files.trusted import FILE, number, remember, risk

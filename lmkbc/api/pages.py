@@ -9,8 +9,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from lmkbc.api.keywords import keywords
 from lmkbc.api.scores import HasRun, open_run, run_edition, scored_on
+from lmkbc.commands.keywords import keywords
 from lmkbc.errors import OptionError
 from lmkbc.files.places import all_placed, placed
 from lmkbc.generate.script_rows import as_recorded

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 from msgspec import Meta
 
 from lmkbc.api.comparing import Comparisons, compare
-from lmkbc.api.data_frames import shown
-from lmkbc.api.keywords import keywords, opened_relation, opened_subset
 from lmkbc.api.pages import Page, report
 from lmkbc.api.scores import HasRun, Scores, run_edition, score
+from lmkbc.commands.data_frames import shown
+from lmkbc.commands.keywords import keywords, opened_relation, opened_subset
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.notes import Live, unheard

@@ -11,8 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from lmkbc.api.data_frames import Answers, given, shown
-from lmkbc.api.keywords import chosen_edition, keywords
+from lmkbc.commands.data_frames import Answers, given, shown
+from lmkbc.commands.keywords import chosen_edition, keywords
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.evaluation.official import Evaluation, evaluate

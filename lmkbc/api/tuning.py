@@ -1,4 +1,4 @@
-"""Functions `tune` and `controls`: what to keep per relation, and the score of what the train split alone answers."""
+"""Function `tune`: what to keep per relation."""
 
 from __future__ import annotations
 
@@ -6,25 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 from msgspec import Meta
 
-from lmkbc.api.data_frames import shown
-from lmkbc.api.keywords import check_kept, keywords, opened_subset
+from lmkbc.commands.data_frames import shown
+from lmkbc.commands.keywords import check_kept, keywords, opened_subset
 from lmkbc.errors import InputError, OptionError, counted
 from lmkbc.files.checksum import sha256
 from lmkbc.files.writable import check_file
 from lmkbc.progress import Report, silent
-from lmkbc.session.options import OUTPUT, SELECTION, Folds, HeldOutSplit, Limit, OneRelation, RunOptions, Split, Trials
+from lmkbc.session.options import OUTPUT, SELECTION, Folds, Limit, OneRelation, RunOptions, Split, Trials
 from lmkbc.settings import listed
 from lmkbc.tune.tuning_set import FOLDS, SEED, TRIALS, TuningOptions, TuningSet
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from lmkbc.edition import Edition
-    from lmkbc.probe.controls import Controls
     from lmkbc.session.run import Run
     from lmkbc.tune.learn import Tuned
     from lmkbc.types import Example
@@ -180,53 +178,6 @@ def _decided(base: Path, run: Run, examples: Sequence[Example]) -> list[Example]
     }
     rows = reviewed_rows(base, run.edition, {name: one for name, one in run.relations.items() if name in asked})
     return [row for row in rows if labelled.isdisjoint((row.query.subject, row.query.subject_id))]
-
-
-class ControlScores(NamedTuple):
-    """The scores of a system and of controls on a split."""
-
-    table: Controls
-    edition: Edition
-    split: str
-
-
-@keywords
-def controls(
-    split: HeldOutSplit = None,
-    *,
-    relation: OneRelation = None,
-    limit: Limit = None,
-    tuned: Annotated[
-        bool,
-        Meta(
-            description="Tune selection and score out of fold, or use the recipes' rules.",
-            extra={"flags": ("--tune/--no-tune",)},
-        ),
-    ] = True,
-    trials: Trials = TRIALS,
-    folds: Folds = FOLDS,
-    seed: Annotated[int, Meta(description="Seed of folds, search and random weights.")] = SEED,
-    random: Annotated[
-        bool,
-        Meta(description="Ask the same recipe on random weights too.", extra={"flags": ("--random/--no-random",)}),
-    ] = True,
-    progress: Report = silent,
-    **options: Unpack[RunOptions],
-) -> ControlScores:
-    """Score a system beside controls that learn from the train split alone. InputError for wrong input."""
-    from lmkbc.probe.controls import controls as run_controls
-
-    how = TuningOptions(trials=trials, folds=folds, seed=seed)
-    unread = () if tuned else ("trials", "folds") if random else ("trials", "folds", "seed")
-    for name in unread:
-        if getattr(how, name) != getattr(TuningOptions(), name):
-            raise OptionError(name, "is of tuning, which is left out: leave it out too")
-    plan, subset = opened_subset(options, split, relation, limit)
-    check_kept(plan, "probe controls")
-    run, recipe = plan.run, plan.recipe
-    examples = list(subset.rows(run.workspace.examples(run.edition, run.split), lambda row: row.query.relation))
-    table = run_controls(run, recipe, examples, how if tuned else None, random=random, seed=seed, report=progress)
-    return ControlScores(table, run.edition, run.split)
 
 
 def described(table: Mapping[str, Any]) -> str:

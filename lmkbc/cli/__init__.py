@@ -18,7 +18,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from lmkbc.cli.terminal import confirmed, error_status, note, shown_logs
+from lmkbc.commands.terminal import confirmed, error_status, note, shown_logs
 from lmkbc.errors import InputError, LmkbcError, OptionError, lacking
 from lmkbc.files.trusted import UntrustedError, remember
 from lmkbc.registry import COMMANDS
@@ -160,7 +160,7 @@ def _purpose(name: str) -> str:
 def _loaded(name: str) -> Any:
     """Load a sub-command from its module, once per process: the group `app`, else the function of its name."""
     module = COMMANDS.get(name)
-    from lmkbc.cli.typed import spread_all
+    from lmkbc.commands.typed import spread_all
 
     if group := getattr(module, "app", None):
         command = typer.main.get_group(spread_all(group))

@@ -8,8 +8,8 @@ from typing import Any
 
 from lmkbc.api.asking import Answer, quoted
 from lmkbc.api.asking import ask as ask_one
-from lmkbc.cli.terminal import note, progress, show_json, show_table
-from lmkbc.cli.typed import made_from
+from lmkbc.commands.terminal import note, progress, show_json, show_table
+from lmkbc.commands.typed import made_from
 
 SHOWN = 5
 """Maximum number of different replies that are shown."""

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lmkbc.api.comparing import LEAST, compare_bases
 from lmkbc.api.comparing import compare as compared
 from lmkbc.api.pages import is_knowledge
-from lmkbc.cli.terminal import note, plain, progress, show_json, show_table
-from lmkbc.cli.typed import made_from
-from lmkbc.errors import InputError, OptionError, counted
+from lmkbc.commands.terminal import note, plain, show_json, show_table
+from lmkbc.commands.typed import made_from
+from lmkbc.errors import OptionError, counted
 
 if TYPE_CHECKING:
     from lmkbc.evaluation.comparison import Comparison, Difference
@@ -47,7 +46,9 @@ def compare(
     """
     if any(map(is_knowledge, runs)):
         given["baselines"] = None if given["baselines"] == 1 else given["baselines"]
-        _compare_bases(runs, least, given | {"html": html}, json=json)
+        from lmkbc.kb.cli.compare_bases import compare_bases
+
+        compare_bases(runs, least, given | {"html": html}, json=json)
         return
     if least is not None:
         raise OptionError("least", "is of knowledge bases, and these are runs: leave it out")
@@ -75,36 +76,6 @@ def compare(
             _print_rows(one)
     for remark in made.remarks:
         sys.stdout.write(plain(remark) + "\n")
-
-
-def _compare_bases(bases: Sequence[Path], least: float | None, given: dict[str, Any], *, json: bool) -> None:
-    own = {name: given.pop(name) for name in ("relation", "workspace", "trust")}
-    if len(bases) != 2:
-        raise InputError(f"compare takes two knowledge bases, and {len(bases)} directories are given: give two")
-    if name := next((name for name, value in given.items() if value is not None), None):
-        raise OptionError(name, f"is of runs, and {bases[0]} and {bases[1]} are knowledge bases: leave it out")
-    with progress() as report:
-        made = compare_bases(*bases, least=LEAST if least is None else least, progress=report, **own)
-    tables = {name: getattr(made, name) for name in ("counts", "came", "went", "changed")}
-    if json:
-        show_json(
-            {"first": str(made.first), "second": str(made.second), "least": made.least}
-            | {name: table.to_dicts() for name, table in tables.items()}
-        )
-        return
-    sums = ["*** All ***", *made.counts.drop("relation").sum().row(0)]
-    show_table(
-        made.counts.columns,
-        [*(row for row in made.counts.rows() if row[1] or row[2]), sums],
-        title=f"{made.second} (second) beside {made.first} (first)",
-    )
-    for name in ("came", "went", "changed"):
-        rows = tables[name].head(MOST_ROWS).iter_rows()
-        lines = [["; ".join(value) if isinstance(value, list) else value for value in row] for row in rows]
-        if lines:
-            show_table(tables[name].columns, lines, title=f"{counted(len(tables[name]), 'fact')} {name}")
-        if more := len(tables[name]) - len(lines):
-            sys.stdout.write(f"{more:,} more: --json has them all\n")
 
 
 def _json(one: Comparison, *, rows: bool) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from lmkbc.api.own_domain import make_data
-from lmkbc.cli.terminal import note, progress, show_json, show_table
-from lmkbc.cli.typed import made_from
+from lmkbc.commands.terminal import note, progress, show_json, show_table
+from lmkbc.commands.typed import made_from
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError, counted
 from lmkbc.files import fetch as fetching

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from lmkbc.api.scores import Scores, score
-from lmkbc.cli.terminal import note, note_published, show_as, show_json, show_table
+from lmkbc.commands.terminal import note, note_published, show_as, show_json, show_table
 from lmkbc.errors import InputError, OptionError, counted
 from lmkbc.run.saved import SavedRun
 from lmkbc.scoring.table import OVERALL

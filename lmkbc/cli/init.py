@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from lmkbc.api.own_domain import init as make
-from lmkbc.cli.terminal import note
-from lmkbc.cli.typed import made_from
+from lmkbc.commands.terminal import note
+from lmkbc.commands.typed import made_from
 
 EXAMPLE = "Example: lmkbc init languages --relation designer:entity --relation first-appeared:date"
 

@@ -10,8 +10,8 @@ from typer.core import TyperGroup
 
 from lmkbc.api.entity_linking import LinkSources, build_index, explain_link, link
 from lmkbc.api.entity_linking import labels as labels_of
-from lmkbc.cli.terminal import note, progress, show_json, show_table
-from lmkbc.cli.typed import made_from
+from lmkbc.commands.terminal import note, progress, show_json, show_table
+from lmkbc.commands.typed import made_from
 from lmkbc.errors import InputError, counted
 from lmkbc.link.explained import LinkReport
 

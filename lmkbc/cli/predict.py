@@ -10,9 +10,9 @@ from msgspec import Meta
 
 from lmkbc.api.predicting import PredictedRun, estimate, foreseen
 from lmkbc.api.predicting import predict as make_run
-from lmkbc.cli.dry_run import Show, check_show, show_estimate, show_prompts, taken_by
-from lmkbc.cli.terminal import note, progress, show_table
-from lmkbc.cli.typed import made_from
+from lmkbc.commands.dry_run import Show, check_show, show_estimate, show_prompts, taken_by
+from lmkbc.commands.terminal import note, progress, show_table
+from lmkbc.commands.typed import made_from
 from lmkbc.errors import counted
 from lmkbc.notes import unheard
 from lmkbc.run import submission

@@ -9,8 +9,8 @@ import msgspec
 import typer
 
 from lmkbc.api.own_domain import new_relations
-from lmkbc.cli.terminal import note, show_json, show_table
-from lmkbc.cli.typed import made_from
+from lmkbc.commands.terminal import note, show_json, show_table
+from lmkbc.commands.typed import made_from
 from lmkbc.errors import counted
 from lmkbc.relation import Relation
 from lmkbc.workspace import Workspace

@@ -9,8 +9,8 @@ import typer
 from rich.filesize import decimal
 
 from lmkbc.api.pages import report as write_page
-from lmkbc.cli.terminal import note, progress
-from lmkbc.cli.typed import made_from
+from lmkbc.commands.terminal import note, progress
+from lmkbc.commands.typed import made_from
 
 EXAMPLE = "Example: lmkbc report submissions/mini-val-embedded --open"
 

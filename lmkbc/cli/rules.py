@@ -6,7 +6,7 @@ import inspect
 
 import typer
 
-from lmkbc.cli.terminal import show_json, show_table
+from lmkbc.commands.terminal import show_json, show_table
 from lmkbc.registry import RULES
 from lmkbc.tune.families import FAMILIES
 

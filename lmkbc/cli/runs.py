@@ -11,8 +11,8 @@ from msgspec.json import encode as written
 
 from lmkbc.api.history import RunRow
 from lmkbc.api.history import runs as list_runs
-from lmkbc.cli.terminal import note, show_json, show_table
-from lmkbc.cli.typed import made_from
+from lmkbc.commands.terminal import note, show_json, show_table
+from lmkbc.commands.typed import made_from
 from lmkbc.errors import InputError, OptionError
 from lmkbc.run.saved import ASKED, CHANGED, SavedRun, differences
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from lmkbc.cli.terminal import note, show_json, show_table, tame
+from lmkbc.commands.terminal import note, show_json, show_table, tame
 from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_new

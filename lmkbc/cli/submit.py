@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from lmkbc.api.keywords import chosen_edition
 from lmkbc.api.scores import other_split
-from lmkbc.cli.terminal import note
+from lmkbc.commands.keywords import chosen_edition
+from lmkbc.commands.terminal import note
 from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_file, check_replaced

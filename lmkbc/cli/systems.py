@@ -12,8 +12,8 @@ import typer
 
 from lmkbc.api.predicting import foreseen
 from lmkbc.api.standings import Order, Standing, standings
-from lmkbc.cli.dry_run import show_prompts
-from lmkbc.cli.terminal import note, show_json, show_table, tame
+from lmkbc.commands.dry_run import show_prompts
+from lmkbc.commands.terminal import note, show_json, show_table, tame
 from lmkbc.errors import InputError, counted
 from lmkbc.models.server.address import BASE_URL
 from lmkbc.recipe import RecipeFile, check_all_read, read_file, read_recipe
@@ -155,7 +155,7 @@ def fetch(
     A recipe with wording = "authors" uses them. The SHA-256 of a download is checked.
     """
     from lmkbc import authors
-    from lmkbc.cli.terminal import progress
+    from lmkbc.commands.terminal import progress
 
     with progress() as report:
         path = authors.fetch(Workspace(trust=trust), system, sha256 or (), report)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from lmkbc.api.own_domain import trust as make
-from lmkbc.cli.terminal import note
-from lmkbc.cli.typed import made_from
+from lmkbc.commands.terminal import note
+from lmkbc.commands.typed import made_from
 from lmkbc.errors import counted
 from lmkbc.files.trusted import shell_quoted
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from lmkbc.api.predicting import estimate
 from lmkbc.api.tuning import described
 from lmkbc.api.tuning import tune as tune_rules
-from lmkbc.cli.dry_run import show_estimate
-from lmkbc.cli.terminal import note, progress, show_json, show_table
-from lmkbc.cli.typed import made_from
+from lmkbc.commands.dry_run import show_estimate
+from lmkbc.commands.terminal import note, progress, show_json, show_table
+from lmkbc.commands.typed import made_from
 from lmkbc.errors import counted
 from lmkbc.types import grouped
 

@@ -11,7 +11,7 @@ from command import Command
 from opened import generated, recipe_of
 from space import MINI, SPACE, TRAIN
 
-from lmkbc.api.keywords import opened_subset
+from lmkbc.commands.keywords import opened_subset
 from lmkbc.session.run import Run
 from lmkbc.types import Query
 

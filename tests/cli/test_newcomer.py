@@ -19,9 +19,9 @@ from msgspec import Meta
 from typer.testing import CliRunner
 
 from lmkbc import Workspace, registry
-from lmkbc.api.keywords import keywords
 from lmkbc.cli import KEPT, build
-from lmkbc.cli.typed import made_from, spread
+from lmkbc.commands.keywords import keywords
+from lmkbc.commands.typed import made_from, spread
 from lmkbc.registry import COMMANDS
 from lmkbc.session.options import RunOptions
 

@@ -14,12 +14,13 @@ from opened import recipe_file
 
 import lmkbc
 from lmkbc import LmkbcError
-from lmkbc.cli import probe, train
-from lmkbc.cli.typed import spread
+from lmkbc.commands.typed import spread
 from lmkbc.errors import OptionError
+from lmkbc.probe import probe_command as probe
 from lmkbc.registry import COMMANDS
 from lmkbc.session import options
 from lmkbc.session.options import described
+from lmkbc.train import train_command as train
 
 
 class UsedError(Exception):
@@ -103,8 +104,8 @@ def unread(command: Callable[..., None], values: Mapping[str, Any], name: str) -
 
 def called(words: str) -> tuple[Callable[..., None], dict[str, Any]]:
     """Return a command, and the values of its call."""
-    module, _, name = words.rpartition(".")
-    command = spread(getattr(import_module(COMMANDS.own.get(name, f"lmkbc.cli.{module or name}")), name))
+    group, name = words.partition(".")[0], words.rpartition(".")[2]
+    command = spread(getattr(import_module(COMMANDS.own[group]), name))
     return command, {name: one.default for name, one in inspect.signature(command).parameters.items()} | SCENES[words]
 
 

@@ -15,7 +15,7 @@ from opened import recipe_file
 from space import SPACE
 
 import lmkbc
-from lmkbc.cli.terminal import show_as
+from lmkbc.commands.terminal import show_as
 from lmkbc.evaluation.comparison import score_interval
 from lmkbc.scoring.table import RowScore
 

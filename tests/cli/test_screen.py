@@ -11,7 +11,7 @@ from rich.progress import Progress
 from space import MINI
 
 from lmkbc import Published
-from lmkbc.cli import terminal
+from lmkbc.commands import terminal
 from lmkbc.progress import ExpectedStep
 
 

@@ -7,10 +7,10 @@ import pytest
 from writing import Writing
 
 import lmkbc.probe.invented as probe
-from lmkbc.api.probing import invented
 from lmkbc.errors import OptionError
 from lmkbc.probe.benchmark import BenchmarkRun
 from lmkbc.probe.invented import invented_subjects
+from lmkbc.probe.probing import invented
 
 RIVERS = "Danube Garonne Dordogne Marne Saone Rhone Amazon Orinoco Parana Madeira Volga Vistula Oder Elbe Neva Dvina"
 ONE = {"subject": "Gulf of Varennes", "predicate": "instanceOf", "object": "gulf"}

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lmkbc.api.probing import invented as run_invented
-from lmkbc.api.tuning import controls as run_controls
-from lmkbc.cli.terminal import note, note_published, progress, show_json, show_table
-from lmkbc.cli.typed import made_from
+from lmkbc.commands.terminal import note, note_published, progress, show_json, show_table
+from lmkbc.commands.typed import made_from
 from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_directory, check_replaced
@@ -23,6 +21,8 @@ from lmkbc.probe.kamel.kamel import KamelBenchmark, KamelBuild
 from lmkbc.probe.kmir.kmir import KmirBuild, KmirRun, KmirScore
 from lmkbc.probe.lama.lama import LamaBenchmark
 from lmkbc.probe.optiprompt.optiprompt import OptiPromptBenchmark
+from lmkbc.probe.probing import controls as run_controls
+from lmkbc.probe.probing import invented as run_invented
 from lmkbc.registry import BENCHMARKS
 from lmkbc.report.figures import is_picture, standalone
 from lmkbc.session.options import Servers, settled

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from lmkbc.api.data_frames import shown
-from lmkbc.api.keywords import keywords
+from lmkbc.commands.data_frames import shown
+from lmkbc.commands.keywords import keywords
 from lmkbc.errors import InputError, OptionError
 from lmkbc.files.atomic import staged, writing
 from lmkbc.files.tables import comma_separated

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from lmkbc.api.querying import query as query_base
-from lmkbc.cli.terminal import note, progress, show_json, show_table
-from lmkbc.cli.typed import made_from
+from lmkbc.commands.terminal import note, progress, show_json, show_table
+from lmkbc.commands.typed import made_from
 from lmkbc.errors import counted
+from lmkbc.kb.api.querying import query as query_base
 
 EXAMPLE = "Example: lmkbc query rivers 'SELECT ?river ?country { ?river wdt:P17 ?country } LIMIT 5'"
 

@@ -15,8 +15,8 @@ import msgspec
 import polars as pl
 from msgspec import Meta
 
-from lmkbc.api.data_frames import shown
-from lmkbc.api.keywords import keywords, opened
+from lmkbc.commands.data_frames import shown
+from lmkbc.commands.keywords import keywords, opened
 from lmkbc.errors import InputError, OptionError, check_known, did_you_mean
 from lmkbc.files.arrays import key
 from lmkbc.kb.audit.contradicted import contradicted

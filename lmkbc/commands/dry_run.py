@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from msgspec import Meta
 
-from lmkbc.cli.terminal import note, progress, show_json, show_table, tame
+from lmkbc.commands.terminal import note, progress, show_json, show_table, tame
 from lmkbc.errors import OptionError, counted
 from lmkbc.session.options import OUTPUT
 

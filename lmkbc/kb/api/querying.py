@@ -7,11 +7,11 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from lmkbc.api.exporting import LEAST
-from lmkbc.api.keywords import keywords
+from lmkbc.commands.keywords import keywords
 from lmkbc.errors import OptionError
 from lmkbc.files.places import placed
 from lmkbc.files.writable import check_new
+from lmkbc.kb.api.exporting import LEAST
 from lmkbc.kb.base.knowledge import Knowledge
 from lmkbc.kb.export.ntriples import OWN, checked_base
 from lmkbc.kb.query.result import QueryResult

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, astuple
 from typing import Any
 
-from lmkbc.api.auditing import Audit
-from lmkbc.api.auditing import audit as audit_base
-from lmkbc.cli.terminal import note, progress, show_json, show_table
-from lmkbc.cli.typed import made_from
+from lmkbc.commands.terminal import note, progress, show_json, show_table
+from lmkbc.commands.typed import made_from
 from lmkbc.errors import counted
+from lmkbc.kb.api.auditing import Audit
+from lmkbc.kb.api.auditing import audit as audit_base
 from lmkbc.kb.audit.precision import LABELS, MODEL, KnownPrecision, LabelledPrecision
 from lmkbc.types import grouped
 

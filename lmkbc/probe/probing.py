@@ -1,30 +1,37 @@
-"""Function `invented`: how much a model or a system says about names that do not exist."""
+"""Functions `invented` and `controls`: what is said about names that do not exist, and what train alone answers."""
 
 from __future__ import annotations
 
 import logging
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Annotated, Unpack
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Unpack
 
 from msgspec import Meta
 
-from lmkbc.api.keywords import check_kept, keywords, opened_subset
+from lmkbc.commands.keywords import check_kept, keywords, opened_subset
 from lmkbc.errors import OptionError
 from lmkbc.models.base import Quantise
 from lmkbc.progress import Report, silent
 from lmkbc.session.options import (
+    Folds,
     HeldOutSplit,
     Inputs,
+    Limit,
     OneRelation,
+    RunOptions,
     SelectedRunOptions,
     Selection,
     Servers,
+    Trials,
     described,
     settled,
 )
+from lmkbc.tune.tuning_set import FOLDS, SEED, TRIALS, TuningOptions
 
 if TYPE_CHECKING:
+    from lmkbc.edition import Edition
     from lmkbc.probe.benchmark import Findings
+    from lmkbc.probe.controls import Controls
 
 log = logging.getLogger("lmkbc")
 
@@ -74,3 +81,50 @@ def invented(
     run = plan.run
     examples = list(subset.rows(run.workspace.examples(run.edition, run.split), lambda row: row.query.relation))
     return silence(plan, selector, examples, subjects, report=progress)
+
+
+class ControlScores(NamedTuple):
+    """The scores of a system and of controls on a split."""
+
+    table: Controls
+    edition: Edition
+    split: str
+
+
+@keywords
+def controls(
+    split: HeldOutSplit = None,
+    *,
+    relation: OneRelation = None,
+    limit: Limit = None,
+    tuned: Annotated[
+        bool,
+        Meta(
+            description="Tune selection and score out of fold, or use the recipes' rules.",
+            extra={"flags": ("--tune/--no-tune",)},
+        ),
+    ] = True,
+    trials: Trials = TRIALS,
+    folds: Folds = FOLDS,
+    seed: Annotated[int, Meta(description="Seed of folds, search and random weights.")] = SEED,
+    random: Annotated[
+        bool,
+        Meta(description="Ask the same recipe on random weights too.", extra={"flags": ("--random/--no-random",)}),
+    ] = True,
+    progress: Report = silent,
+    **options: Unpack[RunOptions],
+) -> ControlScores:
+    """Score a system beside controls that learn from the train split alone. InputError for wrong input."""
+    from lmkbc.probe.controls import controls as run_controls
+
+    how = TuningOptions(trials=trials, folds=folds, seed=seed)
+    unread = () if tuned else ("trials", "folds") if random else ("trials", "folds", "seed")
+    for name in unread:
+        if getattr(how, name) != getattr(TuningOptions(), name):
+            raise OptionError(name, "is of tuning, which is left out: leave it out too")
+    plan, subset = opened_subset(options, split, relation, limit)
+    check_kept(plan, "probe controls")
+    run, recipe = plan.run, plan.recipe
+    examples = list(subset.rows(run.workspace.examples(run.edition, run.split), lambda row: row.query.relation))
+    table = run_controls(run, recipe, examples, how if tuned else None, random=random, seed=seed, report=progress)
+    return ControlScores(table, run.edition, run.split)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from lmkbc.api.building import IN_PROCESS, KnowledgeBase, Workers, estimate_build, foreseen_in_build
-from lmkbc.api.building import build as make_base
-from lmkbc.cli.dry_run import Show, check_show, show_estimate, show_prompts, taken_by
-from lmkbc.cli.terminal import note, progress
-from lmkbc.cli.typed import made_from
+from lmkbc.commands.dry_run import Show, check_show, show_estimate, show_prompts, taken_by
+from lmkbc.commands.terminal import note, progress
+from lmkbc.commands.typed import made_from
 from lmkbc.errors import LmkbcError, counted
+from lmkbc.kb.api.building import IN_PROCESS, KnowledgeBase, Workers, estimate_build, foreseen_in_build
+from lmkbc.kb.api.building import build as make_base
 from lmkbc.kb.audit.contradicted import worded
 
 EXAMPLE = "Example: lmkbc build --subjects rivers.csv --edition 2023 --relation river-countries --out rivers"

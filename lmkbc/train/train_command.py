@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from msgspec import Meta
 
-from lmkbc.api.keywords import chosen_edition
-from lmkbc.cli.terminal import note, progress, show_json, show_table
-from lmkbc.cli.typed import SHARED
+from lmkbc.commands.keywords import chosen_edition
+from lmkbc.commands.terminal import note, progress, show_json, show_table
+from lmkbc.commands.typed import SHARED
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import check_replaceable, write_bytes
 from lmkbc.files.places import data_dirs

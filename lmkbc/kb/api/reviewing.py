@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from lmkbc.api.keywords import keywords
+from lmkbc.commands.keywords import keywords
 from lmkbc.kb.audit.decisions import ReviewedBase, decide
 from lmkbc.session.options import KnowledgeDir
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from lmkbc.api.reviewing import review as review_base
-from lmkbc.cli.terminal import note
-from lmkbc.cli.typed import made_from
+from lmkbc.commands.terminal import note
+from lmkbc.commands.typed import made_from
+from lmkbc.kb.api.reviewing import review as review_base
 
 EXAMPLE = "Example: lmkbc review rivers labels.jsonl --reviewer 'Jane Doe'"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from lmkbc.api.exporting import export as export_base
-from lmkbc.cli.terminal import note, progress
-from lmkbc.cli.typed import made_from
+from lmkbc.commands.terminal import note, progress
+from lmkbc.commands.typed import made_from
 from lmkbc.errors import counted
+from lmkbc.kb.api.exporting import export as export_base
 from lmkbc.kb.base.knowledge import UNSURE
 from lmkbc.registry import EXPORTS
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from lmkbc.api.keywords import keywords
+from lmkbc.commands.keywords import keywords
 from lmkbc.errors import OptionError
 from lmkbc.kb.base.knowledge import Knowledge
 from lmkbc.kb.export.exporter import Exporter, ExportSettings

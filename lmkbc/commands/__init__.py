@@ -1,0 +1,1 @@
+"""What functions and commands share: options, tables of a notebook, the terminal, dry runs."""

@@ -1,0 +1,1 @@
+"""Functions for Python callers, named after the commands of a knowledge base."""

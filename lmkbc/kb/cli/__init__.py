@@ -1,0 +1,1 @@
+"""Commands of a knowledge base, one module each."""
