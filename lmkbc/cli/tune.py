@@ -61,7 +61,7 @@ def _as_json(tuned: Tuned) -> dict[str, Any]:
 
 def confidence_json(known: Confidences) -> dict[str, Any]:
     """Return the quality of confidences out of fold, with the bins of a reliability diagram."""
-    from lmkbc.select.calibration import AVERAGE, SURE
+    from lmkbc.select.calibration import AVERAGE, OVERALL, SURE
     from lmkbc.tune.tuned_rules import reliability_table
 
     return {
@@ -74,6 +74,7 @@ def confidence_json(known: Confidences) -> dict[str, Any]:
             "relations_that_promise_it": known.promising(AVERAGE),
             "kept_at_precision_90": asdict(known.kept[AVERAGE]),
         },
+        "overall": {"kept_at_precision_90": asdict(known.kept[OVERALL])},
         "raw": reliability_table(known.raw),
         "calibrated": reliability_table(known.calibrated),
         "relations": {

@@ -157,7 +157,7 @@ class PrecisionCurve:
     """Thresholds on a relation's confidence, each with the precision that it promises for what is above it.
 
     threshold, precision: ascending.
-    precision: promised share of right facts, by a function of `PROMISES`; it is low if there are few facts.
+    precision: promised share of right facts, by one of `PROMISES`; it is low if there are few facts.
     recall: share of all gold objects.
     max: maximum number of facts of a query; None for no limit.
     """
@@ -209,12 +209,26 @@ def on_average(right: float, of: float, most: float) -> float:
     return max((min(right, of) - most) / of, 0.0) if of > 0 else 0.0
 
 
-SURE, AVERAGE = "sure", "average"
-PROMISES: Mapping[str, Callable[[float, float, float], float]] = {
-    SURE: lambda right, of, _: at_least(right, of),
-    AVERAGE: on_average,
-}
-"""How a precision is promised -> the precision by right facts, facts, and facts of the subject with the most.
+class Promise(NamedTuple):
+    """One way to promise a precision.
 
-sure: it holds for 95 % of all draws of labelled rows. average: it holds for the mean of all draws.
+    bound: the precision by right facts, facts, and facts of the subject with the most. together: whether the facts of
+    all relations are counted together, so that one threshold is for all. words: how a run says it.
+    """
+
+    bound: Callable[[float, float, float], float]
+    together: bool = False
+    words: str = ""
+
+
+SURE, AVERAGE, OVERALL = "sure", "average", "overall"
+PROMISES = {
+    SURE: Promise(lambda right, of, _: at_least(right, of)),
+    AVERAGE: Promise(on_average, words=" on average"),
+    OVERALL: Promise(on_average, together=True, words=" overall"),
+}
+"""How a precision is promised.
+
+sure: it holds for 95 % of all draws of labelled rows. average: it holds for the mean of all draws. overall: it holds
+for the mean of all draws, and for all relations together, as often as they are among the labelled rows.
 """

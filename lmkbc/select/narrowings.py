@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from lmkbc.errors import counted
-from lmkbc.select.calibration import SURE, Calibration, Point, PrecisionCurve
+from lmkbc.select.calibration import PROMISES, SURE, Calibration, Point, PrecisionCurve
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.expected_f1 import Calibrated
 from lmkbc.select.rule import UNLIMITED, Rule
@@ -156,11 +156,9 @@ class AtPrecision(Narrowing):
     @property
     def words(self) -> str:
         """Return the precision, and how many relations reach it."""
-        relations = counted(len(self.reached) + len(self.below), "relation")
-        return (
-            f", at precision {self.precision:g}{'' if self.promise == SURE else f' on {self.promise}'}, promised by "
-            f"{len(self.reached)} of {relations}"
-        )
+        relations, promise = counted(len(self.reached) + len(self.below), "relation"), PROMISES[self.promise]
+        by = "all relations together" if promise.together else f"{len(self.reached)} of {relations}"
+        return f", at precision {self.precision:g}{promise.words}, promised by {by}"
 
     @property
     def suffix(self) -> str:

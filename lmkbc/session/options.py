@@ -202,8 +202,9 @@ class Selection(TypedDict, total=False):
         str | None,
         Meta(
             description="How --precision is promised. sure (default): with 95 % confidence. average: on average over "
-            "draws of labelled rows, for which fewer rows suffice: 10 right facts of 10 for 0.9, where sure needs 52.",
-            extra={**SELECTION, "metavar": "sure|average"},
+            "draws of labelled rows, for which fewer rows suffice: 10 right facts of 10 for 0.9, where sure needs 52. "
+            "overall: on average, for the facts of all relations together.",
+            extra={**SELECTION, "metavar": "sure|average|overall"},
         ),
     ]
 

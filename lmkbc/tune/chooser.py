@@ -73,8 +73,11 @@ NARROWINGS: dict[str, Callable[[Plan, Selection, PerRelation], Narrowing | None]
 
 def nothing_sure(selector: PerRelation, precision: float | str, promise: str) -> LmkbcError:
     """Return the error that nothing reaches a precision, with the best of each relation and what to give instead."""
+    curves = selector.curves[promise]
+    if PROMISES[promise].together:
+        curves = {"all relations together": next(iter(curves.values()))}
     best = sorted(
-        ((curve.points[-1], name) for name, curve in selector.curves[promise].items() if curve.points),
+        ((curve.points[-1], name) for name, curve in curves.items() if curve.points),
         key=lambda one: (-one[0].precision, one[1]),
     )
     lower = (

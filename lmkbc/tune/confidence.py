@@ -5,14 +5,14 @@ All confidences that are measured here, and all thresholds with a measured preci
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from lmkbc.select.calibration import PROMISES, SHARE, SUREST, Calibration, PrecisionCurve
+from lmkbc.select.calibration import PROMISES, SHARE, SUREST, Calibration, PrecisionCurve, Promise
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.rule import significant
@@ -94,21 +94,41 @@ class Facts:
         """Return the recall of the largest prefix with a precision, chosen on the same facts; 0 if there is none."""
         return float(self.resampled_recall(precision, np.ones((1, len(self.gold)), dtype=np.int64))[0])
 
-    def curves(self, max_facts: int | None = None) -> dict[str, PrecisionCurve]:
-        """Return a curve for each of `PROMISES`."""
-        return {promise: self._curve(promised, max_facts) for promise, promised in PROMISES.items()}
+    @classmethod
+    def together(cls, relations: Sequence[Facts]) -> Facts:
+        """Return the facts of several relations as those of one."""
+        before = np.cumsum([0, *(len(one.gold) for one in relations)])
+        parts = [(one.confidence, one.right, one.row + first) for one, first in zip(relations, before, strict=False)]
+        confidence, right, row = (np.concatenate(column) for column in zip(*parts, strict=True))
+        sure = np.argsort(-confidence, kind="stable")
+        return cls(confidence[sure], right[sure], row[sure], np.concatenate([one.gold for one in relations]))
 
-    def _curve(self, promised_by: Callable[[float, float, float], float], max_facts: int | None) -> PrecisionCurve:
+    def curve(self, promise: Promise, max_facts: int | None = None) -> PrecisionCurve:
         """Return the thresholds with their promised precisions, which ascend in steps of at least `STEP`."""
         points: list[tuple[float, float, float]] = []
         total = max(int(self.gold.sum()), 1)
         columns = [column[::-1].tolist() for column in (*self.prefixes(), self._most)]
         for threshold, right, kept, most in zip(*columns, strict=True):
-            promised = int(promised_by(right, kept, most) / STEP + 1e-9) * STEP
+            promised = int(promise.bound(right, kept, most) / STEP + 1e-9) * STEP
             if promised > (points[-1][1] if points else 0.0) + 1e-9:
                 points.append((threshold, significant(promised), significant(min(right / total, 1.0))))
         thresholds, precisions, recalls = zip(*points, strict=True) if points else ((), (), ())
         return PrecisionCurve(threshold=thresholds, precision=precisions, recall=recalls, max=max_facts)
+
+    @staticmethod
+    def curves_of(
+        facts: Mapping[str, Facts], max_facts: Mapping[str, int | None]
+    ) -> dict[str, dict[str, PrecisionCurve]]:
+        """Return for each relation a curve of each of `PROMISES`. max_facts: most facts of a query, by relation."""
+        every = Facts.together(list(facts.values()))
+        shared = {promise: every.curve(kind) for promise, kind in PROMISES.items() if kind.together}
+        return {
+            name: {
+                promise: replace(shared[promise], max=most) if kind.together else facts[name].curve(kind, most)
+                for promise, kind in PROMISES.items()
+            }
+            for name, most in max_facts.items()
+        }
 
     def kept(self, thresholds: Floats) -> tuple[Ints, Ints]:
         """Return the number of facts of each query above its threshold, and the number of right ones, (n,) each."""
@@ -271,25 +291,30 @@ def assess(
     objects of each failed query.
     """
     whole = {name: np.ones(len(task.outcomes), dtype=np.bool_) for name, task in tasks.items()}
+    most = {name: _max_facts(task) for name, task in tasks.items()}
     final, confidence = calibrated(tasks, whole, fold)
     curves: dict[int, dict[str, dict[str, PrecisionCurve]]] = {}
     for number in _numbers(fold):
         rows = {name: fold[name] != number for name in tasks}
         by_others, inner_confidence = calibrated(tasks, rows, inner)
-        curves[number] = {
-            name: Facts.of(task.outcomes, inner_confidence[name], rows[name], max_facts=_max_facts(task)).curves()
+        learned = {
+            name: Facts.of(task.outcomes, inner_confidence[name], rows[name], max_facts=most[name])
             for name, task in tasks.items()
         }
+        curves[number] = Facts.curves_of(learned, most)
         for name, task in tasks.items():
             confidence[name][~rows[name]] = _probabilities(by_others[name], task.outcomes, ~rows[name])
+    known = {
+        name: Facts.of(task.outcomes, confidence[name], fold[name] != UNSCORED, lost.get(name, ()), most[name])
+        for name, task in tasks.items()
+    }
+    learned_by_all = Facts.curves_of(known, most)
     relations: dict[str, RelationConfidence] = {}
     recalls: list[Floats] = []
     held: dict[str, list[_Held]] = {promise: [] for promise in PROMISES}
-    for place, (name, task) in enumerate(tasks.items()):
-        max_facts = _max_facts(task)
+    for place, (name, facts) in enumerate(known.items()):
         scored = fold[name] != UNSCORED
-        facts = Facts.of(task.outcomes, confidence[name], scored, lost.get(name, ()), max_facts)
-        relations[name] = RelationConfidence(final[name], facts.curves(max_facts), facts.recall_at(PROMISED))
+        relations[name] = RelationConfidence(final[name], learned_by_all[name], facts.recall_at(PROMISED))
         draws = resampled(len(facts.gold), place)
         recalls.append(facts.resampled_recall(PROMISED, draws))
         for promise, counts in held.items():

@@ -26,7 +26,7 @@ from lmkbc.files.atomic import write_bytes
 from lmkbc.files.checksum import content_sha256
 from lmkbc.files.reader import read_toml
 from lmkbc.plan import Origin
-from lmkbc.select.calibration import AVERAGE, SURE, SUREST, Calibration, PrecisionCurve
+from lmkbc.select.calibration import AVERAGE, OVERALL, SURE, SUREST, Calibration, PrecisionCurve
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.narrowings import AtMost
 from lmkbc.select.rule import Rule, inner_rule, significant
@@ -164,6 +164,7 @@ def write(path: Path, tuned: Tuned, provenance: Provenance) -> None:
             for name, relation in sorted(tuned.relations.items())
             if name in tuned.confidences.relations  # an answer of it was read
         },
+        "overall": _curve(*(one.curves[OVERALL] for one in tuned.confidences.relations.values())),
         "confidence": {
             name: _confidence_table(confidence, tuned.relations[name].rule)
             for name, confidence in sorted(tuned.confidences.relations.items())
@@ -189,7 +190,7 @@ class _Relation:
 
 
 CURVES = {SURE: "curve", AVERAGE: "average"}
-"""Promise -> field of a table `confidence.NAME`."""
+"""Promise of single relations -> field of a table `confidence.NAME`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,10 +213,11 @@ class _Confidence:
 
 @dataclass(frozen=True, kw_only=True)
 class _File:
-    """Content of a thresholds file."""
+    """Content of a thresholds file. overall: curve of the precision that is promised for all relations together."""
 
     provenance: Provenance
     relations: dict[str, _Relation]
+    overall: PrecisionCurve = field(default_factory=PrecisionCurve)
     confidence: dict[str, _Confidence] = field(default_factory=dict)
     reliability: Mapping[str, Any] = field(default_factory=dict)
     sha256: str = ""
@@ -231,11 +233,14 @@ class _File:
 
 def _confidence_table(confidence: RelationConfidence, rule: Rule) -> dict[str, Any]:
     in_rule = PerRelation(rule).calibration("") == confidence.calibration
-    curves = {
-        name: {column: value for column, value in asdict(confidence.curves[promise]).items() if value is not None}
-        for promise, name in CURVES.items()
-    }
+    curves = {name: _curve(confidence.curves[promise]) for promise, name in CURVES.items()}
     return ({} if in_rule else asdict(confidence.calibration)) | curves
+
+
+def _curve(*curves: PrecisionCurve) -> dict[str, Any]:
+    """Return the columns of the first curve as a table; those of no point without one."""
+    first = asdict(curves[0] if curves else PrecisionCurve())
+    return {column: value for column, value in first.items() if value is not None}
 
 
 FIGURES = ("ece", "ace", "brier", "ace_spread", "brier_spread")
@@ -271,7 +276,8 @@ def read(path: Path, fallback: PerRelation | None = None) -> Thresholds:
         curves={
             promise: {name: getattr(one, curve) for name, one in file.confidence.items()}
             for promise, curve in CURVES.items()
-        },
+        }
+        | {OVERALL: {name: replace(file.overall, max=one.average.max) for name, one in file.confidence.items()}},
     ).narrowed(*([AtMost(most)] if most else []))
     few = {name: one.rows for name, one in file.relations.items() if 0 < one.rows < FEW}
     cv_f1 = {name: one.cv_f1 for name, one in file.relations.items() if one.cv_f1 is not None}

@@ -127,6 +127,10 @@ def test_tuning_writes_thresholds_that_predict_uses(run: Path, here: Command) ->
     assert int(on_average[2]) >= int(sure[1])
     assert f"precision-0.8-average{os.sep}predictions" in told
     assert json.loads((run / "sure" / "manifest.json").read_text())["selection"]["promise"] == "sure"
+    _, told = here.done("predict", "-s", "val", "--precision", "0.8", "--promise", "overall", *common)
+    overall = re.search(r"(\d+) objects, .*at precision 0\.8 overall, promised by all relations together", told)
+    assert overall
+    assert int(overall[1]) >= int(on_average[1])
     told = here.fails("predict", "-s", "val", "--promise", "average", *common)
     assert told == "error: --promise says what a precision promises: give --precision too, as in 0.9\n"
     told = here.fails("predict", "-s", "val", "--precision", "0.8", "--promise", "averge", *common)

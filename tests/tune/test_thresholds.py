@@ -16,7 +16,8 @@ from lmkbc.tune.tuning_set import TuningOptions
 from tests.rules import rule_of
 
 CURVE = PrecisionCurve(threshold=(0.25, 0.5), precision=(0.75, 0.905), recall=(0.5, 0.25), max=1)
-WIDER = PrecisionCurve(threshold=(0.125,), precision=(0.9,), recall=(0.75,))
+WIDER = PrecisionCurve(threshold=(0.125,), precision=(0.9,), recall=(0.75,), max=2)
+SHARED = PrecisionCurve(threshold=(0.5,), precision=(0.92,), recall=(0.5,))
 GPT4 = Origin(models=("gpt-4",), wording="own", wording_sha256="a" * 64)
 RULES = {
     "b": rule_of("cutoff", threshold=0.0123, min=1),
@@ -31,9 +32,12 @@ RULES = {
 
 def tuned() -> Tuned:
     relations = {name: TunedRelation(rule, 1 / 3, 0.5, 100, 0.25) for name, rule in RULES.items()}
-    own = RelationConfidence(RULES["a"].calibration, dict.fromkeys(PROMISES, PrecisionCurve()), 0.0)
+    none = PrecisionCurve()
+    own = RelationConfidence(RULES["a"].calibration, {SURE: none, AVERAGE: none, "overall": SHARED}, 0.0)
     beside = RelationConfidence(
-        Calibration(weights={"score": 0.5}, label_priors={"ü": 0.125}), {SURE: CURVE, AVERAGE: WIDER}, 0.25
+        Calibration(weights={"score": 0.5}, label_priors={"ü": 0.125}),
+        {SURE: CURVE, AVERAGE: WIDER, "overall": replace(SHARED, max=2)},
+        0.25,
     )
     worth = Reliability(ece=0.125, ace=0.25, brier=0.5, bins=(Bin(3, 0.5, 0.75),))
     nothing = Kept(facts=0, precision=None, interval=None, recall=0.0, relations=0, broken=0)
@@ -64,6 +68,7 @@ def test_round_trip_is_lossless_and_stable(tmp_path: Path) -> None:
     assert selector.calibrations == {"b": Calibration(weights={"score": 0.5}, label_priors={"ü": 0.125})}
     assert selector.curves[SURE] == {"a": PrecisionCurve(), "b": CURVE}
     assert selector.curves[AVERAGE] == {"a": PrecisionCurve(), "b": WIDER}
+    assert selector.curves["overall"] == {"a": SHARED, "b": replace(SHARED, max=2)}  # as many as that of the relation
     assert selector.calibration("a") == RULES["a"].calibration
     assert read == provenance()
     assert (read.cv_f1, read.trials) == (0.333333, 200)

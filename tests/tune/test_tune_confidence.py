@@ -63,10 +63,10 @@ def test_a_curve_promises_what_its_bound_allows(
     gold = np.array([int(right.sum()) + missed, 0])
     rows = np.arange(len(made)) % 2  # two subjects take turns
     facts = Facts(p, right.astype(np.int64), rows, gold)
-    curve = facts.curves()[promise]
+    curve = facts.curve(PROMISES[promise])
 
     def bound(kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float:
-        return PROMISES[promise](right[kept].sum(), kept.sum(), np.bincount(rows[kept], minlength=1).max())
+        return PROMISES[promise].bound(right[kept].sum(), kept.sum(), np.bincount(rows[kept], minlength=1).max())
 
     for threshold, promised, recall in zip(curve.threshold, curve.precision, curve.recall, strict=True):
         kept = p >= threshold
@@ -86,7 +86,7 @@ def test_a_curve_promises_what_its_bound_allows(
 
 def test_two_answers_that_match_one_gold_object_are_no_more_than_all() -> None:
     facts = Facts(np.array([0.9, 0.8]), np.ones(2, dtype=np.int64), np.zeros(2, dtype=np.int64), np.array([1]))
-    assert (facts.curves()[SURE].recall, facts.recall_at(PROMISED)) == ((1.0,), 1.0)
+    assert (facts.curve(PROMISES[SURE]).recall, facts.recall_at(PROMISED)) == ((1.0,), 1.0)
 
 
 @pytest.mark.parametrize(
@@ -176,6 +176,27 @@ def test_what_is_not_sure_is_withheld_and_a_failure_stays_one() -> None:
     failed = candidate_set(Query("s", RELATION), (), (State.MISSING,))
     assert selector.select(failed) == Prediction(failed.query, failed=True)
     assert not selector.select(scored(example("s", relation=EPISODES), Q1=1.0)).objects
+
+
+def test_relations_that_promise_too_little_alone_may_promise_it_together() -> None:
+    def facts(wrong: int) -> Facts:
+        right = np.array([1] * 7 + [0] * wrong)
+        return Facts(np.r_[[0.9] * 7, [0.5] * wrong], right, np.arange(len(right)), np.ones(len(right), dtype=np.int64))
+
+    apart = {"a": facts(2), "b": facts(5)}
+    curves = Facts.curves_of(apart, {"a": None, "b": 1})
+    assert [own[AVERAGE].at(PROMISED) for own in curves.values()] == [None, None]  # 6 / 7 each
+    point = curves["a"]["overall"].at(PROMISED)
+    assert point is not None
+    assert (point.threshold, point.precision, point.recall) == (0.9, 0.92, 0.6667)  # 13 / 14, rounded down; 14 of 21
+    assert curves["b"]["overall"] == replace(curves["a"]["overall"], max=1)
+
+
+def test_facts_of_one_subject_are_counted_apart_in_each_relation() -> None:
+    one = Facts(np.ones(2), np.ones(2, dtype=np.int64), np.zeros(2, dtype=np.int64), np.array([2]))
+    both = Facts.together([one, one])
+    assert both.row.tolist() == [0, 0, 1, 1]
+    assert both.curve(PROMISES["overall"]).precision == (0.5,)  # the subject with the most has 2 of 4
 
 
 def test_verdicts_are_evidence_for_confidences_whatever_the_rule() -> None:
