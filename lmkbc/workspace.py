@@ -25,7 +25,7 @@ from lmkbc.errors import InputError, check_known, did_you_mean
 from lmkbc.files.fact_rows import ENDINGS
 from lmkbc.files.places import data_dirs, placed, warn_no_data_dir
 from lmkbc.files.reader import opened, read_toml
-from lmkbc.files.splits import name_objects, read_examples, read_queries
+from lmkbc.files.splits import check_values, name_objects, read_examples, read_queries
 from lmkbc.files.trusted import FILE, check_code, shell_quoted
 from lmkbc.files.workspace_file import WorkspaceFile, nearest, settings_of
 from lmkbc.names import QID, name_key
@@ -59,7 +59,7 @@ class Workspace:
         self.root = nearest(Path.cwd(), trust=self._trust) if root is None else root
         self.settings = WorkspaceFile() if self.root is None else settings_of(self.root)
         data_dirs(data)  # raises InputError if the directory does not exist
-        self._data = data
+        self._data, self._checked = data, set[Path]()
 
     def folders(self, name: str) -> list[Path]:
         """Return the directories of one kind of content: the workspace's, and the bundled one."""
@@ -263,10 +263,17 @@ class Workspace:
         raise InputError(f"the {split} split of edition {edition.name} is not in {place}: {how}")
 
     def gold_path(self, edition: Edition, split: str) -> Path:
-        """Return the file of a labelled split. Raise InputError for test, whose gold is not published."""
+        """Return the file of a labelled split. Raise InputError for test, whose gold is not published.
+
+        Raise it also for an object of one's own rows that no answer can match.
+        """
         if not self.has_gold(edition, split):
             raise InputError(f"the test split of edition {edition.name} has no gold: use train or {edition.held_out}")
-        return self.split_path(edition, split)
+        path = self.split_path(edition, split)
+        if edition.name in self.own_editions and path not in self._checked:
+            check_values(path, edition, self.relations)
+            self._checked.add(path)
+        return path
 
     def has_gold(self, edition: Edition, split: str) -> bool:
         """Return whether a split is labelled: any but test, of which a challenge publishes no gold.

@@ -155,6 +155,13 @@ def _joined(line: str, relation: Relation) -> str:
     return line if parts == given else ", ".join(parts)
 
 
+def with_and(text: str, relation: Relation) -> str:
+    """Return a list of texts between commas with an English "and" in place of the joint before its last one."""
+    head, comma, last = text.rpartition(",")
+    is_list = comma and ";" not in text and relation.shape.conjunction and "," in relation.shape.separators
+    return f"{head},{_apart(_apart(last, FORM.joint, ' and '), FORM.joint_within, ' and ')}" if is_list else text
+
+
 def _apart(part: str, joint_form: re.Pattern[str], mark: str, persons: bool = False) -> str:
     """Return a part of a list with a mark at its joints; pieces that make up the name of a place stay together.
 

@@ -27,7 +27,7 @@ from lmkbc.answer.abstain import (
 from lmkbc.answer.clauses import LONGEST_CLAUSE, emphasised, mentioned, predicated, said_frames, stated
 from lmkbc.answer.clean import trim, vocabulary
 from lmkbc.answer.elements import SHORT, column, elements, is_head, mended, narrowed
-from lmkbc.answer.languages import adapted, has_titles, says_nothing
+from lmkbc.answer.languages import adapted, has_titles, says_nothing, with_and
 from lmkbc.answer.lists import (
     body,
     bulleted,
@@ -249,7 +249,11 @@ def _from_texts(answer: str, relation: Relation, subject: str, null: str) -> Par
 
     def plain(text: str) -> list[str]:
         found = texts(text, relation)
-        return [word.text for text in found for word in parted(text, relation)] if kind.is_parted else found
+        return (
+            [word.text for text in found for word in parted(with_and(text, relation), relation)]
+            if kind.is_parted
+            else found
+        )
 
     written = _as_written(answer, relation, subject, null, plain)
     return replace(written, objects=tuple(dict.fromkeys(map(unwrapped, written.objects))))

@@ -11,26 +11,42 @@ import msgspec
 from lmkbc.errors import InputError
 from lmkbc.files import jsonl, reader
 from lmkbc.files.tables import InputTable, TableRow
+from lmkbc.patterns import patterns_beside
 
 ENDINGS = (".jsonl", ".csv", ".tsv")
 """Endings of the files of splits; all but the first are tables."""
 COLUMNS = ("subject", "relation", "object", "subject_id", "object_id")
+
+WORDS = patterns_beside(__file__)
+"""Words in place of an object, from words.toml."""
+
+
+def says_none(text: str | None) -> bool:
+    """Return whether a value of a table says that there is no object, as "none" does."""
+    return bool(text and WORDS.none.fullmatch(text))
+
+
+def is_table(path: Path) -> bool:
+    """Return whether a file is a table, by its ending."""
+    return not {*ENDINGS[1:]}.isdisjoint(suffix.lower() for suffix in path.suffixes)
 
 
 def stream(path: Path) -> IO[bytes]:
     """Return a split as a stream with one query a line, on the line where it begins: see `jsonl.stream`.
 
     Rows with the same subject and relation are one query, and those with the same `object_id` one object with several
-    names. A blank object says that there is none. InputError names the line of a wrong row.
+    names. A blank object says that there is none, and so does a word such as "none" in any language, unless it is the
+    name of an `object_id`. InputError names the line of a wrong row.
     """
-    is_table = not {*ENDINGS[1:]}.isdisjoint(suffix.lower() for suffix in path.suffixes)
-    return reader.joined(_lines(path)) if is_table else jsonl.stream(path)
+    return reader.joined(_lines(path)) if is_table(path) else jsonl.stream(path)
 
 
 def _lines(path: Path) -> Iterator[bytes]:
     queries: dict[tuple[str, str, str | None], list[TableRow]] = {}
     for row in InputTable(path, COLUMNS, 2).rows():
-        values = tuple(value and value.strip() for value in row.values)
+        *first, name, subject_id, qid = (value and value.strip() for value in row.values)
+        qid = "" if says_none(qid) else qid
+        values = (*first, "" if says_none(name) and not qid else name, subject_id, qid)
         query = values[0] or "", values[1] or "", values[3] or None
         queries.setdefault(query, []).append(row._replace(values=values))
     written = 0
@@ -49,8 +65,8 @@ def _row(subject: str, relation: str, subject_id: str | None, rows: list[TableRo
             names.setdefault(qid or name, {})[name] = None
     if names and (bare := next((row.place for row in rows if not row.values[2]), "")):
         raise InputError(
-            f"{bare}, field object: blank, which says that ({subject!r}, {relation!r}) has no object, and another row "
-            "names one; remove one of them"
+            f"{bare}, field object: blank or a word for none, which says that ({subject!r}, {relation!r}) has no "
+            "object, and another row names one; remove one of them"
         )
     objects = [next(iter(spelt)) if len(spelt) == 1 else [*spelt] for spelt in names.values()]
     has_ids = all(row.values[4] or (row.values[4] is not None and not names) for row in rows)

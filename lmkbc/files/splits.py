@@ -17,7 +17,7 @@ import msgspec
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.files.fact_rows import stream
+from lmkbc.files.fact_rows import WORDS, is_table, stream
 from lmkbc.files.jsonl import decoded, no_collection, numbered, row_blocks
 from lmkbc.kinds.kind import kind_of
 from lmkbc.relation import Relation
@@ -188,16 +188,31 @@ def read_queries(path: Path, edition: Edition) -> list[Query]:
 
 
 def check_values(path: Path, edition: Edition, relations: Mapping[str, Relation]) -> None:
-    """Raise InputError for the first object of a split that no answer can match: no number, or no date, in its form."""
+    """Raise InputError for the first object of a split that no answer can match, or that can mean two things.
+
+    That is no number, or no date, in its form; a word that says that there is no object, or that it is not known.
+    """
     for number, line in numbered(path, stream):
         (row,) = decoded(path, line, _ROW, number)
-        asked = relations[row.Relation]
-        for value in getattr(row, edition.column) if asked.has_values() else ():
-            names, kind = value if isinstance(value, list) else [value], kind_of(asked)
-            if any(names) and not any(kind.meaning(name, asked) is not None for name in names):
+        if (asked := relations.get(row.Relation)) is None:
+            continue
+        where, kind = f"{path}, line {number}, field {edition.column}", kind_of(asked)
+        for value in getattr(row, edition.column) or ():
+            names = value if isinstance(value, list) and value else [value or ""]
+            meant = [*dict.fromkeys((*kind.read(names[0], asked), *kind.read(f"{names[0]} ", asked)))]
+            if kind.is_numeric and is_table(path) and meant[1:]:  # "1.255" in German
                 raise InputError(
-                    f"{path}, line {number}, field {edition.column}: {names[0]!r} is no {asked.kind} that an answer "
-                    f"can match; write it as {kind.example}"
+                    f"{where}: {names[0]!r} may mean {meant[0]} or {meant[1]}: write {meant[1]}, or "
+                    f"{meant[0].replace('.', ',')}"
+                )
+            if not (row.ObjectEntitiesID and asked.has_entities()) and any(map(WORDS.unclear.fullmatch, names)):
+                raise InputError(
+                    f"{where}: {names[0]!r} names no object; where there is none, leave the object of a table blank, "
+                    "or write [] in JSONL; where it is not known, leave the query out"
+                )
+            if asked.has_values() and any(names) and not any(kind.meaning(name, asked) is not None for name in names):
+                raise InputError(
+                    f"{where}: {names[0]!r} is no {asked.kind} that an answer can match; write it as {kind.example}"
                 )
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cache, lru_cache
 
-from lmkbc.answer.words import FORM
+from lmkbc.answer.words import FORM, WORDS
 from lmkbc.errors import refuse
 from lmkbc.names import folded_key
 
@@ -110,11 +110,6 @@ class PartialDate:
 
 _BC, _AD, _MONTH = "\ue000", "\ue001", "\ue002"
 """Signs that replace eras and the names of months before a text is read; a month has two digits behind its sign."""
-_ERAS = (
-    {"v. u. Z.", "a. de C.", "a. n. e.", "avant notre ère", "př. Kr.", "пр. н. е."},
-    {"u. Z.", "n. u. Z.", "d. de C.", "de notre ère"},
-)
-"""Names of the eras before and after Christ that CLDR lacks."""
 _WORD = re.compile(r"((?<!\d)\d{1,2}\.?\s(?:de\s)?)?([^\W\d_]{2,})(\.?)")
 _NO_MONTHS = frozenset(("out", "set", "ago"))
 """Words that abbreviate months in Portuguese and Italian, and are English words."""
@@ -145,12 +140,12 @@ def _eras() -> re.Pattern[str]:
 
     eras = [Locale(language).eras[width] for language in LANGUAGES for width in ("wide", "abbreviated")]
     before, after = (
-        "|".join(re.sub(r"(?:\\[\s\xa0])+", r"\\s*", re.escape(word.replace(".", ". ").strip())) for word in words)
-        for number, more in enumerate(_ERAS)
-        for words in [sorted({*more, *(era[number] for era in eras)} - {"i. e."}, key=len, reverse=True)]
+        "|".join(re.sub(r"(?:\\[\s\xa0])+", r"\\s*", re.escape(word.replace(".", ". ").strip(". "))) for word in words)
+        for number, name in enumerate(("before_christ", "after_christ"))
+        for words in [sorted({*WORDS[name], *(era[number] for era in eras)} - {"i. e."}, key=len, reverse=True)]
     )
     return re.compile(
-        rf"(?<![^\W\d_])(?:(?P<bc>B\.?\s?C\.?(?:\s?E\b\.?)?|{before})|C\.?\s?E\.?|A\.?\s?D\.?|{after})(?![^\W\d_])",
+        rf"(?<![^\W\d_])(?:(?P<bc>B\.?\s?C\.?(?:\s?E\b\.?)?|(?:{before})\.?)|C\.?\s?E\.?|A\.?\s?D\.?|(?:{after})\.?)(?![^\W\d_])",
         re.IGNORECASE,
     )
 

@@ -20,6 +20,8 @@ NO_UNIT = "Q199"
 """Wikidata's item for the number one, used as the unit of counts."""
 _LINE = re.compile(r"-?\d[\d,]{0,40}(?:\.\d{1,40})?")
 _GIVEN = re.compile(r"([+-]?(?:\d{1,3}(?:,\d{2,3})*,\d{3}|\d{1,40})(?:\.\d{1,40})?(?:[eE][+-]?\d{1,2})?)\s?")
+_MARKED = re.compile(r"([+-]?\d{1,3}(?:[.,'’\s]\d{3})*(?:[.,]\d+)?)(?![.,\d])(.*)")
+"""A number that may have separators of thousands or a decimal mark, and what stands behind it."""
 _KNOWN = re.compile(r"([+-]?\d[\d.,]*)(?:U([1-9]\d*))?\s*")
 _PLACES = re.compile(r"-?[0-9]{1,15}\.[0-9]{1,12}")
 _RDF = re.compile(r"[+-]?(?:[0-9]{1,127}\.?[0-9]{0,127}|\.[0-9]{1,127})(?:[eE][+-]?[0-9]{1,2})?")
@@ -80,8 +82,10 @@ class Number(Kind):
         return value
 
     def meaning(self, text: str, relation: Relation) -> Hashable:
-        """Return the number in the relation's unit. Commas are read between thousands alone: "1,5" is no number."""
-        return _amount(text, relation.unit)
+        """Return the number in the relation's unit. Its commas and points mean what they do in a reply."""
+        marked = _MARKED.fullmatch(text.strip())
+        digits = read_numbers(marked[1], relation) if marked else []
+        return _amount(f"{digits[0]}{marked[2]}" if marked and digits else text, relation.unit)
 
     def is_same(self, given: Any, true: Any, relation: Relation, *, coarser: bool) -> bool:
         """Return whether a number is within the relation's tolerance."""

@@ -65,6 +65,20 @@ Oct. 12, 1985 | 1985-10-12
 AD 9999 | 9999
 999999 BC | 999999 BC
 44 v. Chr. | 44 BC
+44 v. Chr | 44 BC
+44 vor Christus | 44 BC
+vor Christus 44 | 44 BC
+vor Christi Geburt 44 | 44 BC
+1200 vor Christus | 1200 BC
+5. Jahrhundert vor Christus | 5th century BC
+44 nach Christus | 44 AD
+44 avant J.-C. | 44 BC
+44 av. J.-C | 44 BC
+44 před Kristem | 44 BC
+1200 до нашей эры | 1200 BC
+44 fvt. | 44 BC
+Kr. e. 1200 | 1200 BC
+MÖ 1200 | 1200 BC
 44 av. J.-C. | 44 BC
 44 a. C. | 44 BC
 44 f.Kr. | 44 BC

@@ -1,9 +1,11 @@
 """Texts, identifiers and addresses: as they are written, out of the markup, labels and sentences of a reply."""
 
+from dataclasses import replace
+
 import pytest
 from small import small_relation
 
-from lmkbc import Relation
+from lmkbc import Relation, Shape
 from lmkbc.answer.clean import sifted
 from lmkbc.answer.parse import parse, verbatim
 from lmkbc.types import State
@@ -92,3 +94,24 @@ site  | Official site unknown                       |
 def test_what_stands_around_a_text_is_left_out(row: str) -> None:
     name, text, objects = (cell.strip() for cell in row.split("|"))
     assert ", ".join(parse(text.replace("~", "\n"), RELATIONS[name], "X").objects) == objects
+
+
+@pytest.mark.parametrize(
+    ("text", "objects"),
+    [
+        ("rot, gelb und blau", ["rot", "gelb", "blau"]),
+        ("rot, gelb, und blau", ["rot", "gelb", "blau"]),
+        ("rojo, amarillo y azul", ["rojo", "amarillo", "azul"]),
+        ("red, yellow and blue", ["red", "yellow", "blue"]),
+        ("красный, жёлтый и синий", ["красный", "жёлтый", "синий"]),
+        ("rot und blau", ["rot und blau"]),
+        ("schwarz und weiß; gelb, hell und klar", ["schwarz und weiß", "gelb, hell und klar"]),
+    ],
+)
+def test_the_joint_before_the_last_text_of_a_list_parts_it(text: str, objects: list[str]) -> None:
+    assert [*parse(text, replace(asking("strings", "colour"), shape=Shape()), "X").objects] == objects
+    alone = replace(asking("strings", "colour"), shape=Shape(conjunction=False))
+    assert (
+        parse(text.replace(", und", " und"), alone, "X").objects[-1]
+        == text.replace(", und", " und").split("; " if ";" in text else ", ")[-1]
+    )

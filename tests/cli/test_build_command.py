@@ -85,6 +85,38 @@ def test_a_limit_ends_a_build_cleanly_and_a_higher_one_goes_on(command: Command)
         assert not [*Path("kb/missing").glob("*")]
 
 
+def test_a_reply_that_cannot_be_read_is_counted_and_does_not_end_a_build(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command.done("init", "firms", "--relation", "founded:date", "--relation", "owner:entity")
+    monkeypatch.chdir(tmp_path / "firms")
+    Path("subjects.csv").write_text("name\nAcme\nBolt\n")
+    rows = [
+        ("Acme", "founded", "vor 2005"),
+        ("Bolt", "founded", "1999"),
+        ("Acme", "owner", "A"),
+        ("Bolt", "owner", "B"),
+    ]
+    replies = [{"SubjectEntity": s, "Relation": r, "model": "m", "completions": [text] * 3} for s, r, text in rows]
+
+    def given(count: int) -> None:
+        Path("own.jsonl").write_text("".join(json.dumps(reply) + "\n" for reply in replies[:count]))
+
+    run = command.under("build", "--subjects", "subjects.csv", "--from", "own.jsonl")
+    given(4)
+    told = run.done("--out", "kb")[1]
+    assert "1 of 4 queries failed, which is no empty answer: kb/missing lists them" in told
+    assert "replies to 1 (founded 1) cannot be read" in told
+    assert pl.read_parquet("kb/facts").height == 3
+    assert [*pl.read_parquet("kb/missing/*.parquet")["reason"]] == ["unparsed"]
+    told = run.fails("--out", "kb3", "--relation", "founded", "--limit", "1", status=1)
+    assert "error: 1 of 1 queries failed" in told  # no reply at all can be read
+    given(2)
+    told = run.fails("--out", "kb2", status=1)
+    assert "error: 3 of 4 queries failed" in told
+    assert "the same command asks the other 2 again" in told
+
+
 def test_the_page_s_queries_run_on_a_base(run: Command, command: Command) -> None:
     assert run("--out", "kb", "--grow", "1", "--budget", "9")[0] == 0
     sql, python, sparql = queries("sql"), queries("python"), queries("sparql")

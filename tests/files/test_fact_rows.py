@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 from command import Command
+from small import small_edition
+
+from lmkbc.files.splits import read_examples
 
 ROWS = """subject,relation,object
 Lang 1,designer,Ada
@@ -92,6 +95,69 @@ def test_two_files_of_a_split_are_refused(own: Command) -> None:
     assert "val.jsonl and val.csv are both there: keep one" in own.fails(
         "tune", "--split", "val", "--from", "own.jsonl"
     )
+
+
+@pytest.mark.parametrize("word", ["none", "Keine", "ninguno", "无", "aucun", "нет"])
+def test_a_word_for_none_in_a_table_is_no_name(own: Command, word: str) -> None:
+    Path("data/val.csv").write_text(ROWS.replace("Lang 3,designer,", f"Lang 3,designer,{word}"))
+    own.done("predict", "--split", "val", "--from", "own.jsonl", "--out", "run", "--untuned")
+    shown = json.loads(own.done("evaluate", "run", "--json", "--rows")[0])
+    assert [row["f1"] for row in shown["rows"] if row["SubjectEntity"] == "Lang 3"] == [1.0]
+    rows = f"subject,relation,object,object_id\nA,designer,{word},Q220821\nB,designer,{word},\n"
+    Path("data/val.csv").write_text(rows)
+    golds = [example.objects for example in read_examples(Path("data/val.csv"), small_edition(["designer"]))]
+    assert [[one.names for one in gold] for gold in golds] == [[(word,)], []]
+
+
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [
+        ("val.csv", "Lang 3,designer,unbekannt"),
+        ("val.csv", "Lang 3,designer,-"),
+        ("val.jsonl", '{"SubjectEntity": "Lang 3", "Relation": "designer", "ObjectEntities": ["keine"]}'),
+    ],
+)
+def test_a_word_that_names_no_object_is_refused_wherever_rows_are_read(own: Command, name: str, row: str) -> None:
+    Path("data", name).write_text(f"subject,relation,object\n{row}\n" if name == "val.csv" else row)
+    for words in (("data", "check", "languages"), ("tune", "--split", "val", "--from", "own.jsonl")):
+        assert "names no object; where there is none, leave" in own.fails(*words)
+
+
+@pytest.mark.parametrize(
+    ("language", "value", "reply", "f1"),
+    [
+        ("de", "1.250", "1250", 1.0),
+        ("de", "1.250", "1.250", 1.0),
+        ("de", "1.250", "1,25", 0.0),
+        ("de", '"1.250,5"', "1250,5", 1.0),
+        ("de", '"2,5"', "2,5", 1.0),
+        ("en", "1.250", "1.25", 1.0),
+        ("en", "1.250", "1250", 0.0),
+        ("en", '"1,250"', "1250", 1.0),
+    ],
+)
+def test_a_number_of_a_row_is_read_as_replies_in_its_language_are(
+    own: Command, language: str, value: str, reply: str, f1: float
+) -> None:
+    own.done("relations", "new", "size:number")
+    module = Path("relations/size.py")
+    module.write_text(module.read_text().replace('kind="number",', f'kind="number", language="{language}",'))
+    Path("data/val.csv").write_text(f"subject,relation,object\nA,size,{value}\nB,size,7\n")
+    rows = [{"SubjectEntity": n, "Relation": "size", "completions": [text]} for n, text in (("A", reply), ("B", "7"))]
+    Path("own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    own.done("data", "check", "languages", "--trust")
+    own.done("predict", "--split", "val", "--from", "own.jsonl", "--out", "run", "--untuned", "--trust")
+    shown = json.loads(own.done("evaluate", "run", "--json", "--rows")[0])
+    assert [row["f1"] for row in shown["rows"]] == [f1, 1.0]
+
+
+def test_digits_that_mean_two_numbers_are_refused_in_a_table(own: Command) -> None:
+    own.done("relations", "new", "size:number")
+    module = Path("relations/size.py")
+    module.write_text(module.read_text().replace('kind="number",', 'kind="number", language="de",'))
+    Path("data/val.csv").write_text("subject,relation,object\nA,size,1.255\n")
+    told = own.fails("data", "check", "languages", "--trust")
+    assert "line 2, field ObjectEntities: '1.255' may mean 1.255 or 1255: write 1255, or 1,255" in told
 
 
 @pytest.mark.parametrize(

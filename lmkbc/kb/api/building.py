@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
@@ -27,7 +28,7 @@ from lmkbc.kb.base.schemas import FACTS, LEAST, SCHEMAS
 from lmkbc.kb.builder.addition import Earlier
 from lmkbc.kb.builder.base_directory import Directory
 from lmkbc.kb.builder.engine import Engine
-from lmkbc.kb.builder.facts import REACHED
+from lmkbc.kb.builder.facts import REACHED, is_unread
 from lmkbc.kb.builder.growth import LEAST_MEAN, Bounds, Frontier, Growth
 from lmkbc.kb.builder.inputs import inputs_of, rules_of
 from lmkbc.kb.builder.settle import ENTITIES, REMOVED
@@ -107,6 +108,12 @@ class KnowledgeBase:
     def failed(self) -> int:
         """Return the number of missing queries."""
         return self.counts["failed"]
+
+    @property
+    def unread(self) -> Mapping[str, int]:
+        """Return relation -> number of its missing queries whose replies cannot be read."""
+        missing = self.missing.select("relation", "reason").collect()
+        return Counter(relation for relation, reason in missing.iter_rows() if is_unread(reason))
 
     @property
     def unsure(self) -> list[str]:

@@ -31,6 +31,13 @@ Texts = Mapping[Query, Sequence[tuple[str, Sequence[str | None]]]]
 REACHED = {option: f"{option} is reached" for option in (MAX_TOKENS, MAX_COST)}
 """Why queries were not asked, by the option that limits tokens or cost."""
 
+UNREAD = frozenset((State.UNPARSED, State.TRUNCATED, State.EMPTY))
+
+
+def is_unread(reason: str) -> bool:
+    """Return whether a query is missing because no reply can be read, so that asking again does not help."""
+    return UNREAD.issuperset(reason.split(", "))
+
 
 class Ask(NamedTuple):
     """A query, and the row of its subject."""

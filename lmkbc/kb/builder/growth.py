@@ -29,7 +29,7 @@ import polars as pl
 
 from lmkbc.kb.base.manifest import Shard
 from lmkbc.kb.builder.base_directory import Directory
-from lmkbc.kb.builder.facts import REACHED, Ask, Tables
+from lmkbc.kb.builder.facts import REACHED, Ask, Tables, is_unread
 from lmkbc.kb.builder.settle import WEIGHT
 from lmkbc.kb.builder.subjects import SCHEMA, Classes, Subject, Subjects
 from lmkbc.names import name_key
@@ -332,8 +332,9 @@ class Growth:
 
 
 def _failure(shards: Sequence[Shard], directory: Directory) -> str:
-    """Return why queries of some shards are missing; "" if none is."""
-    reasons = {why for shard in shards if shard.failed for why in directory.tables(shard.number).missing["reason"]}
+    """Return why queries of some shards are missing, "" if none is; those whose replies cannot be read do not count."""
+    every = (why for shard in shards if shard.failed for why in directory.tables(shard.number).missing["reason"])
+    reasons = {why for why in every if not is_unread(why)}
     return "failed queries" if reasons - {*REACHED.values()} else min(reasons, default="")
 
 

@@ -71,8 +71,17 @@ def _show(base: KnowledgeBase, seconds: float) -> None:
             "a higher limit asks them"
         )
     elif base.failed:
-        raise LmkbcError(
+        unread = base.unread
+        what = (
             f"{base.failed} of {counts['queries']} queries failed, which is no empty answer: {where / 'missing'} "
-            "lists them with reasons; the same command asks failed calls again; a reply that cannot be read (unparsed, "
-            "truncated) stays: change the prompt, sampling.max_tokens or the model, in a new directory"
+            "lists them with reasons"
         )
+        if unread:
+            each = ", ".join(f"{name} {count}" for name, count in unread.items())
+            what += (
+                f"; replies to {sum(unread.values())} ({each}) cannot be read: they stay until the prompt, "
+                "sampling.max_tokens or the model changes, in a new directory"
+            )
+        if (lost := base.failed - sum(unread.values())) or base.failed == counts["queries"]:
+            raise LmkbcError(what + (f"; the same command asks the other {lost} again" if lost else ""))
+        note(f"{where}: {what}")

@@ -17,7 +17,7 @@ from lmkbc.kb.base.knowledge import Knowledge
 from lmkbc.kb.builder.engine import Answers, ShardPart, Work
 from lmkbc.kb.builder.facts import Tables
 from lmkbc.kb.builder.growth import Bounds
-from lmkbc.types import CandidateSet, Query
+from lmkbc.types import CandidateSet, Query, State
 
 BORDERS, LANGUAGES, RIVERS = "CountryBordersCountry", "CountryHasOfficialLanguage", "RiverBasinsCountry"
 RELATIONS = ("country-borders", "country-languages")
@@ -200,6 +200,20 @@ class Backwards:
 
 
 LONG: World = {n: ((2 * n, 0.9), (2 * n + 1, 0.4)) for n in range(1, 8)}
+
+
+def test_a_reply_that_cannot_be_read_does_not_end_growth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone, unread = lands(tmp_path / "alone"), lands(tmp_path / "unread")
+
+    def unreadable(query: Query) -> CandidateSet:
+        is_last = query.subject == "Land 12"
+        return CandidateSet(query, draws=(State.UNPARSED,)) if is_last else answering(LONG)(query)
+
+    how: dict[str, Any] = {"relations": RELATIONS, "bounds": FAR}
+    ended = alone.build(monkeypatch, answering(LONG), **how)["graph"]["stopped"]
+    made = unread.build(monkeypatch, unreadable, **how)
+    assert made["graph"]["stopped"] == ended != "failed queries"
+    assert pl.read_parquet(unread.out / "missing" / "*.parquet")["subject"].unique().to_list() == ["Land 12"]
 
 
 @pytest.mark.parametrize("by_value", [None, {"size": 8}])
