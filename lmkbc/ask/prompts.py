@@ -21,6 +21,8 @@ from lmkbc.types import Example, Query
 
 KEPT = 16
 """Maximum number of static parts of prompts in a composer's cache; queries with the same examples share one."""
+WORKED = 1024
+"""Maximum number of worked examples in it, which shorter prompts share."""
 RECALLED = 3
 """Maximum number of statements in an example's recall line, so that long lists leave room for other examples."""
 
@@ -50,6 +52,7 @@ class Composer:
         self._style, self._relations, self._relation, self._edition = style, relations, relation, edition
         self._writer = _Writer(style, relations[relation], edition)
         self._static = lru_cache(maxsize=KEPT)(self._composed_static)
+        self._worked = lru_cache(maxsize=WORKED)(self._composed_example)
 
     def prompt(
         self,
@@ -71,17 +74,21 @@ class Composer:
 
     def _composed_static(self, shots: tuple[Example, ...]) -> tuple[Message, ...]:
         """Return the part before the query: task and examples."""
-        style, relations = self._style, self._relations
-        writers = [(shot, _Writer(style, relations[shot.query.relation], self._edition)) for shot in shots]
+        style = self._style
         header = self._writer.filled(style.task, Query("", self._relation))
         if style.form == "chat":
             turns = [Message("system", header)] if header else []
-            for shot, its in writers:
-                turns += Message("user", its.asked(shot)), Message("assistant", its.answer(shot))
+            for asked, answer in map(self._worked, shots):
+                turns += Message("user", asked), Message("assistant", answer)
             return tuple(turns)
         blocks = [header if header[-1:].isspace() else f"{header}\n\n"] if header else []
-        blocks += [its.asked(shot) + its.reply(shot) + style.gap for shot, its in writers]
+        blocks += map("".join, map(self._worked, shots))
         return (Message(style.speaker, "".join(blocks)),) if any(blocks) else ()
+
+    def _composed_example(self, shot: Example) -> tuple[str, str]:
+        """Return the question of an example, and its answer as it follows it; in a text, with the gap behind it."""
+        its = _Writer(self._style, self._relations[shot.query.relation], self._edition)
+        return its.asked(shot), its.answer(shot) if self._style.form == "chat" else its.reply(shot) + self._style.gap
 
 
 def target(style: PromptStyle, relations: Mapping[str, Relation], shot: Example, *, edition: str = "") -> str:

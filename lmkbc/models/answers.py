@@ -333,6 +333,10 @@ class DryStore(Store):
     def drop(self, call: Call) -> None:
         """Drop nothing."""
 
+    def holds(self, prompt: Call) -> bool:
+        """Return whether there may be an answer to the prompt of a call."""
+        return not self.blank and self._rows.get(self._rows.prompts, prompt.prompt_digest) is not None
+
     def note(self, key: str) -> Any | None:
         """Return the note; None if there is none."""
         return None if self.blank else super().note(key)
@@ -384,8 +388,11 @@ class CountingModel:
         """Return the stored replies to the longest prompt that has some, and count what is missing."""
         first: list[Call] | None = None
         for prompt in self._back_end.prompts(request):
+            is_kept = self._store.holds(self._back_end.calls(replace(request, draws=request.draws[:1]), prompt)[0])
+            if first is not None and not is_kept:
+                continue
             calls = self._back_end.calls(request, prompt)
-            kept = self._back_end.kept(calls)
+            kept = self._back_end.kept(calls) if is_kept else [None] * len(calls)
             missing = [call for call, reply in zip(calls, kept, strict=True) if reply is None]
             first = missing if first is None else first
             if len(missing) < len(calls):

@@ -79,9 +79,10 @@ class Rows(ABC):
         self._dialect, self._tokens = dialect, tokens
         self.prompts, self.answers, self.notes = _tables(prefix)
         key, noted = bindparam("key", type_=Text()), insert(self.notes)
-        values = {self.answers: self.answers.c.answer, self.notes: self.notes.c.note}
-        self._get = {table: self.sql(select(value).where(table.c.key == key))[0] for table, value in values.items()}
-        self._delete = {table: self.sql(delete(table).where(table.c.key == key))[0] for table in values}
+        columns = {self.prompts: ("digest", "digest"), self.answers: ("key", "answer"), self.notes: ("key", "note")}
+        of_key = {table: (table.c[value], table.c[name] == key) for table, (name, value) in columns.items()}
+        self._get = {table: self.sql(select(value).where(same))[0] for table, (value, same) in of_key.items()}
+        self._delete = {table: self.sql(delete(table).where(same))[0] for table, (_, same) in of_key.items()}
         changed = noted.on_conflict_do_update(index_elements=["key"], set_={"note": noted.excluded.note})
         self._replace_note = self.sql(changed)[0]
         self._put_prompt = self.sql(insert(self.prompts).on_conflict_do_nothing())[0]
@@ -130,7 +131,7 @@ class Rows(ABC):
         return {row["key"] for row, count in zip(rows, counts[len(texts) :], strict=True) if not count}
 
     def get(self, table: Table, key: str) -> str | None:
-        """Return an answer or a note; None if there is none."""
+        """Return the digest of a prompt, an answer or a note; None if there is none."""
         rows = self.read(self._get[table], {"key": key})
         return rows[0][0] if rows else None
 

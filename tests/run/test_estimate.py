@@ -18,6 +18,7 @@ from lmkbc.local import decode as decode_module
 from lmkbc.local.checkpoint import identity, load
 from lmkbc.models.answers import CallCounter, DryStore, Store
 from lmkbc.models.store_place import Database, Place
+from lmkbc.models.store_rows import Rows
 from lmkbc.plan import Plan
 from lmkbc.run.estimate import estimate
 from lmkbc.run.pipeline import Block, propose
@@ -80,6 +81,26 @@ def test_what_a_server_is_asked_is_foretold(run: Run, tmp_path: Path, sampling: 
     assert first.total("answer_tokens") == len(QUERIES) * sampling["samples"] * 5
     cost = (first.total("prompt_tokens") * 2 + first.total("answer_tokens") * 10) / 1e6
     assert (first.cost, last.cost) == (pytest.approx(cost), None)
+
+
+def test_shorter_prompts_are_looked_up_where_the_store_has_them_alone(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asking(k: int) -> Any:
+        shots = {"k": k, "method": "fixed", "fit": True}
+        return recipe_of({**table, "sampling": DRAWN, "prompt": ASKED["prompt"], "shots": shots})
+
+    with Loopback() as server:
+        table = {"component": "chat", "model": "m", "base_url": server.url}
+        propose(Plan.of(run, asking(2)), QUERIES[:5])  # as if the server had no room for more examples
+        answers, looked_up = run.servers["store"], list[str]()
+        get = Rows.get
+        monkeypatch.setattr(Rows, "get", lambda its, table, key: looked_up.append(table.name) or get(its, table, key))
+        found = estimate(Plan.of(run, asking(9)), QUERIES)
+    assert answers.exists()
+    assert (found.total("requests"), found.total("stored")) == (len(QUERIES) - 5, 5 * DRAWN["samples"])
+    assert looked_up.count("answers") == 5 * DRAWN["samples"]
+    assert looked_up.count("prompts") == 5 * 8 + (len(QUERIES) - 5) * 10
 
 
 @pytest.mark.parametrize("how", [{"sampling": DRAWN}, CLOSED], ids=["written", "ranked"])
