@@ -373,6 +373,17 @@ def test_a_server_says_what_it_offers_a_recipe(command: Command, tmp_path: Path)
     assert "m is none of the models that the server lists (other)" in told
 
 
+def test_recipes_are_checked_without_a_call_unless_a_server_is_given(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = recipe_file(tmp_path / "chat.toml", {"component": "chat", "model": "m"})
+    with Loopback() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        assert command("systems", "check", path) == (0, "", "1 recipe makes sense\n")
+        assert server.requests == []
+    assert "are of a server: give --base-url too" in command.fails("systems", "check", path, "--model", "x")
+
+
 def test_a_relation_is_asked_in_words_of_its_own_as_the_guide_says(command: Command, tmp_path: Path) -> None:
     guide = (ROOT / "docs" / "recipes.md").read_text()
     table = guide.partition("### The prompt of one relation")[2].split("```")[1].removeprefix("toml\n")

@@ -76,6 +76,8 @@ def test_unreadable_replies_count_as_wrong_and_only_submit_refuses(
     assert "2 missing" in command.fails("evaluate", out, "--strict")
 
     assert "they are submitted as empty" in command.done(*PREDICT, "--from", said, "--out", out, "--failed-as-empty")[1]
+    for words in (("evaluate", out), ("compare", out, out)):
+        assert "queries failed, and count as empty answers (--failed-as-empty)" in "".join(command(*words)[1:])
     assert (out / "predictions.zip").exists()
     assert command("evaluate", out, "--json")[1] != shown
 

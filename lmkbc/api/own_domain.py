@@ -117,7 +117,11 @@ def _kind(given: str) -> tuple[str, str]:
     """Return the name and kind of NAME:KIND. InputError for another form or kind."""
     name, _, kind = given.partition(":")
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]*([-_][A-Za-z0-9]+)*", name):
-        raise OptionError("relation", f"is {given!r}: give NAME:KIND, as in first-appeared:date or hasAuthor:entity")
+        raise OptionError(
+            "relation",
+            f"is {given!r}: give NAME:KIND, as in first-appeared:date or hasAuthor:entity; a name has letters from a "
+            "to z and A to Z, digits, and single '-' or '_' between them; its sentences may be in any language",
+        )
     check_known(kind, [*KINDS, *KINDS.plugged()], f"the kind of {name} is {kind!r}")
     return name, kind
 

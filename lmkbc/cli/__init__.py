@@ -228,9 +228,11 @@ def _first(
 class _InterruptedError(LmkbcError):
     """The user, or a scheduler, ended the run."""
 
+    exit_code = 130
+
 
 def main() -> None:
-    """Run the command line. Exit 0 for success, 1 for a failed run, 2 for wrong input."""
+    """Run the command line. Exit 0 for success, 1 for a failed run, 2 for wrong input, 130 for an interrupted run."""
     try:
         _run()
     except KeyboardInterrupt:  # during the imports of the program, or a second one

@@ -65,6 +65,8 @@ def evaluate(
     )
     if scores.evaluation.remarks:
         note(f"{run}: {scores.evaluation.remarks} rows, treated as the official script does")
+    for remark in () if scores.changed else SavedRun.at(run).remarks:
+        note(f"{run}: {remark}")
     if unreadable := scores.evaluation.unreadable:
         note(f"{run}: {counted(unreadable, 'query has', 'queries have')} no readable answer, counted as wrong")
     if json:

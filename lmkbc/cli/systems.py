@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import textwrap
 from dataclasses import asdict
 from pathlib import Path
@@ -15,7 +14,6 @@ from lmkbc.api.standings import Order, Standing, standings
 from lmkbc.commands.dry_run import show_prompts
 from lmkbc.commands.terminal import note, show_json, show_table, tame
 from lmkbc.errors import InputError, counted
-from lmkbc.models.server.address import BASE_URL
 from lmkbc.recipe import RecipeFile, check_all_read, read_file, read_recipe
 from lmkbc.session.options import Servers
 from lmkbc.session.run import ModelRun
@@ -167,7 +165,10 @@ def check(
     systems: Annotated[list[str], typer.Argument(help="Recipes: names or TOML files.")],
     base_url: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Ask this server a few short questions too: what it offers the recipes."),
+        typer.Option(
+            metavar="URL",
+            help="Ask this server a few short questions too: what it offers. $OPENAI_BASE_URL is not asked.",
+        ),
     ] = None,
     any_model: bool = False,
     timeout: float | None = None,
@@ -180,7 +181,6 @@ def check(
 
     No model is loaded, and without --base-url none is asked. Choices are the most answers to one request (n).
     """
-    base_url = base_url or os.environ.get(BASE_URL)
     if base_url is None and (any_model or timeout or model or json):
         options = "--any-model, --timeout, --model and --json"
         raise InputError(f"{options} are of a server: give --base-url too, or leave them out")

@@ -113,7 +113,8 @@ def _remarks(estimate: Estimate) -> Iterator[str]:
     if guessed and estimate.cost is None:
         yield "the cost of servers is not known: give --prices PROMPT,ANSWER per million tokens"
     if estimate.seconds is not None and estimate.timed is not None:
-        yield f"about {_length(estimate.seconds)} for what is certain, at the rate of {estimate.timed.parent}"
+        rate = f"the rate of {counted(estimate.rated, 'request')} of {estimate.timed.parent}"
+        yield f"about {_length(estimate.seconds)} for what is certain, at {rate}"
     elif estimate.total("requests"):
         yield "the duration is not known: no earlier run of this system has asked anything"
 
@@ -142,5 +143,6 @@ def _as_json(estimate: Estimate) -> dict[str, Any]:
         "cost": estimate.cost,
         "seconds": estimate.seconds,
         "timed": None if estimate.timed is None else str(estimate.timed),
+        "rated": estimate.rated,
         "generators": generators,
     }

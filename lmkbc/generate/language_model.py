@@ -314,13 +314,14 @@ class _Tally:
                 f"are kept; {PRUNE}"
             )
         if cut := self._states[State.CUT]:
-            yield f"{cut} draws were cut off within their lists: their complete objects count"
+            yield f"{cut} draws were cut off within their lists: the objects before the cut count, and they are kept"
         if self._unread:
             yield f"{self._unread} draws hold no answer that can be read: they are kept; {PRUNE}"
         if self._blank:
             ends = ", ".join(f"{count} ended with {end!r}" for end, count in sorted(self._blank.items()))
             yield (
-                f"{self._blank.total()} draws say nothing ({ends}): they are not kept, so that the next run asks again"
+                f"{self._blank.total()} draws say nothing, or were cut off within their thoughts ({ends}): they are "
+                "not kept, so that the next run asks them again"
             )
         if self._unanswered:
             first = self._unanswered[0]

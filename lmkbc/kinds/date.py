@@ -43,6 +43,7 @@ class Date(Kind):
     type = EntityType("date", "Q205892")
     shape = WITH_COMMAS
     form = ", as precisely as is known: the year, the month and year, or the day."
+    hint = ", whether a subject has at most one (functional=True)"
 
     def read(self, text: str, relation: Relation) -> list[str]:
         """Return the dates that a text gives."""

@@ -172,7 +172,7 @@ class RunCounts:
 
         stated_by_labels: number of objects that labelled rows state from the other side.
         dropped: number of empty answers whose named objects were all dropped. dropped_objects: rule -> number of
-        objects. draws: state of a draw -> number.
+        objects. draws: state of a draw -> number. as_empty: whether failed queries count as empty answers.
         """
         names = [
             "queries",
@@ -186,6 +186,7 @@ class RunCounts:
         return {name: getattr(self, name) for name in names} | {
             "dropped_objects": self.rules,
             "draws": dict(sorted(self._draws.items())),
+            **({"as_empty": True} if self._as_empty and self.failed else {}),
         }
 
 

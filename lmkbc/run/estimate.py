@@ -47,7 +47,8 @@ class GeneratorEstimate:
 class Estimate:
     """The estimate of a run.
 
-    seconds: of the first requests, by the rate of an earlier run, `timed`; None if no earlier run has a rate.
+    seconds: of the first requests, by the rate of an earlier run, `timed`; None if no earlier run has a rate. rated:
+    number of requests of that run.
     links: whether a model is also asked to link or to group names, which is not counted.
     """
 
@@ -55,6 +56,7 @@ class Estimate:
     generators: tuple[GeneratorEstimate, ...]
     seconds: float | None
     timed: Path | None
+    rated: int = 0
     links: bool = False
 
     @property
@@ -107,9 +109,9 @@ def estimate(plan: Plan, queries: Iterable[Query], timings: Iterable[Path] = (),
             counts = counter.taken()
             cost = _cost(run, question.table, counts)
             generators.append(GeneratorEstimate(name=question.name, asked=counts, cost=cost, bounded=bounded))
-    seconds, timed = _time(sum(one.asked.requests for one in generators if one.asked), timings)
+    timed = _time(sum(one.asked.requests for one in generators if one.asked), timings)
     links = bool(recipe.link.ask or recipe.pool.asks)
-    return Estimate(queries=len(whole), generators=tuple(generators), seconds=seconds, timed=timed, links=links)
+    return Estimate(queries=len(whole), generators=tuple(generators), links=links, **timed)
 
 
 def _ask(question: GeneratorQuestions, queries: Sequence[Query], report: Report) -> Iterator[Query]:
@@ -167,8 +169,8 @@ class _Timing(msgspec.Struct):
     usage: dict[str, dict[str, Any]] | list[dict[str, dict[str, Any]]] = {}
 
 
-def _time(requests: int, timings: Iterable[Path]) -> tuple[float | None, Path | None]:
-    """Return the seconds for a number of requests, and the file with the rate. A run without requests gives no rate."""
+def _time(requests: int, timings: Iterable[Path]) -> dict[str, Any]:
+    """Return the fields of an estimate about the time of some requests. A run without requests gives no rate."""
     for path in timings:
         try:
             timing = msgspec.json.decode(whole(path), type=_Timing)
@@ -178,5 +180,5 @@ def _time(requests: int, timings: Iterable[Path]) -> tuple[float | None, Path | 
         counts = [used.get("calls") or used.get("requests") or 0 for level in levels for used in level.values()]
         asked = sum(count for count in counts if isinstance(count, int | float))
         if asked > 0 and timing.seconds > 0:
-            return timing.seconds / asked * requests, path
-    return None, None
+            return {"seconds": timing.seconds / asked * requests, "timed": path, "rated": int(asked)}
+    return {"seconds": None, "timed": None}

@@ -86,8 +86,10 @@ class SavedRun:
 
     @property
     def remarks(self) -> list[str]:
-        """Return a remark for every score of the run, if its predictions are not what the run wrote."""
-        return [CHANGED] if self.changed else []
+        """Return remarks for every score of the run: on other predictions than it wrote, and on failures as empty."""
+        counts = self.table("counts")
+        as_empty = f"{counts.get('failed')} queries failed, and count as empty answers (--failed-as-empty)"
+        return [CHANGED] if self.changed else [as_empty] if counts.get("as_empty") else []
 
     @property
     def is_subset(self) -> bool:

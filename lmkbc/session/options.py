@@ -94,7 +94,7 @@ OneRelation = Annotated[
     str | Sequence[str] | None,
     Meta(description="Only this relation, by any of its names. Repeatable.", extra={"flags": ("--relation", "-r")}),
 ]
-Limit = Annotated[int | None, Meta(ge=1, description="Only the first N queries.")]
+Limit = Annotated[int | None, Meta(ge=1, description="Only the first N queries, of all relations together.")]
 Gold = Annotated[
     Path | str | None, Meta(description="Gold file in place of the split.", extra={**INPUT, "metavar": "FILE"})
 ]

@@ -174,7 +174,7 @@ def test_a_run_that_waits_for_a_server_is_terminated_at_once(tmp_path: Path, she
             time.sleep(0.05)
         run.terminate()
         _, told = run.communicate(timeout=100)
-    assert (run.returncode, told.splitlines()[-1]) == (1, f"error: {cli.INTERRUPTED}; {cli.ANSWERS}")
+    assert (run.returncode, told.splitlines()[-1]) == (130, f"error: {cli.INTERRUPTED}; {cli.ANSWERS}")
 
 
 def test_an_interrupted_run_does_not_wait_for_its_model() -> None:
@@ -192,7 +192,7 @@ TyperGroup.invoke = interrupted
 cli.main()
 """
     done = subprocess.run([sys.executable, "-c", code, "runs"], capture_output=True, text=True, check=False, timeout=60)
-    assert (done.returncode, done.stderr) == (1, f"error: {cli.INTERRUPTED}\n")
+    assert (done.returncode, done.stderr) == (130, f"error: {cli.INTERRUPTED}\n")
 
 
 def ended(*arguments: str, out: int) -> tuple[int, str]:

@@ -129,7 +129,7 @@ def test_an_interrupted_command_says_what_is_kept(command: Command, monkeypatch:
         "link": ("build", "i.sqlite", "-e", "mini"),
     }
     status, shown, told = command(name, *words.get(name, ("-e", "mini")))
-    assert (status, shown) == (1, "")
+    assert (status, shown) == (130, "")
     assert told == f"error: interrupted; nothing half-written is left behind; {KEPT[name]}\n"
 
 

@@ -201,6 +201,10 @@ def test_what_init_refuses(command: Command, tmp_path: Path, monkeypatch: pytest
         (init.fails("2023"), "'2023' is no name for a workspace"),
         (init.fails("a b"), "'a b' is no name for a workspace"),
         (init.fails("x", "--relation", "Born In:date"), "--relation is 'Born In:date': give NAME:KIND"),
+        (
+            init.fails("x", "--relation", "eingeführt:date"),
+            "a name has letters from a to z and A to Z, digits, and single",
+        ),
         (init.fails("x", "--relation", "born:day"), "the kind of born is 'day'"),
         (init.fails("x", "--relation", "born:date", "--relation", "born:url"), "names a relation twice"),
         (init.fails("x", "--answers", "qids"), "answers is 'qids'"),

@@ -139,7 +139,10 @@ def test_of_an_answer_cut_off_only_whole_objects_count(chat: Chat) -> None:
         generator = chat(server)
         found = run(generator, queries(1))["land 0"]
     assert ([c.text for c in found.candidates], found.draws) == (["Spain"], (State.CUT,))
-    assert any("1 draws were cut off within their lists" in remark for remark in generator.notes.remarks)
+    assert any(
+        "cut off within their lists: the objects before the cut count, and they are kept" in remark
+        for remark in generator.notes.remarks
+    )
     with Loopback(lambda _: {"content": "Portu", "finish_reason": "length"}) as server:
         assert run(chat(server, store="b.sqlite"), queries(1))["land 0"].draws == (State.TRUNCATED,)
     with Loopback(lambda _: {"content": "12", "finish_reason": "length"}) as server:

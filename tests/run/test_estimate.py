@@ -167,6 +167,7 @@ def test_the_rate_of_an_earlier_run_tells_the_time(run: Run, tmp_path: Path) -> 
         found = estimate(Plan.of(run, recipe), QUERIES, timings)
         assert found.seconds == seconds
         assert found.timed == (timing if seconds else None)
+        assert found.rated == (60 if seconds else 0)
     assert (found.total("further"), found.is_bound) == (len(QUERIES), False)
 
 

@@ -79,8 +79,8 @@ def _show(base: KnowledgeBase, seconds: float) -> None:
         if unread:
             each = ", ".join(f"{name} {count}" for name, count in unread.items())
             what += (
-                f"; replies to {sum(unread.values())} ({each}) cannot be read: they stay until the prompt, "
-                "sampling.max_tokens or the model changes, in a new directory"
+                f"; replies to {sum(unread.values())} ({each}) cannot be read: those that are kept stay "
+                "until the prompt, sampling.max_tokens or the model changes, in a new directory"
             )
         if (lost := base.failed - sum(unread.values())) or base.failed == counts["queries"]:
             raise LmkbcError(what + (f"; the same command asks the other {lost} again" if lost else ""))

@@ -95,7 +95,10 @@ def test_nothing_is_no_answer_and_asked_again(chat: Make, tmp_path: Path) -> Non
     wrong = [name for name, subject in zip(NOTHING, edits, strict=True) if not found[subject].failed]
     assert (wrong, [one for one in found.values() if one.candidates]) == ([], [])
     assert Store(tmp_path / "store.sqlite").stats() == []
-    assert any("say nothing" in remark for remark in generator.notes.remarks)
+    lost = "say nothing, or were cut off within their thoughts"
+    assert any(
+        lost in one and "not kept, so that the next run asks them again" in one for one in generator.notes.remarks
+    )
     with Loopback(spain, port=server.port) as healthy:
         again = list(chat(healthy).generate(asked))
     assert [c.text for one in again for c in one.candidates] == ["Spain"] * len(asked)
