@@ -122,7 +122,7 @@ def _confidence(known: Confidences) -> list[list[Any]]:
     none = (None, None)
     figures = (("calibration error", "ece"), ("adaptive calibration error", "ace"), ("Brier score", "brier"))
     return [
-        ["R@P90: recall at 90 % precision", known.recall, *known.recall_interval],
+        ["R@P90: recall at 90 % precision, mean of relations", known.recall, *known.recall_interval],
         [f"  relations that reach it, of {len(known.relations)}", known.reached, *none],
         *(row for promise, kept in known.kept.items() for row in _kept(promise, kept, known.promising(promise))),
         *([f"{what} of scores", getattr(known.raw, key), *none] for what, key in figures),
@@ -132,11 +132,14 @@ def _confidence(known: Confidences) -> list[list[Any]]:
 
 def _kept(promise: str, kept: Kept, promising: int) -> list[list[Any]]:
     """Return what one promise of 0.9 keeps. promising: number of relations that promise it."""
+    from lmkbc.select.calibration import PROMISES
+
+    alone = [["  relations that reach it, learned on all rows", promising, None, None]]
     return [
         [f"--precision 0.9, {promise}: precision", kept.precision, *(kept.interval or (None, None))],
-        ["  recall", kept.recall, None, None],
+        ["  recall of all gold objects", kept.recall, None, None],
         ["  facts kept", kept.facts, None, None],
         ["  relations with facts kept", kept.relations, None, None],
         ["  of them below 0.9", kept.broken, None, None],
-        ["  relations that reach it, learned on all rows", promising, None, None],
+        *([] if PROMISES[promise].together else alone),
     ]

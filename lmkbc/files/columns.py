@@ -84,6 +84,11 @@ class Column:
                 f"{self.path} holds {kind}, and {self.column} is wanted: 'lmkbc predict --from {self.path}' makes "
                 "predictions of them"
             ) from None
+        if first.lstrip()[:1] == b"{" and not any(f'"{name}"'.encode() in first for name, _ in FIELDS):
+            raise InputError(
+                f"{self.path} has no fields SubjectEntity and Relation: if it is of a script of yours, 'lmkbc predict "
+                f"--from {self.path}' makes predictions of it"
+            ) from None
 
     def numbered(self) -> Iterator[tuple[str, Any]]:
         """Yield each row and its SubjectEntityID with its line. InputError for two rows on a line."""

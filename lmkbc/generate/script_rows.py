@@ -1,7 +1,8 @@
 """Recorded answers of a user's own script, whatever their columns are called: written as a file of completions.
 
 The names of columns are data (`COLUMNS`); `--from FILE:subject=name,answers=found` says others. A list is an answer
-that names its items, and a list of lists holds one answer a draw.
+that names its items, and a list of lists holds one answer a draw. Rows of a query are draws, or they name one object
+each: by the column's name, by `object=COLUMN`, or since no query has a name twice.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import logging
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -74,8 +75,10 @@ def _as_recorded(given: Path, space: Workspace, edition: Edition) -> Path:
     named = None if given.exists() else _MAPPING.fullmatch(str(given))
     path = Path(named[1]) if named else given
     mapping = dict(pair.split("=") for pair in named[2].split(",")) if named else {}
+    together = "object" in mapping
+    mapping = {"answers" if what == "object" else what: column for what, column in mapping.items()}
     if unknown := mapping.keys() - COLUMNS.keys():
-        raise InputError(f"--from {given}: {min(unknown)!r} is none of {', '.join(COLUMNS)}")
+        raise InputError(f"--from {given}: {min(unknown)!r} is none of {', '.join(COLUMNS)}, object")
     if not path.is_file() or not (mapping or _is_foreign(path)):
         return path
     rows = [*InputTable(path, (), 0, keeps_more=True).rows()]
@@ -96,7 +99,8 @@ def _as_recorded(given: Path, space: Workspace, edition: Edition) -> Path:
         made[text["subject"], as_qid(text.get("id") or ""), relation, text.get("model")].append(text[kind])
     names = ("SubjectEntity", "SubjectEntityID", "Relation", "model")
     column = _folded(columns[kind])
-    together, many = kind == "answers" and column in A_ROW_EACH, kind == "completions" and column[-1:] == "s"
+    together = kind == "answers" and (together or column in A_ROW_EACH or _name_one_each(made.values()))
+    many = kind == "completions" and column[-1:] == "s"
     content = b"".join(
         msgspec.json.encode(
             {name: value for name, value in zip(names, key, strict=True) if value}
@@ -109,7 +113,7 @@ def _as_recorded(given: Path, space: Workspace, edition: Edition) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(target, content)
     write_bytes(target.parent / SOURCE, str(path).encode())
-    read = ",".join(f"{what}={name}" for what, name in columns.items())
+    read = ",".join(f"{'object' if together and what == kind else what}={name}" for what, name in columns.items())
     log.info("%s is read as --from %s:%s (%s)", path, path, read, counted(len(made), "query", "queries"))
     return target
 
@@ -122,6 +126,15 @@ def _is_foreign(path: Path) -> bool:
         return True
     own = {"SubjectEntity", "Relation"} <= first.keys()
     return not own or bool(not {"completions", "candidates"} & first.keys() and _found([*first], ANSWERS))
+
+
+def _name_one_each(queries: Iterable[Sequence[str | None]]) -> bool:
+    """Return whether rows of a query name one object each: draws would repeat a name, or hold lists."""
+    several = [cells for cells in queries if len(cells) > 1]
+    return bool(several) and all(
+        len({*cells}) == len(cells) and not any(cell and re.search(r"[;\[\n]", cell) for cell in cells)
+        for cells in several
+    )
 
 
 def _folded(name: str) -> str:

@@ -245,7 +245,7 @@ def package(
         pair = query.subject, query.relation
         pair = spelled.get(pair, pair)
         values = read.namesakes.get((pair, query.subject_id), answers[pair])
-        row: dict[str, Any] = {"SubjectEntity": query.subject, "Relation": query.relation}
+        row = _row(query)
         if isinstance(values, list) and all(isinstance(value, str) for value in values):
             row[edition.column] = distinct(edition, values)
             faults = (

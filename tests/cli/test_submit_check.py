@@ -17,6 +17,13 @@ def test_check_reads_a_file_or_a_zip_and_writes_nothing(command: Command, tmp_pa
         assert f"{name} can be submitted: 160 queries of mini val, each once; nothing was written" in told
         assert [path.name for path in place.iterdir()] == [name]
         (place / name).unlink()
+    zipped = (tmp_path / "run" / "predictions.zip").read_bytes()
+    command.done("submit", tmp_path / "run", *words)  # of a finished run, which has its zip
+    command.done("submit", tmp_path / "run" / "predictions.jsonl", *words, "--out", place / "same.zip")
+    assert (tmp_path / "run" / "predictions.zip").read_bytes() == (place / "same.zip").read_bytes() == zipped
+    (place / "own.jsonl").write_text('{"subject": "Chad", "relation": "CountryBordersCountry", "answers": []}\n')
+    told = command.fails("submit", place / "own.jsonl", *words)
+    assert "own.jsonl has no fields SubjectEntity and Relation: if it is of a script of yours, 'lmkbc predict" in told
     lines = (tmp_path / "run" / "predictions.jsonl").read_text().splitlines(keepends=True)
     (place / "less.jsonl").write_text("".join(lines[1:]))
     assert "lacks 1 of 160 queries" in command.fails("submit", place / "less.jsonl", *words, "--check")

@@ -61,6 +61,32 @@ def test_what_scripts_write_is_read_and_the_mapping_is_printed(
     assert "are left out" not in said
 
 
+@pytest.mark.parametrize(
+    ("rows", "mapping", "read", "scores"),
+    [
+        (("Croatia", "Serbia"), "", "object=answer", {1.0}),  # an object a row, since none is there twice
+        (("Croatia", "Croatia", "Serbia"), "", "answers=answer", {0.667, 0.333}),  # draws
+        (("Croatia; Serbia", "Serbia; Croatia"), "", "answers=answer", {1.0}),
+        (("Croatia", "Croatia"), ":subject=entity,relation=predicate,object=answer", "object=answer", {1.0}),
+    ],
+)
+def test_rows_of_a_query_are_its_draws_or_name_one_object_each(
+    kept: Callable[..., tuple[set[str], str]],
+    tmp_path: Path,
+    rows: tuple[str, ...],
+    mapping: str,
+    read: str,
+    scores: set[float],
+) -> None:
+    lines = "".join(f"{SUBJECT},{RELATION},{one}\n" for one in rows)
+    _, said = kept("a.csv", f"entity,predicate,answer\n{lines}", mapping)
+    assert f":subject=entity,relation=predicate,{read} " in said
+    made = map(json.loads, gzip.decompress((tmp_path / "run" / "candidates.jsonl.gz").read_bytes()).splitlines())
+    assert {
+        round(one["score"], 3) for row in made if row["SubjectEntity"] == SUBJECT for one in row["candidates"]
+    } == scores
+
+
 def test_another_mapping_is_typed_behind_the_file(kept: Callable[..., tuple[set[str], str]]) -> None:
     content = jsonl({"q": SUBJECT, "r": RELATION, "a": ["Croatia", "Serbia"], "text": "Peru"})
     assert kept("own.jsonl", content, ":subject=q,relation=r,answers=a")[0] == BOTH
