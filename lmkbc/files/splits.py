@@ -199,12 +199,8 @@ def check_values(path: Path, edition: Edition, relations: Mapping[str, Relation]
         where, kind = f"{path}, line {number}, field {edition.column}", kind_of(asked)
         for value in getattr(row, edition.column) or ():
             names = value if isinstance(value, list) and value else [value or ""]
-            meant = [*dict.fromkeys((*kind.read(names[0], asked), *kind.read(f"{names[0]} ", asked)))]
-            if kind.is_numeric and is_table(path) and meant[1:]:  # "1.255" in German
-                raise InputError(
-                    f"{where}: {names[0]!r} may mean {meant[0]} or {meant[1]}: write {meant[1]}, or "
-                    f"{meant[0].replace('.', ',')}"
-                )
+            if is_table(path):
+                check_one_meaning(where, names[0], asked)
             if not (row.ObjectEntitiesID and asked.has_entities()) and any(map(WORDS.unclear.fullmatch, names)):
                 raise InputError(
                     f"{where}: {names[0]!r} names no object; where there is none, leave the object of a table blank, "
@@ -214,6 +210,16 @@ def check_values(path: Path, edition: Edition, relations: Mapping[str, Relation]
                 raise InputError(
                     f"{where}: {names[0]!r} is no {asked.kind} that an answer can match; write it as {kind.example}"
                 )
+
+
+def check_one_meaning(where: str, text: str, relation: Relation) -> None:
+    """Raise InputError for a number of a table that may mean two, as "1.255" in German."""
+    kind = kind_of(relation)
+    meant = [*dict.fromkeys((*kind.read(text, relation), *kind.read(f"{text} ", relation)))]
+    if kind.is_numeric and meant[1:]:
+        raise InputError(
+            f"{where}: {text!r} may mean {meant[0]} or {meant[1]}: write {meant[1]}, or {meant[0].replace('.', ',')}"
+        )
 
 
 def name_objects(path: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from getpass import getuser
 from pathlib import Path
 
 from lmkbc.errors import InputError, check_known, counted
+from lmkbc.files.fact_rows import WORDS
+from lmkbc.files.splits import check_one_meaning
 from lmkbc.files.writable import writing_alone
 from lmkbc.kb.audit.labels_file import Label, LabelRow, checked, read_labels
 from lmkbc.kb.base.knowledge import Knowledge
@@ -17,6 +20,7 @@ from lmkbc.kb.base.manifest import About
 from lmkbc.kb.base.reviews import Review, Reviews, Verdict
 from lmkbc.kinds.kind import Stated, kind_of
 from lmkbc.names import as_qid
+from lmkbc.relation import EntityType, Relation
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,9 @@ def decisions(path: Path, relations: Mapping[str, About], reviewer: str, today: 
         check_known(row.relation, relations, f"{place}, field relation: {row.relation!r} is no relation of this base")
         _check(label, has_value=has_value, has_object=has_object)
         about = relations[row.relation]
+        right = (row.value, row.value_id, "value") if has_value else (row.object, row.object_id, "object")
+        if (has_value or (verdict is Verdict.RIGHT and not row.base)) and not right[1]:
+            _check_name(place, *right)
         if has_object:
             cited = {} if has_value else _cited(row)
             wrong = _object(f"{place}, field object", about, row.object, row.object_id, row.literal)
@@ -102,21 +109,55 @@ def _check(label: Label, *, has_value: bool, has_object: bool) -> None:
         raise InputError(f"{place}, field value: {row.value!r} stands beside a label {verdict}; leave one of them out")
 
 
+def _check_name(place: str, text: str | None, _: str | None, field: str) -> None:
+    """Raise InputError for a right object that is a word for none, or for one that is not known."""
+    if WORDS.unclear.fullmatch(text or ""):
+        raise InputError(
+            f"{place}, field {field}: {text!r} names no object; where there is none, label each object wrong and leave "
+            "value empty; where it is not known, label it unknown"
+        )
+
+
 def _object(place: str, about: About, text: str, qid: str | None, literal: str | None) -> dict[str, str | None]:
     """Return an object as facts have it: its word, its QID, and its literal in the unit of the relation.
 
-    InputError, with the place, for a text that is no value of the relation's kind.
+    A number is read as those of labelled rows are, with the decimal mark of the relation's language. InputError, with
+    the place, for a text that is no value of the relation's kind, or that may mean two.
     """
     kind = kind_of(about)
     if kind.is_entity:
         return {"object": text or qid or "", "object_id": as_qid(qid or text), "literal": None}
     if kind.has_values and literal is None:
-        literal = kind.literal((qid or "", text))[0]
+        literal = _number(place, text, about) if kind.is_numeric else kind.literal((qid or "", text))[0]
         known = kind.known(Stated(text), about) if literal is None else None
         literal = kind.literal((known.text,))[0] if known else literal
         if literal is None:
             raise InputError(f"{place}: {text!r} is no {about.kind} that can be read: write {kind.example}")
     return {"object": literal or text, "object_id": None, "literal": literal}
+
+
+def _number(place: str, text: str, about: About) -> str | None:
+    """Return what a number of a table means in the unit of its relation, as plain digits; None for another text."""
+    about_it = about.definition or about.property
+    asked = Relation(
+        name=about.property,
+        names=(about.property,),
+        property=about.property,
+        subject_type=EntityType(about.subject),
+        object_type=EntityType(about.object),
+        kind=about.kind,
+        may_be_empty=True,
+        definition=about_it,
+        clozes=("{subject}: {mask}",),
+        question=f"{{subject}}: {re.sub(r'[{}]', ' ', about_it)}",
+        triple=about.property,
+        statement="{subject}: {object}",
+        unit=about.unit,
+        language=about.language,
+    )
+    check_one_meaning(place, text, asked)
+    meant = kind_of(about).meaning(text, asked)
+    return None if meant is None else kind_of(about).literal((f"{meant:f}",))[0]
 
 
 def _cited(row: LabelRow) -> dict[str, str | None]:

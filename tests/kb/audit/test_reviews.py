@@ -239,7 +239,9 @@ def test_a_build_takes_over_the_decisions_of_another_base(command: Command) -> N
         ("country-borders,subject 0,Q1,Mali,,wrong,Mali", "line 2, field value: 'Mali' is the wrong object itself"),
         ("country-borders,subject 0,Q0,Mali,,wrong", "line 2, field subject_id: "),
         ("children,subject 0,Q1,4,,wrong,many", "line 2, field value: 'many' is no number that can be read"),
-        ('children,subject 0,Q1,"2,5",,right', "line 2, field object: '2,5' is no number that can be read"),
+        ('children,subject 0,Q1,"2,5,1",,right', "line 2, field object: '2,5,1' is no number that can be read"),
+        ("country-borders,subject 0,Q1,Keine,,right", "line 2, field object: 'Keine' names no object; where there is"),
+        ("country-borders,subject 0,Q1,Mali,Q11,wrong,none", "line 2, field value: 'none' names no object; where"),
         ("children,subject 0,Q1,4,,wrong,4.0", "line 2, field value: '4.0' is the wrong object itself"),
         ("country-borders,subject 0,Q1,Mali,,right,,,javascript:alert(1)", "line 2, field source: "),
         ("country-borders,subject 0,Q1,Mali,,right,,,file:///etc/passwd", "line 2, field source: "),
@@ -254,6 +256,19 @@ def test_what_is_no_decision_is_one_sentence_with_its_row(run: Command, row: str
     error = run.fails("review", "kb", "labels.csv")
     assert (error.count("\n"), told in error) == (1, True), error
     assert not Path("kb/reviews.jsonl").exists()
+
+
+def test_numbers_are_read_as_labelled_rows_are_in_the_language_of_the_relation(run: Command) -> None:
+    manifest = Path("kb/manifest.json")
+    about = json.loads(manifest.read_bytes())
+    about["relations"][CHILDREN]["language"] = "de"
+    manifest.write_text(json.dumps(about))
+    labels("children,subject 0,Q1,4,,wrong,1.250", 'children,subject 1,Q2,5,,wrong,"79,99"')
+    run.done("review", "kb", "labels.csv")
+    assert {row[2] for row in facts() if row[0] == CHILDREN} == {"1250", "79.99"}
+    labels("children,subject 0,Q1,4,,wrong,1.299")
+    told = run.fails("review", "kb", "labels.csv")
+    assert "line 2, field value: '1.299' may mean 1.299 or 1299: write 1299, or 1,299" in told
 
 
 def test_a_damaged_file_of_decisions_names_its_line(run: Command) -> None:
