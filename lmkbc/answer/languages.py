@@ -12,10 +12,11 @@ from functools import cache, lru_cache
 
 from babel import Locale, UnknownLocaleError
 
-from lmkbc.answer.abstain import has_verb
+from lmkbc.answer.abstain import has_term, has_verb, terms
 from lmkbc.answer.clean import PERSON, SETTLEMENTS
 from lmkbc.answer.lists import is_capitalised
 from lmkbc.answer.words import FORM, WORDS, places
+from lmkbc.kinds.kind import kind_of
 from lmkbc.names import folded_key, shown
 from lmkbc.relation import Relation
 
@@ -28,7 +29,8 @@ def says_nothing(text: str, relation: Relation) -> bool:
     """Return whether a whole answer in another language says that there is no object, or that it is not known."""
     whole = shown(text[:LONGEST_SENTENCE]).strip(_WRAP).replace("’", "'")
     plain = FORM.reason.sub("", whole).strip(_WRAP)
-    is_sentence = not has_titles(relation) and len(plain) < LONGEST_SENTENCE // 2
+    speaks = kind_of(relation).is_parted and has_term(folded_key(plain), terms(relation))
+    is_sentence = (speaks or not has_titles(relation)) and len(plain) < LONGEST_SENTENCE // 2
     return plain.casefold() in WORDS["nothing_whole"] or (
         is_sentence and any(map(FORM.nothing_sentence.match, (plain, whole[: LONGEST_SENTENCE // 2])))
     )
@@ -135,7 +137,7 @@ def _from_name(rest: str) -> str:
 
 def _joined(line: str, relation: Relation) -> str:
     """Return a line with " and " or a comma at the joints of another language that are no part of a name."""
-    if has_verb(line) or len(line) > 4 * LONGEST_SENTENCE:
+    if has_verb(line) or len(line) > 4 * LONGEST_SENTENCE or (";" in line and ";" in relation.shape.separators):
         return line
     if FORM.point.search(line) and places().issuperset(map(folded_key, FORM.point.split(line.strip(_WRAP)))):
         line = FORM.point.sub(", ", line)
@@ -146,7 +148,13 @@ def _joined(line: str, relation: Relation) -> str:
         bare if _is_place(bare := FORM.article_of_place.sub("", part)) and not _is_place(part) else part
         for part in parts
     ]
-    parts = [_apart(_apart(part, FORM.joint, " and ", persons), FORM.joint_within, ", ") for part in parts]
+    ends, further = {len(parts) - 1}, given[-1].strip()[:1].islower()  # "A, B und C, sowie D"
+    parts = [
+        _apart(_apart(part, FORM.joint, " and " if place in ends else ", ", persons), FORM.joint_within, ", ")
+        if place in ends or further
+        else part
+        for place, part in enumerate(parts)
+    ]
     if len(parts) > 1 and (all(part[:1] in "וو" for part in parts[1:]) or _is_place(parts[-1][1:])):
         parts[1:] = [part[1:] if part[:1] in "וو" else part for part in parts[1:]]
     pieces = FORM.joint_before.split(parts[-1])
@@ -156,7 +164,17 @@ def _joined(line: str, relation: Relation) -> str:
 
 
 def with_and(text: str, relation: Relation) -> str:
-    """Return a list of texts between commas with an English "and" in place of the joint before its last one."""
+    """Return a list of texts between commas with an English "and" in place of the joint before its last one.
+
+    It is without what leads to it, if that speaks of the objects, and without the full stop of a sentence.
+    """
+    stated = FORM.says.match(text)
+    bare = text[stated.end() :].strip() if stated else _without_lead(text).strip()
+    lead = text.partition(bare.partition(",")[0])[0]
+    if lead.rstrip()[-1:] == ":" or has_term(folded_key(lead), terms(relation)):
+        text = bare
+    if "," in relation.shape.separators and "," in text and FORM.last_stop.search(text):
+        text = text.rstrip(". ")
     head, comma, last = text.rpartition(",")
     is_list = comma and ";" not in text and relation.shape.conjunction and "," in relation.shape.separators
     return f"{head},{_apart(_apart(last, FORM.joint, ' and '), FORM.joint_within, ' and ')}" if is_list else text

@@ -207,6 +207,8 @@ def _made(found: re.Match[str], least: int) -> PartialDate | None:
         year, precision = 100 * _numeral(century) - 99, Precision.CENTURY
     elif decade := parts.get("decade"):
         year, precision = int(decade), Precision.DECADE
+        if len(decade) == 2 and not era:  # the 80s are the 1980s, and the 00s the 2000s
+            year += 1900 if year else 2000
         if year and year % 100 == 0 and "explicit" not in parts:
             year, precision = year + 1, Precision.CENTURY
     else:

@@ -37,6 +37,18 @@ the 1980s | 1980s
 1980's | 1980s
 late 1980s | 1980s
 40s BC | 40s BC
+80s AD | 80s AD
+the mid-80s | 1980s
+late '90s | 1990s
+die 60er | 1960s
+80er Jahre | 1980s
+années 80 | 1980s
+los años 80 | 1980s
+anni '80 | 1980s
+jaren 80 | 1980s
+lata 80. | 1980s
+lata 80. XX wieku | 1980s
+80-е годы | 1980s
 1980er Jahre | 1980s
 années 1980 | 1980s
 1900s | 20th century

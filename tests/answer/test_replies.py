@@ -16,7 +16,7 @@ from babel import Locale
 from babel.lists import format_list
 from space import SPACE
 
-from lmkbc import EntityType, Relation
+from lmkbc import EntityType, Relation, Shape
 from lmkbc.answer.clean import vocabulary
 from lmkbc.answer.parse import parse
 from lmkbc.ask.style import PromptStyle
@@ -95,3 +95,44 @@ def _expected(row: Mapping[str, Any]) -> list[str] | str:
         return row["expected"]
     names = vocabulary(SPACE.relations[row["relation"]].shape)
     return sorted(names.canonical(name) or name for name in row["expected"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "objects"),
+    [
+        ("strings", "Das weiß ich leider nicht.", State.ABSTAINED),
+        ("strings", "Leider keine Angabe", State.ABSTAINED),
+        ("strings", "Es gibt keine Farben.", State.ABSTAINED),
+        ("strings", "Das kann ich nicht sagen", State.UNPARSED),
+        ("strings", "Kein Mensch ist illegal", ("Kein Mensch ist illegal",)),
+        ("strings", "rot, gelb, blau.", ("rot", "gelb", "blau")),
+        ("strings", "A1, Acme Inc.", ("A1", "Acme Inc.")),
+        ("strings", "Die Farben sind rot, gelb und blau.", ("rot", "gelb", "blau")),
+        ("strings", "Verfügbare Farben: rot, blau", ("rot", "blau")),
+        ("entity", "Das kann ich nicht sagen", State.UNPARSED),
+        ("entity", "Dat kan ik niet zeggen.", State.UNPARSED),
+        ("entity", "Bosch, Siemens und Krups, sowie Braun", ("Bosch", "Siemens", "Krups", "Braun")),
+        ("entity", "Müller und Söhne, Bosch", ("Müller und Söhne", "Bosch")),
+        ("entity", "Müller und Söhne; Bosch", ("Müller und Söhne", "Bosch")),
+    ],
+)
+def test_a_list_is_parted_without_a_verdict_a_lead_or_a_translated_joint(
+    kind: str, text: str, objects: State | tuple[str, ...]
+) -> None:
+    relation = Relation(
+        name="r",
+        names=("r",),
+        property="P1",
+        subject_type=EntityType("Ding"),
+        object_type=EntityType("Farbe"),
+        kind=kind,
+        may_be_empty=True,
+        definition="Die Farben.",
+        clozes=("Die Farben von {subject} sind {mask}.",),
+        question="Welche Farben hat {subject}?",
+        triple="hat die Farben",
+        statement="Die Farben von {subject} sind {object}.",
+        shape=Shape(separators=(",", ";", "\n"), conjunction=True),
+    )
+    read = parse(text, relation, "X")
+    assert (read.objects or read.state) == objects
