@@ -1,5 +1,6 @@
 # Two commands: `make predict` ends with a finished submission, `make test` with a tested checkout.
-# `make attack` kills, starves and deceives it (TRIES=20 of each attack), prints one table, and tries properties often.
+# `make attack` kills, starves and deceives it (TRIES=20 of each attack), prints one table, tries properties often,
+# and runs the tests that are marked `whole`.
 PYTHON ?= python3
 VENV := .venv
 TRIES ?= 20
@@ -19,7 +20,7 @@ test: $(VENV)/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy lmkbc/systems/v19-26/system.py
-	$(BIN)/python -m pytest --numprocesses 3 --dist worksteal
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 	$(BIN)/python tests/processors.py sse4 -m pytest $$(grep -rl --include="*.py" "mark.floats" tests) -m floats
 
 # The quick loop: one folder of lmkbc/ and its tests, as in `make check FOLDER=select`.

@@ -37,9 +37,13 @@ def small_edition(relations: Iterable[str], **fields: Any) -> Edition:
     return Edition(**{"name": "tiny", "folder": "tiny", "relations": tuple(relations), **given, **fields})
 
 
-def give_mini(folder: Path, only: str) -> None:
-    """Make a workspace with the rows of one relation of the bundled edition, or with all."""
+def give_mini(folder: Path, only: str, rows: int | None = None) -> None:
+    """Make a workspace with the rows of one relation of the bundled edition, or with all.
+
+    rows: number of the first rows to keep in each split; all if not given.
+    """
     shutil.copytree(ROOT / "eval" / "mini", folder / "eval" / "mini")
     (folder / "lmkbc.toml").touch()
     for path in (folder / "eval" / "mini").glob("*.jsonl"):
-        path.write_text("".join(line for line in path.read_text("utf-8").splitlines(True) if only in line), "utf-8")
+        kept = [line for line in path.read_text("utf-8").splitlines(True) if only in line]
+        path.write_text("".join(kept[:rows]), "utf-8")

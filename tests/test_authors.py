@@ -331,6 +331,7 @@ def in_their_words(name: str, folder: Path, fetch: Command) -> dict[str, list[st
     }
 
 
+@pytest.mark.whole(but=["bl24", "chironk26", "duke26", "li22", "llmke23-best", "mave26", "prop22", "sirenze25"])
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_source_is_converted_from_files_of_its_form(name: str, tmp_path: Path, fetch: Command) -> None:
     asked = in_their_words(name, tmp_path, fetch)

@@ -34,10 +34,10 @@ def typed(heading: str) -> tuple[list[str], str]:
 def test_sixty_seconds_work_when_typed(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, only: str
 ) -> None:
-    """The suite has rows of one relation alone: the model is the same, and reads a sixth; the scores are others."""
+    """The suite has eight rows of one relation: the model is the same, and reads a twentieth; the scores are others."""
     commands, output = typed("First run")
     assert commands[:2] == ["make predict", "source .venv/bin/activate"]
-    give_mini(tmp_path, only)
+    give_mini(tmp_path, only, 8 if only else None)
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     shown = []

@@ -38,17 +38,33 @@ def modules(root: Path = ROOT) -> dict[str, Path]:
     return {".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): path for path in paths}
 
 
-def imports(path: Path) -> Iterator[str]:
-    """Yield the names of the modules that a file imports, anywhere in it."""
-    for node in ast.walk(tree_of(path)):
+@cache
+def statements_of(path: Path) -> list[ast.stmt]:
+    """Return the statements of a file, inner ones included. Expressions hold none, and are not looked through."""
+    found: list[ast.stmt] = []
+    open_ones: list[ast.AST] = [tree_of(path)]
+    while open_ones:
+        for name, value in ast.iter_fields(open_ones.pop()):
+            if name in ("body", "orelse", "finalbody", "handlers", "cases") and isinstance(value, list):
+                open_ones += value
+                found += (node for node in value if isinstance(node, ast.stmt))
+    return found
+
+
+@cache
+def imports(path: Path) -> list[str]:
+    """Return the names of the modules that a file imports, anywhere in it."""
+    found, known = list[str](), modules()
+    for node in statements_of(path):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level:
-            for alias in node.names:
-                full = f"{node.module}.{alias.name}"
-                yield full if full in modules() else str(node.module)
+            names = ((f"{node.module}.{alias.name}", str(node.module)) for alias in node.names)
+            found += (full if full in known else module for full, module in names)
+    return found
 
 
+@cache
 def graph() -> dict[str, set[str]]:
     """Return the modules of the engine that each of them imports."""
     return {name: {used for used in imports(path) if used in modules()} - {name} for name, path in modules().items()}
@@ -66,7 +82,7 @@ def longest_chain(imported: Mapping[str, set[str]]) -> int:
 
 def statements(path: Path) -> int:
     """Return the number of statements of a file, without docstrings."""
-    return sum(isinstance(node, ast.stmt) and not _is_text(node) for node in ast.walk(tree_of(path)))
+    return sum(not _is_text(node) for node in statements_of(path))
 
 
 def _is_text(node: ast.AST) -> bool:
@@ -78,7 +94,7 @@ def inner_names() -> set[str]:
     return {
         f"{node.module}.{alias.name}"
         for path in (ROOT / "tests").rglob("*.py")
-        for node in ast.walk(tree_of(path))
+        for node in statements_of(path)
         if isinstance(node, ast.ImportFrom)
         and str(node.module).startswith("lmkbc.")
         and not str(node.module).startswith(PUBLIC)

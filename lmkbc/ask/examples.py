@@ -103,13 +103,13 @@ class KnownNames:
     """Other names of a subject: its aliases as an object of other rows, without legal forms and remarks."""
 
     def __init__(self, train: Sequence[Example]) -> None:
-        self._aliases: defaultdict[str, set[str]] = defaultdict(set)
+        self._aliases: defaultdict[str, list[set[str]]] = defaultdict(list)
         self._keys: dict[Query, frozenset[str]] = {}
         for example in train:
             for gold in example.objects:
                 keys = {key for name in gold.names for key in _keys(name)}
                 for key in (*keys, *((gold.id,) if gold.id else ())):
-                    self._aliases[key] |= keys
+                    self._aliases[key].append(keys)
         self._subjects = frozenset(key for example in train for key in self._of(example.query))
         self._ids = frozenset(example.query.subject_id for example in train if example.query.subject_id)
 
@@ -126,7 +126,7 @@ class KnownNames:
         if query not in self._keys:
             known = {*_keys(query.subject)}
             for key in (*known, query.subject_id or ""):
-                known |= self._aliases.get(key, set())
+                known.update(*self._aliases.get(key, ()))
             self._keys[query] = frozenset(known)
         return self._keys[query]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
+from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 
@@ -81,7 +82,8 @@ def objects_of(pieces: Sequence[str], ids: Sequence[str], known: Mapping[str, Se
     known: id -> names that other rows pair with it. A name and an id that cannot be paired become an object each.
     """
     objects, end = list[GoldObject](), 0
-    for (start, stop), identifier in zip(_certain(pieces, ids, known), ids, strict=True):
+    names = tuple(frozenset(known.get(identifier, ())) for identifier in ids)
+    for (start, stop), identifier in zip(_certain(tuple(pieces), tuple(ids), names), ids, strict=True):
         taken = tuple(pieces[start:stop])
         if taken:
             objects += [GoldObject((piece,)) for piece in pieces[end:start]]
@@ -98,10 +100,15 @@ def _named(names: tuple[str, ...], identifier: str | None, parts: tuple[str, ...
     return GoldObject(names, identifier, parts if names else ())
 
 
-def _certain(pieces: Sequence[str], ids: Sequence[str], known: Mapping[str, Set[str]]) -> list[tuple[int, int]]:
+@lru_cache(1 << 12)
+def _certain(
+    pieces: tuple[str, ...], ids: tuple[str, ...], known: tuple[frozenset[str], ...]
+) -> Sequence[tuple[int, int]]:
     """Return for each id its pieces in all best alignments, the first and the end (excluded).
 
     These are (0, 0) for an id without pieces, if the best alignments differ, and if there are too many to try.
+
+    known: the names that other rows pair with each id.
     """
     n, m, tails = len(pieces), len(ids), [_TAIL.fullmatch(piece) is not None for piece in pieces]
     few, most, before = int(n > m), max(n - m + 1, 1), [0, *accumulate(tails)]
@@ -111,11 +118,11 @@ def _certain(pieces: Sequence[str], ids: Sequence[str], known: Mapping[str, Set[
 
     def fits(place: int) -> Iterator[tuple[int, int, int]]:
         """Yield the possible pieces of an id with their score, so that enough pieces are left for the other ids."""
-        left, names = m - place - 1, {ids[place], *known.get(ids[place], ())}
+        left, names = m - place - 1, {ids[place], *known[place]}
         for start in range(few * place, min(most * place, n) + 1):
             for end in range(max(start + few, n - most * left), min(start + most, n - few * left) + 1):
                 tail = 2 * (before[end] - before[start + 1] - tails[start]) if start < end else 0
-                named = 8 if ", ".join(pieces[start:end]) in names else -4 if known.get(ids[place]) else 0
+                named = 8 if ", ".join(pieces[start:end]) in names else -4 if known[place] else 0
                 yield start, end, tail + (named if start < end else 0)
 
     ways, best = [list(fits(place)) for place in range(m)], [{0: 0}]

@@ -58,6 +58,7 @@ def test_no_sentence_that_ends_early_makes_the_reader_raise() -> None:
             read(relation.name, written)
 
 
+@pytest.mark.whole(but=["country-borders", "area"])
 @pytest.mark.parametrize(
     "relation", ["country-borders", "company-parent", "compound-elements", "area", "autobiography"]
 )

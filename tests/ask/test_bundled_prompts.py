@@ -26,7 +26,7 @@ PASSAGE = "Of {subject} it is told: {{ subject }}."
 """Text that was found, in which braces are text."""
 ODD = "A {{ subject }}, {% raw %} {question}"
 """Subject whose name no template may read."""
-QUERIES, ROWS = 20, 40
+QUERIES, ROWS = 3, 40
 """First queries and train rows of a relation that are asked and shown."""
 
 

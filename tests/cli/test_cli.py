@@ -106,7 +106,7 @@ def test_tuning_writes_thresholds_that_predict_uses(run: Path, here: Command) ->
     said = [{"completions": [right[at], right[at - at % 2]], "model": "m"} | row for at, row in enumerate(rows)]
     (run / "said.jsonl").write_text("\n".join(map(json.dumps, said)))  # each other query has one wrong draw of two
     common = ("-e", "mini", "--workspace", "space", "--from", "said.jsonl")
-    out, _ = here.done("tune", "-s", "val", "--trials", "5", "--json", *common)
+    out, _ = here.done("tune", "-s", "val", "--trials", "1", "--json", *common)
     shown = json.loads(out)
     assert 0 < shown["cv_macro_f1"] <= shown["insample_macro_f1"] + 0.05
     here.done("predict", "-s", "val", "--out", "untuned", "--untuned", *common)

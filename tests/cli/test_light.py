@@ -40,6 +40,7 @@ PREDICT = ("predict", "--edition", "mini", "--split", "val", "--limit", "2", "--
 MODELS = {"torch", "transformers", "sklearn"}
 
 
+@pytest.mark.whole(but=["words0", "words1", "words2"])
 @pytest.mark.parametrize(
     ("words", "status", "not_loaded"),
     [
@@ -113,6 +114,7 @@ sys.modules |= dict.fromkeys([*LOCAL, "matplotlib"])
 """
 
 
+@pytest.mark.whole(but=["words0-pictures"])
 @pytest.mark.parametrize(
     ("words", "lacking"),
     [
@@ -208,6 +210,7 @@ def ended(*arguments: str, out: int) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
+@pytest.mark.whole(but=["arguments0"])
 @pytest.mark.parametrize("arguments", [("relations", "list"), ("relations", "list", "--json")])
 def test_a_reader_that_goes_away_is_no_failure(arguments: tuple[str, ...]) -> None:
     read, write = os.pipe()
@@ -216,6 +219,7 @@ def test_a_reader_that_goes_away_is_no_failure(arguments: tuple[str, ...]) -> No
     os.close(write)
 
 
+@pytest.mark.whole(but=[">&--1"])
 @pytest.mark.parametrize(
     ("closed", "status"),
     [(">&-", 1), ("<&- >&- 2>&-", 1), *(pytest.param(one, 0, marks=pytest.mark.whole) for one in ("<&-", "2>&-"))],

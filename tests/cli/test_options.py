@@ -109,6 +109,7 @@ def called(words: str) -> tuple[Callable[..., None], dict[str, Any]]:
     return command, {name: one.default for name, one in inspect.signature(command).parameters.items()} | SCENES[words]
 
 
+@pytest.mark.whole(but=["predict", "build", "compare", "runs", "audit", "report"])
 @pytest.mark.parametrize("words", SCENES)
 def test_each_option_is_read_or_refused(
     words: str, place: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

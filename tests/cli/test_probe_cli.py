@@ -8,6 +8,7 @@ import pytest
 import tiny_causal
 import tiny_masked
 from command import Command
+from small import give_mini
 from transformers import T5Config, T5ForConditionalGeneration
 
 from lmkbc.probe.controls import controls
@@ -21,7 +22,8 @@ transitive = true
 """
 
 
-def test_controls(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_controls(command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    give_mini(tmp_path, "CountryBordersCountry", 10)
     made = list[Any]()
 
     def once(*given: Any, **how: Any) -> Any:

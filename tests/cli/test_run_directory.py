@@ -271,6 +271,7 @@ def test_a_damaged_run_is_left_out_with_a_line(folder: Path, tmp_path: Path, com
     assert "left out" in told
 
 
+@pytest.mark.whole
 def test_the_interval_covers_the_mean_as_often_as_it_says() -> None:
     draw = np.random.default_rng(1)
     covered = 0
@@ -365,6 +366,7 @@ def test_a_run_whose_predictions_were_changed_is_named_everywhere(
         assert "not those of" not in "".join(command.done(*words))
 
 
+@pytest.mark.whole
 def test_a_page_replaces_pages_alone(command: Command, folder: Path, tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     shutil.copytree(folder / "whole", runs / "whole")

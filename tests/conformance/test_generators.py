@@ -155,16 +155,19 @@ def by_query(sets: list[CandidateSet]) -> dict[Query, CandidateSet]:
     return {one.query: one for one in sets}
 
 
+CLOSED: list[Any] = [
+    ("causal", "closed"),
+    *(pytest.param("causal", name, marks=pytest.mark.whole) for name in SERVED_LISTS),  # which are asked token by token
+]
 CASES = [
     *((name, name) for name in registry.GENERATORS),
-    *(("causal", name) for name in ("closed", "closed on vLLM")),
-    pytest.param("causal", "closed on llama.cpp", marks=pytest.mark.whole),  # it sends a request for each token
-    ("embedded", "features"),
+    *CLOSED,
+    pytest.param("embedded", "features", marks=pytest.mark.whole),
 ]
 """Component, and the table and run that it is opened with."""
 
 every = pytest.mark.parametrize(("component", "opened"), CASES, indirect=["opened"])
-LOSING = [*((name, name) for name in LOST), *(("causal", name) for name in ("closed", *SERVED_LISTS))]
+LOSING = [*((name, name) for name in LOST), *CLOSED]
 fallible = pytest.mark.parametrize(("component", "opened"), LOSING, indirect=["opened"])
 
 
@@ -254,7 +257,7 @@ def test_progress_is_reported_from_nothing_to_the_end(component: str, opened: Op
 
 
 @every
-@pytest.mark.parametrize("block", [1, 3])
+@pytest.mark.parametrize("block", [pytest.param(1, marks=pytest.mark.whole), 3])
 def test_blocks_are_one_run(component: str, opened: Open, block: int) -> None:
     run, table = opened()
     recipe = recipe_of({"component": component, **table})

@@ -176,6 +176,7 @@ SETS, EXAMPLES = (
 )
 
 
+@pytest.mark.whole(but=["plain"])
 @narrowed
 def test_held_out_predictions_are_those_of_runs_with_the_tuned_rules(
     selector: PerRelation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -224,6 +225,7 @@ def test_held_out_predictions_are_those_of_runs_with_the_tuned_rules(
     assert {name: one.rule for name, one in made.relations.items()} == rules == again.rules
 
 
+@pytest.mark.whole(but=["plain"])
 @narrowed
 def test_facts_that_promise_a_precision_are_those_that_a_run_keeps(selector: PerRelation) -> None:
     made = tuned(SETS, EXAMPLES, LMKBC23, relations=SPACE.relations, selector=selector, trials=0, rules=("top-k",))

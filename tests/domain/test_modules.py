@@ -169,6 +169,7 @@ def entity_ids(*texts: str) -> list[Json]:
     return [{"datavalue": {"type": "wikibase-entityid", "value": {"id": text}}} for text in texts]
 
 
+@pytest.mark.whole(but=["wikibase"])
 @pytest.mark.parametrize("hostile", HOSTILE)
 @pytest.mark.parametrize("kind", ["wikibase-item", "quantity", "time", "string"])
 def test_what_a_server_sends_stays_in_literals(tmp_path: Path, hostile: str, kind: str) -> None:

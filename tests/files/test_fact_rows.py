@@ -43,6 +43,7 @@ def test_without_labelled_rows_tuning_says_what_to_write_and_where_its_form_is(o
     assert "write val.csv, with columns subject, relation and object (docs/your-own.md)" in told
 
 
+@pytest.mark.whole(but=["val.csv-,"])
 @pytest.mark.parametrize(("name", "sign"), [("val.csv", ","), ("val.csv", ";"), ("val.tsv", "\t")])
 def test_a_table_is_checked_tuned_on_scored_and_shown(own: Command, name: str, sign: str) -> None:
     with Path("data", name).open("w") as file:

@@ -224,6 +224,7 @@ def test_a_linked_folder_of_modules_is_looked_at_where_it_lies(
         _ = Workspace(stranger).own_relations
 
 
+@pytest.mark.whole(but=["y-0"])
 @pytest.mark.parametrize(("answer", "status"), [("y", 0), ("n", 2), ("", 2)])
 def test_on_a_terminal_the_user_is_asked(stranger: Path, tmp_path: Path, answer: str, status: int) -> None:
     master, slave = pty.openpty()

@@ -57,7 +57,7 @@ def generator(
 
 
 def queries() -> list[Query]:
-    return SPACE.queries(MINI, "val")
+    return SPACE.queries(MINI, "val")[::4]
 
 
 def test_each_draw_is_a_source_and_failures_are_no_answers() -> None:

@@ -165,6 +165,7 @@ def test_facts_are_checked_but_for_relations_that_the_recipe_leaves_out(tmp_path
     assert [[fact.split("\n")[-1] for fact in facts] for facts in shown] == [["True", "False", ""]]
 
 
+@pytest.mark.whole(but=["yes-No Land Yes.-kept1"])
 @pytest.mark.parametrize(
     ("existence", "verdict", "kept"),
     [

@@ -121,6 +121,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("embedded")
 
 
+@pytest.mark.whole(but=["vectors"])
 @pytest.mark.parametrize("encoder", [None, Letters()], ids=["strings", "vectors"])
 def test_it_learns_endings_and_the_empty_answer(cache: Path, encoder: Letters | None) -> None:
     asked = {"Xanton": "English", "Pelville": "French", "Oberberg": "German", "Nilburg": ""}
@@ -181,6 +182,7 @@ def test_features_tell_nothing_about_the_held_out_answers() -> None:
         np.testing.assert_array_equal(pairs.features, before[1].features)
 
 
+@pytest.mark.whole(but=["subjects0"])
 @pytest.mark.parametrize("subjects", [("Xanton", "Pelville"), ("Xanton", TRAIN[0].query.subject)])
 def test_a_text_is_encoded_once_whatever_is_asked_after_it(tmp_path: Path, subjects: tuple[str, str]) -> None:
     encoder = Letters()
@@ -305,6 +307,7 @@ def test_a_source_that_is_right_of_train_is_heeded_and_asked_once(tmp_path: Path
     )
 
 
+@pytest.mark.whole(but=["False"])
 @pytest.mark.parametrize("own", [False, True])
 def test_names_are_looked_at_only_where_a_stack_has_signals_of_its_own(tmp_path: Path, own: bool) -> None:
     known = {row.query.subject: row.objects[0].name for row in TRAIN if row.objects}

@@ -13,6 +13,7 @@ def linking(data_dir: Path) -> Linking:
     return Linking(argparse.Namespace(data=data_dir, limit=None, figures=None))
 
 
+@pytest.mark.whole
 def test_gold_names_of_2023_val(linking: Linking) -> None:
     assert linking.gold() >= 0.951
 

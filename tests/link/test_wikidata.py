@@ -71,6 +71,19 @@ def test_every_fault_passes_without_losing_a_string(cache: Path, fault: str) -> 
     assert max(stand_in.searched.values()) == 1, "an answered string was asked again"
 
 
+@pytest.mark.whole(
+    but=[
+        "429",
+        "500",
+        "a list",
+        "null",
+        "nothing",
+        "HTML",
+        "an error without a code",
+        "no hits but null",
+        "hits that are an object",
+    ]
+)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_that_stays_is_a_failure_and_never_cached_as_an_answer(cache: Path, fault: str) -> None:
     with StandIn(WORLD, ITEMS, fault=lambda *_: fault) as stand_in:

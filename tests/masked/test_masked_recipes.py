@@ -49,6 +49,7 @@ def test_a_masked_recipe_makes_one_of_the_bundled_edition(command: Command, syst
     assert predicted(command, given, system, "--edition", "mini") == len(queries)
 
 
+@pytest.mark.whole(but=["bl22", "dalal22", "fang22-paper", "gesis23-paper", "ning22"])
 @pytest.mark.parametrize("system", MASKED)
 def test_every_masked_recipe_makes_one_of_the_edition_it_was_made_for(
     command: Command, system: str, given: Sequence[str], tmp_path: Path, data_dir: Path

@@ -70,7 +70,7 @@ def test_a_run_by_path_writes_name_and_hash_and_no_way(command: Command, tmp_pat
 
     with Loopback(change=by_path) as server:
         asked = ["predict", "--edition", "mini", "--split", "val", "--base-url", server.url, "--store", store]
-        asked += ["--failed-as-empty"]  # numbers that are none
+        asked += ["--limit", "16", "--failed-as-empty"]  # numbers that are none
         for named in (["--system", recipe], ["--system", "bl24", "--model", model]):
             out = tmp_path / f"out{len(named)}"
             command.done(*asked, *named, "--out", out)

@@ -97,6 +97,7 @@ def likeliest(score: Callable[[str], float], options: Sequence[str], subjects: S
     return np.array([[[score(text[0].upper() + text[1:]) for text in row] for row in rows] for rows in texts]).argmax(2)
 
 
+@pytest.mark.whole(but=["gpt2", "bert"])
 @pytest.mark.parametrize("kind", ["gpt2", "llama", "bert", "roberta"])
 def test_an_answer_is_the_likeliest_sentence_and_averages_are_over_items_then_over_templates(
     tmp_path: Path, save_model: Callable[..., Path], command: Command, kind: str

@@ -78,6 +78,7 @@ def test_controls_keep_what_their_runs_keep(
     assert {len(one.objects) for one in made} <= {0, 1}
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("tuned", [pytest.param(True, marks=pytest.mark.whole), False])
 def test_a_system_is_no_control_of_itself(tuned: bool, context: Run) -> None:
     table = controls(
@@ -154,6 +155,7 @@ def test_a_system_without_a_local_model_has_no_random_twin() -> None:
     assert table.overall.controls == {RANDOM: None}
 
 
+@pytest.mark.whole(but=["masked"])
 @pytest.mark.parametrize(
     ("save", "recipe"),
     [

@@ -110,6 +110,7 @@ def page(command: Command, folder: Path, generate: list[object], *words: object)
     return (run / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_recipe_s_prompts_are_shown_per_relation_and_escaped(command: Command, tmp_path: Path) -> None:
     made = page(command, tmp_path, [CHAT, {"component": "prior"}])
     for name in hostile.RELATIONS:
@@ -119,6 +120,7 @@ def test_a_recipe_s_prompts_are_shown_per_relation_and_escaped(command: Command,
     assert made.count("<script") == 3
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_every_row_has_its_prompts_checks_included(command: Command, tmp_path: Path) -> None:
     made = page(command, tmp_path, [CHAT | {"verify": {}}])
     packed = re.findall(r'class="part">([A-Za-z0-9+/=]+)</script>', made)
@@ -132,6 +134,7 @@ def test_every_row_has_its_prompts_checks_included(command: Command, tmp_path: P
         assert "{object}" in prompts[1][1]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_tokens_and_cost_stand_at_the_top(command: Command, tmp_path: Path) -> None:
     made = page(command, tmp_path, [{"component": "prior"}])
     assert "<dt>tokens</dt><dd>3,022</dd>" in made
@@ -139,6 +142,7 @@ def test_tokens_and_cost_stand_at_the_top(command: Command, tmp_path: Path) -> N
     assert 'id="prompts"' not in made
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_recipe_of_an_older_version_costs_no_page(command: Command, tmp_path: Path) -> None:
     run, gold, _ = hostile.run(tmp_path, 8)
     recipe = {"generate": [{**CHAT, "tempo": 1}], "link": {"stratgies": {}}}
@@ -153,6 +157,7 @@ def test_a_recipe_of_an_older_version_costs_no_page(command: Command, tmp_path: 
         assert said in told, told
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_recorded_prompts_and_tokens_come_first(command: Command, tmp_path: Path) -> None:
     query = {"SubjectEntity": "subject 001", "Relation": hostile.RELATIONS[0], "model": "gpt", "completions": ["x"]}
     rows = [

@@ -65,6 +65,7 @@ def test_every_row_is_held_and_long_replies_are_cut(page: str) -> None:
     assert any("characters in all]" in text for row in content["rows"] for _, text in row[-1])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_name_s_other_meanings_tell_a_wrong_link(command: Command, tmp_path: Path) -> None:
     """Where gold's name is another one, what was on offer tells that the linker chose wrong."""
     made = ([candidate("object 0", "Q500")], ["Q500"], {"Q1": "one"})
@@ -96,6 +97,7 @@ LINKS = {
 }
 
 
+@pytest.mark.whole(but=["1", "3000"])
 @pytest.mark.parametrize("count", [1, 2, 30, 3000])
 def test_labels_of_axes_are_numbers_however_many_candidates_there_are(count: int) -> None:
     own = ScoreCounts()
@@ -126,6 +128,7 @@ def test_where_objects_have_no_ids_there_are_no_links(command: Command, tmp_path
     assert [one[:2] for one in content["rows"][0][7]] == [["one", ""], ["two", ""]]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_what_the_run_s_own_models_wrote_is_shown_before_files(command: Command, tmp_path: Path) -> None:
     run, gold, replies = hostile.run(tmp_path, 2)
     query = {"SubjectEntity": "subject 000", "Relation": hostile.RELATIONS[0]}
@@ -144,6 +147,7 @@ def test_the_same_run_gives_the_same_page(command: Command, tmp_path: Path) -> N
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_rows_in_many_parts_are_the_same_rows(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,6 +215,8 @@ def candidate(name: str, identifier: str) -> dict[str, Any]:
 MISSED, ABSTAINED, WRONG = "missed: never proposed", "wrong abstention", "wrong object kept"
 
 
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.whole(but=["kept0-gold0-candidates0-wanted0", "kept3-gold3-candidates3-wanted3"])
 @pytest.mark.parametrize(
     ("kept", "gold", "candidates", "wanted"),
     [

@@ -114,6 +114,7 @@ def matches(planned: Any, body: Body) -> bool:
     return same and re.fullmatch(worded, prompt_of(body), re.DOTALL) is not None
 
 
+@pytest.mark.whole(but=["samples", "chat, verified", "turns", "repaired", "steps"])
 @pytest.mark.parametrize("name", RECIPES)
 def test_what_a_run_sends_was_shown_and_costs_no_more_than_was_counted(name: str, tmp_path: Path) -> None:
     with Charging() as server:

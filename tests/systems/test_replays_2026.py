@@ -49,6 +49,7 @@ def differing(given: Path, wanted: Path) -> Iterator[tuple[Any, ...]]:
             yield query, objects, rows[query]
 
 
+@pytest.mark.whole(but=["duke26-plain-muse-expected_plain.jsonl"])
 @pytest.mark.parametrize(
     ("system", "folder", "expected"),
     [
@@ -82,6 +83,7 @@ DRAW = {
 }
 
 
+@pytest.mark.whole(but=["core26-final", "v19-26-line"])
 @pytest.mark.parametrize(
     ("system", "draw"),
     [

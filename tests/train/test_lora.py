@@ -265,6 +265,7 @@ SPELLINGS: Sequence[Callable[[str], str]] = (
 )
 
 
+@pytest.mark.whole(but=["test"])
 @pytest.mark.parametrize("split", ["val", "test"])
 def test_no_lesson_tells_of_a_held_out_subject_however_it_is_spelt(split: str, tmp_path: Path) -> None:
     secret = sorted({query.subject for query in SPACE.queries(MINI, split)})

@@ -196,6 +196,7 @@ def learnt(backbone: Backbone, facts: list[Fact], *, expand: bool, top: int = 1)
     return head, entities
 
 
+@pytest.mark.whole(but=["1-False"])
 @pytest.mark.parametrize(
     ("top", "expand"),
     [(1, False), (2, True), *(pytest.param(*case, marks=pytest.mark.whole) for case in ((1, True), (2, False)))],

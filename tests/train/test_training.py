@@ -58,6 +58,7 @@ def test_masked_apart_leaves_the_rest_of_the_object_in_sight(backbone: Backbone)
     assert [row.ids.count(backbone.mask_id) for row in rows] == [1, 1]
 
 
+@pytest.mark.whole(but=["True"])
 @pytest.mark.parametrize("manual", [True, False])
 def test_only_prompt_vectors_change_in_soft_prompt_training(
     backbone: Backbone, facts: list[Fact], manual: bool, tmp_path: Path
@@ -167,6 +168,7 @@ def trained(backbone: Backbone, facts: list[Fact], checkpoint: Path, cut: int = 
     return save({name: value.contiguous().clone() for name, value in backbone.model.state_dict().items()})
 
 
+@pytest.mark.whole(but=["5"])
 @pytest.mark.parametrize("cut", [2, 5, 10])
 def test_cut_short_and_resumed_ends_with_the_same_bytes(
     another: Callable[[int], Backbone], facts: list[Fact], tmp_path: Path, cut: int

@@ -134,6 +134,7 @@ def test_a_relation_with_few_rows_keeps_what_many_have_taught() -> None:
     assert abs(own.weights["score"] - kept.weights["score"]) > 0.1
 
 
+@pytest.mark.whole(but=["rules0"])
 @pytest.mark.parametrize("rules", [["quorum"], ["abstention-threshold"], ["ball"], ["sticky", "expected-f1"]])
 def test_rules_that_do_not_apply_leave_the_cut_off(rules: list[str]) -> None:
     sets, examples = toy(20)
@@ -162,12 +163,13 @@ def recorded(path: Path, workspace: Workspace, examples: list[Example]) -> list[
     return [without_subject(found, RELATIONS[found.query.relation]) for found in sets]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("model", "every", "target"),
     [
-        pytest.param("bert-base-cased", 1, 0.305, marks=pytest.mark.whole),
-        pytest.param("bert-base-cased+pretrain+recode", 1, 0.33, marks=pytest.mark.whole),
-        pytest.param("bert-base-cased+pretrain+recode", 10, 0.28, marks=pytest.mark.slow),
+        ("bert-base-cased", 1, 0.305),
+        ("bert-base-cased+pretrain+recode", 1, 0.33),
+        ("bert-base-cased+pretrain+recode", 10, 0.28),
     ],
 )
 def test_recorded_candidates_reach_their_score(data_dir: Path, model: str, every: int, target: float) -> None:

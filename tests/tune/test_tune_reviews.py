@@ -72,6 +72,7 @@ def reviewed(command: Command, decided: dict[str, str]) -> None:
     command.done("review", "kb", "labels.csv")
 
 
+@pytest.mark.whole(but=["decided0-1", "decided2-0"])
 @pytest.mark.parametrize(
     ("decided", "count"),
     [

@@ -178,8 +178,8 @@ def _dual_ridge(known: Floats, new: Floats, targets: Floats, penalty: float) -> 
 
 
 def _idf(counts: sparse.csr_array) -> Floats:
-    rows = counts.shape[0]
-    return cast(Floats, 1 + np.log((1 + rows) / (1 + np.bincount(counts.indices, minlength=counts.shape[1]))))
+    found = np.bincount(counts.indices, minlength=counts.shape[1])  # most of the 2^18 columns are in no row
+    return cast(Floats, (1 + np.log((1 + counts.shape[0]) / (1 + np.arange(1 + found.max()))))[found])
 
 
 def _tfidf(counts: sparse.csr_array, weights: Floats) -> sparse.csr_array:

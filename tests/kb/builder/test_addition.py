@@ -106,6 +106,7 @@ def test_what_was_added_is_recorded_and_the_same_again_changes_nothing(
         assert (tree(base.out), len(base.asked)) == (before, asked)
 
 
+@pytest.mark.whole(but=["another addition"])
 @pytest.mark.parametrize("other", [LANDS[5:7], LANDS[3:8]], ids=["another addition", "the same addition"])
 def test_an_addition_that_ended_meanwhile_is_not_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: Sequence[str]
@@ -133,6 +134,7 @@ def test_an_addition_that_ended_meanwhile_is_not_lost(
     assert {*subjects} == {*LANDS[:8]}
 
 
+@pytest.mark.whole
 @pytest.mark.kill
 @pytest.mark.parametrize("step", [21, pytest.param(7, marks=pytest.mark.whole)])
 def test_killed_at_any_moment_it_goes_on_and_ends_alike(

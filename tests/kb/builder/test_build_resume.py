@@ -81,6 +81,7 @@ def readable(kb: Path) -> bool:
     return (kb / "manifest.json").is_file() and not (kb / ".lmkbc-ready").exists()
 
 
+@pytest.mark.whole(but=["-21"])
 @pytest.mark.kill
 @pytest.mark.parametrize(
     ("again", "step"),
@@ -256,6 +257,7 @@ def swap(path: Path) -> None:
 SHARD = "unfinished/000001.shard"
 
 
+@pytest.mark.whole(but=["cut-1", "unlink-1"])
 @pytest.mark.parametrize(("damage", "lost"), [(flip, 1), (cut, 1), (swap, 2), (Path.unlink, 1)])
 def test_a_damaged_shard_of_an_unfinished_build_is_asked_again(
     lands: Base,
@@ -295,6 +297,7 @@ def outputs(lands: Base) -> list[str]:
     return sorted(json.loads((lands.out / "manifest.json").read_text())["outputs"])
 
 
+@pytest.mark.whole(but=["flip"])
 @pytest.mark.parametrize("damage", [flip, cut, Path.unlink])
 def test_a_damaged_file_of_a_finished_base_is_refused(
     lands: Base, monkeypatch: pytest.MonkeyPatch, command: Command, damage: Callable[[Path], object]

@@ -216,7 +216,7 @@ def test_a_reply_that_cannot_be_read_does_not_end_growth(tmp_path: Path, monkeyp
     assert pl.read_parquet(unread.out / "missing" / "*.parquet")["subject"].unique().to_list() == ["Land 12"]
 
 
-@pytest.mark.parametrize("by_value", [None, {"size": 8}])
+@pytest.mark.parametrize("by_value", [pytest.param(None, marks=pytest.mark.whole), {"size": 8}])
 def test_kills_failures_and_workers_change_no_byte(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_value: dict[str, Any] | None
 ) -> None:

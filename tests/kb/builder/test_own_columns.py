@@ -31,6 +31,7 @@ def filed(form: str) -> str:
     return "".join(sign.join(line) + "\n" for line in lines)
 
 
+@pytest.mark.whole(but=["semicolon", "jsonl"])
 @pytest.mark.parametrize("form", ["comma", "semicolon", "tab", "jsonl"])
 def test_columns_of_one_s_own_are_kept_in_the_base(command: Command, form: str) -> None:
     Path("subjects").write_text(filed(form), encoding="utf-8")

@@ -52,6 +52,7 @@ every_form = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.whole(but=["single", "chat"])
 @every_form
 @pytest.mark.usefixtures("one_thread")
 def test_the_server_and_the_model_here_say_the_same(
@@ -84,6 +85,7 @@ def test_the_server_and_the_model_here_say_the_same(
     assert any(texts)
 
 
+@pytest.mark.whole(but=["chat-List them."])
 @every_form
 @pytest.mark.usefixtures("one_thread")
 def test_a_closed_list_has_the_same_shares_over_the_server(

@@ -68,6 +68,7 @@ def same(found: Any, wanted: list[list[float]]) -> bool:
 PROMPTS = [text(f"{name}:") for name in ("Utopia", "Atlantis", "Ütopia", "Utopia", "É")]
 
 
+@pytest.mark.whole(but=["echo"])
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.text("ab é\n", min_size=1, max_size=5), min_size=1, max_size=4), st.text("ab:\n ", max_size=6))
 def test_whatever_the_options(
@@ -99,6 +100,7 @@ def test_the_tokens_of_a_server_are_unknown_and_its_options_are_scored_whole(mod
     assert all(option.startswith(text) for text, option in zip(begun, OPTIONS, strict=True))
 
 
+@pytest.mark.whole(but=["echo"])
 def test_what_is_kept_is_not_asked_again(server: Telling, scorer: Make) -> None:
     rows, notes = [OPTIONS] * len(PROMPTS), Notes()
     first = scorer(server.url, notes=notes)

@@ -57,23 +57,23 @@ def bomb(wbits: int, times: int = 1, size: int = (1 << 25) + 1) -> bytes:
 
 
 GZIP, ZLIB, RAW = 31, 15, -15
-BOMBS = {
-    "gzip": ("longer than 32 MiB", bomb(GZIP), ["gzip"]),
-    "two layers": ("packed more than once", bomb(GZIP, 2), ["gzip, gzip"]),
-    "two fields": ("packed more than once", bomb(GZIP, 2), ["gzip", "GZip"]),
-    "three kinds": ("packed more than once", bomb(GZIP, 3), ["deflate, identity, zstd"]),
-    "deflate": ("longer than 32 MiB", bomb(ZLIB), ["deflate"]),
-    "raw deflate": ("longer than 32 MiB", bomb(RAW), ["deflate"]),
-    "not packed": ("longer than 32 MiB", b" " * ((1 << 25) + 1), []),
-    "events without a line end": ("longer than 32 MiB", b"data:" + b"a" * (1 << 25), []),
-    "no gzip": ("sent what cannot be read", b"{}", ["gzip"]),
+BOMBS: dict[str, tuple[str, Callable[[], bytes], list[str]]] = {
+    "gzip": ("longer than 32 MiB", lambda: bomb(GZIP), ["gzip"]),
+    "two layers": ("packed more than once", lambda: bomb(GZIP, 2), ["gzip, gzip"]),
+    "two fields": ("packed more than once", lambda: bomb(GZIP, 2), ["gzip", "GZip"]),
+    "three kinds": ("packed more than once", lambda: bomb(GZIP, 3), ["deflate, identity, zstd"]),
+    "deflate": ("longer than 32 MiB", lambda: bomb(ZLIB), ["deflate"]),
+    "raw deflate": ("longer than 32 MiB", lambda: bomb(RAW), ["deflate"]),
+    "not packed": ("longer than 32 MiB", lambda: b" " * ((1 << 25) + 1), []),
+    "events without a line end": ("longer than 32 MiB", lambda: b"data:" + b"a" * (1 << 25), []),
+    "no gzip": ("sent what cannot be read", lambda: b"{}", ["gzip"]),
 }
 
 
 @pytest.mark.parametrize(("kind", "status"), [*((kind, 200) for kind in BOMBS), ("gzip", 500), ("two layers", 429)])
 def test_a_body_is_bounded_while_it_is_unpacked(chat: Chat, kind: str, status: int) -> None:
     reason, body, encodings = BOMBS[kind]
-    bombs = response(body, status, *(f"Content-Encoding: {encoding}" for encoding in encodings))
+    bombs = response(body(), status, *(f"Content-Encoding: {encoding}" for encoding in encodings))
     with Loopback() as server:
         server.respond = lambda _: bombs  # type: ignore[method-assign]
         generator = chat(server, limits=Limits(attempts=2, concurrency=1, first_wait=0.001))

@@ -104,6 +104,7 @@ def room() -> int:
     return most
 
 
+@pytest.mark.whole(but=["vllm", "silent"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_prompts_that_are_too_long_are_told_first_and_keep_no_others_from_being_answered(
     chat: Chat, kind: str, room: int, caplog: pytest.LogCaptureFixture
@@ -120,6 +121,7 @@ def test_prompts_that_are_too_long_are_told_first_and_keep_no_others_from_being_
         assert caplog.messages[0].startswith(first)
 
 
+@pytest.mark.whole(but=["llama.cpp", "vllm"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_examples_are_dropped_until_a_prompt_fits(chat: Chat, kind: str, room: int) -> None:
     with Narrow(kind, room) as server:

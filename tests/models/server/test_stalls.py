@@ -40,6 +40,7 @@ def run_of(tmp_path: Path) -> str:
     return ASKED
 
 
+@pytest.mark.whole(but=["no byte"])
 @pytest.mark.parametrize("fault", STALLED.values(), ids=STALLED)
 def test_a_run_whose_first_calls_are_all_late_ends_early_and_goes_on_later(
     fault: Fault, command: Command, tmp_path: Path

@@ -48,6 +48,7 @@ def test_what_is_no_kamel_is_refused(command: Command, tmp_path: Path) -> None:
     assert "cannot be read as KAMEL" in run.fails(tmp_path / "x.tar.xz")
 
 
+@pytest.mark.whole
 def test_the_official_archive(data_dir: Path) -> None:
     found = kamel.read_kamel(data_dir / "kamel" / "KAMEL.tar.xz", splits=("test",))
     assert (len(found.properties), sum(map(len, found.facts.values()))) == (234, 46_800)

@@ -97,6 +97,7 @@ def run(tmp_path: Path, command: Command) -> Command:
     return command.under("probe", "kmir")
 
 
+@pytest.mark.whole
 def test_a_masked_model_from_training_that_was_stopped_to_scores(
     run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
