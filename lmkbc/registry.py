@@ -8,8 +8,10 @@ A system's own code adds names that begin with the system's, as in "mave26/names
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pkgutil import resolve_name
@@ -57,7 +59,7 @@ class Registry:
 
     def plugged(self) -> list[str]:
         """Return the names that plug-ins add."""
-        return sorted({point.name for point in entry_points(group=self.group)})
+        return sorted({point.name for point in _points(self.group, tuple(sys.path))})
 
     def _of_system(self, name: str) -> dict[str, Any]:
         """Return the components of this kind that the system has whose name stands before a slash."""
@@ -112,6 +114,12 @@ class Registry:
         """Return whether a component is of the registry's class."""
         base = resolve_name(self.base)
         return isinstance(component, base) if self.objects else _is_subclass(component, base)
+
+
+@lru_cache(32)
+def _points(group: str, _: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """Return the entry points of a group on a search path: to find them, every distribution's file is read."""
+    return tuple(entry_points(group=group))
 
 
 def _is_subclass(component: object, base: type) -> bool:
