@@ -147,8 +147,7 @@ class Killed(BaseException):
     """The end of a process."""
 
 
-@pytest.mark.whole
-@pytest.mark.parametrize("steps", [range(1, 14, 4), pytest.param(range(1, 14), marks=pytest.mark.whole)])
+@pytest.mark.parametrize("steps", [range(1, 14, 6), pytest.param(range(1, 14), marks=pytest.mark.whole)])
 def test_a_run_that_is_killed_goes_on_and_writes_the_same_bytes(tmp_path: Path, steps: range) -> None:
     """It is stopped after some numbers of answers, and asks again only for what was on the way."""
 

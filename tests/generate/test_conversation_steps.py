@@ -408,7 +408,6 @@ threshold = 0.5
 """
 
 
-@pytest.mark.whole
 @pytest.mark.kill
 def test_a_killed_run_goes_on_where_it_was_and_asks_nothing_twice(
     tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch

@@ -100,7 +100,6 @@ build_index(Path(sys.argv[1]), dump=Path(sys.argv[2]), report=slowly)
 """
 
 
-@pytest.mark.whole
 @pytest.mark.kill
 @pytest.mark.parametrize("packed", [False, pytest.param(True, marks=pytest.mark.whole)])
 def test_a_killed_build_goes_on_and_ends_with_the_same_bytes(tmp_path: Path, packed: bool) -> None:

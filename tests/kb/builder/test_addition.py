@@ -134,9 +134,8 @@ def test_an_addition_that_ended_meanwhile_is_not_lost(
     assert {*subjects} == {*LANDS[:8]}
 
 
-@pytest.mark.whole
 @pytest.mark.kill
-@pytest.mark.parametrize("step", [21, pytest.param(7, marks=pytest.mark.whole)])
+@pytest.mark.parametrize("step", [63, *(pytest.param(step, marks=pytest.mark.whole) for step in (21, 7))])
 def test_killed_at_any_moment_it_goes_on_and_ends_alike(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
