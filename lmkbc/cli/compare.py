@@ -45,9 +45,9 @@ def compare(
     Of two knowledge bases: which facts came, went and changed.
     """
     if any(map(is_knowledge, runs)):
-        given["baselines"] = None if given["baselines"] == 1 else given["baselines"]
         from lmkbc.kb.cli.compare_bases import compare_bases
 
+        given["baselines"] = None if given["baselines"] == 1 else given["baselines"]
         compare_bases(runs, least, given | {"html": html}, json=json)
         return
     if least is not None:

@@ -1,1 +1,1 @@
-"""What functions and commands share: options, tables of a notebook, the terminal, dry runs."""
+"""Options, tables of a notebook, the terminal and dry runs: all that functions and commands share."""

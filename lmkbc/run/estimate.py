@@ -109,9 +109,11 @@ def estimate(plan: Plan, queries: Iterable[Query], timings: Iterable[Path] = (),
             counts = counter.taken()
             cost = _cost(run, question.table, counts)
             generators.append(GeneratorEstimate(name=question.name, asked=counts, cost=cost, bounded=bounded))
-    timed = _time(sum(one.asked.requests for one in generators if one.asked), timings)
+    seconds, timed, rated = _time(sum(one.asked.requests for one in generators if one.asked), timings)
     links = bool(recipe.link.ask or recipe.pool.asks)
-    return Estimate(queries=len(whole), generators=tuple(generators), links=links, **timed)
+    return Estimate(
+        queries=len(whole), generators=tuple(generators), seconds=seconds, timed=timed, rated=rated, links=links
+    )
 
 
 def _ask(question: GeneratorQuestions, queries: Sequence[Query], report: Report) -> Iterator[Query]:
@@ -169,8 +171,11 @@ class _Timing(msgspec.Struct):
     usage: dict[str, dict[str, Any]] | list[dict[str, dict[str, Any]]] = {}
 
 
-def _time(requests: int, timings: Iterable[Path]) -> dict[str, Any]:
-    """Return the fields of an estimate about the time of some requests. A run without requests gives no rate."""
+def _time(requests: int, timings: Iterable[Path]) -> tuple[float | None, Path | None, int]:
+    """Return the seconds for some requests, the file with the rate, and the number of requests that it is of.
+
+    A run without requests gives no rate.
+    """
     for path in timings:
         try:
             timing = msgspec.json.decode(whole(path), type=_Timing)
@@ -180,5 +185,5 @@ def _time(requests: int, timings: Iterable[Path]) -> dict[str, Any]:
         counts = [used.get("calls") or used.get("requests") or 0 for level in levels for used in level.values()]
         asked = sum(count for count in counts if isinstance(count, int | float))
         if asked > 0 and timing.seconds > 0:
-            return {"seconds": timing.seconds / asked * requests, "timed": path, "rated": int(asked)}
-    return {"seconds": None, "timed": None}
+            return timing.seconds / asked * requests, path, int(asked)
+    return None, None, 0

@@ -210,7 +210,7 @@ def on_average(right: float, of: float, most: float) -> float:
 
 
 class Promise(NamedTuple):
-    """One way to promise a precision.
+    """A way to promise a precision.
 
     bound: the precision by right facts, facts, and facts of the subject with the most. together: whether the facts of
     all relations are counted together, so that one threshold is for all. words: how a run says it.

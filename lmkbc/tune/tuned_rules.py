@@ -151,6 +151,7 @@ def files(folder: Path, edition: str, system: str, origin: Origin) -> Iterator[P
 
 def write(path: Path, tuned: Tuned, provenance: Provenance) -> None:
     """Write or replace a thresholds file. The rules are already rounded: tuning rounds before it scores."""
+    shared = (replace(one.curves[OVERALL], max=None) for one in tuned.confidences.relations.values())
     table = {
         "provenance": asdict(provenance),
         "relations": {
@@ -164,7 +165,7 @@ def write(path: Path, tuned: Tuned, provenance: Provenance) -> None:
             for name, relation in sorted(tuned.relations.items())
             if name in tuned.confidences.relations  # an answer of it was read
         },
-        "overall": _curve(*(one.curves[OVERALL] for one in tuned.confidences.relations.values())),
+        "overall": _curve(next(shared, PrecisionCurve())),
         "confidence": {
             name: _confidence_table(confidence, tuned.relations[name].rule)
             for name, confidence in sorted(tuned.confidences.relations.items())
@@ -237,10 +238,9 @@ def _confidence_table(confidence: RelationConfidence, rule: Rule) -> dict[str, A
     return ({} if in_rule else asdict(confidence.calibration)) | curves
 
 
-def _curve(*curves: PrecisionCurve) -> dict[str, Any]:
-    """Return the columns of the first curve as a table; those of no point without one."""
-    first = asdict(curves[0] if curves else PrecisionCurve())
-    return {column: value for column, value in first.items() if value is not None}
+def _curve(curve: PrecisionCurve) -> dict[str, Any]:
+    """Return the columns of a curve as a table."""
+    return {column: value for column, value in asdict(curve).items() if value is not None}
 
 
 FIGURES = ("ece", "ace", "brier", "ace_spread", "brier_spread")

@@ -33,7 +33,9 @@ RULES = {
 def tuned() -> Tuned:
     relations = {name: TunedRelation(rule, 1 / 3, 0.5, 100, 0.25) for name, rule in RULES.items()}
     none = PrecisionCurve()
-    own = RelationConfidence(RULES["a"].calibration, {SURE: none, AVERAGE: none, "overall": SHARED}, 0.0)
+    own = RelationConfidence(
+        RULES["a"].calibration, {SURE: none, AVERAGE: replace(none, max=1), "overall": replace(SHARED, max=1)}, 0.0
+    )
     beside = RelationConfidence(
         Calibration(weights={"score": 0.5}, label_priors={"ü": 0.125}),
         {SURE: CURVE, AVERAGE: WIDER, "overall": replace(SHARED, max=2)},
@@ -67,8 +69,11 @@ def test_round_trip_is_lossless_and_stable(tmp_path: Path) -> None:
     assert selector.rules == RULES
     assert selector.calibrations == {"b": Calibration(weights={"score": 0.5}, label_priors={"ü": 0.125})}
     assert selector.curves[SURE] == {"a": PrecisionCurve(), "b": CURVE}
-    assert selector.curves[AVERAGE] == {"a": PrecisionCurve(), "b": WIDER}
-    assert selector.curves["overall"] == {"a": SHARED, "b": replace(SHARED, max=2)}  # as many as that of the relation
+    assert selector.curves[AVERAGE] == {"a": PrecisionCurve(max=1), "b": WIDER}
+    assert selector.curves["overall"] == {
+        "a": replace(SHARED, max=1),
+        "b": replace(SHARED, max=2),
+    }  # as many as that of the relation
     assert selector.calibration("a") == RULES["a"].calibration
     assert read == provenance()
     assert (read.cv_f1, read.trials) == (0.333333, 200)
