@@ -19,7 +19,7 @@ from eval.bench._shape import imports, measured, modules, tree_of
 CODE = "system.py"
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = """
-    errors components progress settings registry names patterns http web_client
+    errors components progress settings registry names patterns words http web_client
     types
     notes
     relation

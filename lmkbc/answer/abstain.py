@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from lmkbc.answer.words import FORM, WORDS
 from lmkbc.names import folded_key, shown
 from lmkbc.relation import Relation
+from lmkbc.words import FORM, WORDS
 
 _FURTHER = frozenset(map(folded_key, WORDS["further"]))
 

@@ -14,9 +14,9 @@ from lmkbc.answer.abstain import has_term, has_verb, object_terms, stems, terms
 from lmkbc.answer.clean import PERSON, SETTLEMENTS, is_abbreviation, trim, vocabulary
 from lmkbc.answer.lists import is_a_name, is_capitalised, is_label, names_in_line, parted, unlabelled
 from lmkbc.answer.literal import Word
-from lmkbc.answer.words import FORM, WORDS
 from lmkbc.names import folded_key, name_key, without_trailer
 from lmkbc.relation import Relation
+from lmkbc.words import FORM, WORDS
 
 LONGEST_CLAUSE = 600
 """Maximum number of characters of a clause."""

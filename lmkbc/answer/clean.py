@@ -14,11 +14,11 @@ from functools import lru_cache
 from typing import Literal
 
 from lmkbc.answer.abstain import is_placeholder
-from lmkbc.answer.words import FORM, WORDS
 from lmkbc.kinds.kind import allowed_values
 from lmkbc.names import LONGEST, TRAILER, name_key, shown, without_legal_form, without_trailer
 from lmkbc.relation import Relation, Shape
 from lmkbc.types import Dropped
+from lmkbc.words import FORM, WORDS
 
 PERSON = "Q5"
 """Wikidata's human, who may stand behind an occupation: "his wife, the painter Ann Lee"."""

@@ -15,11 +15,11 @@ import msgspec
 from lmkbc.answer.abstain import has_term, has_verb, object_terms, phrase_terms, relation_words, stems
 from lmkbc.answer.literal import Bracketed, Word, read_literals
 from lmkbc.answer.markup import TextTable, read_tags, unstyled, untagged, without_signs
-from lmkbc.answer.words import FORM, WORDS
 from lmkbc.kinds.kind import kind_of
 from lmkbc.models.thoughts import answer_of, bounded
 from lmkbc.names import folded_key, name_key, shown
 from lmkbc.relation import Relation
+from lmkbc.words import FORM, WORDS
 
 SHORT = 60
 """A text without a full stop counts as cut-off reasoning from this many characters on."""

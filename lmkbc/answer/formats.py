@@ -20,10 +20,10 @@ from typing import Any, Literal, NamedTuple
 
 from lmkbc.answer.clean import Clean
 from lmkbc.answer.parse import Parsed, parse, verbatim
-from lmkbc.answer.words import FORM, WORDS
 from lmkbc.kinds.kind import kind_of
 from lmkbc.relation import Relation
 from lmkbc.types import State
+from lmkbc.words import FORM, WORDS
 
 ParseAs = Literal["any", "line", "split"]
 """Reading of replies: as any form that names objects, as a marked line, or cut at every separator, also in names."""

@@ -15,10 +15,10 @@ from babel import Locale, UnknownLocaleError
 from lmkbc.answer.abstain import has_term, has_verb, terms
 from lmkbc.answer.clean import PERSON, SETTLEMENTS
 from lmkbc.answer.lists import is_capitalised
-from lmkbc.answer.words import FORM, WORDS, places
 from lmkbc.kinds.kind import kind_of
 from lmkbc.names import folded_key, shown
 from lmkbc.relation import Relation
+from lmkbc.words import FORM, WORDS, places
 
 LONGEST_SENTENCE = 400
 """Maximum number of characters of a sentence that is taken apart."""

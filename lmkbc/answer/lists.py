@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from lmkbc.answer.abstain import has_term, has_verb, is_made_of, object_terms, stems, terms
 from lmkbc.answer.clean import trim, vocabulary
 from lmkbc.answer.literal import Word
-from lmkbc.answer.words import FORM, WORDS
 from lmkbc.names import LONGEST, folded_key, name_key, without_trailer
 from lmkbc.relation import Relation
+from lmkbc.words import FORM, WORDS
 
 LONGEST_LABEL = 6
 """Maximum number of words of a label."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from lmkbc.answer.words import FORM
+from lmkbc.words import FORM
 
 DEEPEST = 8
 LONGEST_STRING = 1000

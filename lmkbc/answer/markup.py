@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from lmkbc.answer.literal import DEEPEST, Bracketed, Word
-from lmkbc.answer.words import FORM, WORDS, replaced
+from lmkbc.words import FORM, WORDS, replaced
 
 _WIDE = str.maketrans(
     {

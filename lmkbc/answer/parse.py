@@ -42,13 +42,13 @@ from lmkbc.answer.lists import (
 )
 from lmkbc.answer.literal import Bracketed, Word, has_empty_list, read_literals
 from lmkbc.answer.markup import read_fields, read_table
-from lmkbc.answer.words import FORM, WORDS
 from lmkbc.kinds.kind import kind_of
 from lmkbc.kinds.texts import texts, unwrapped
 from lmkbc.kinds.values import best_values
 from lmkbc.names import LONGEST, folded_key, name_key, shown, without_trailer
 from lmkbc.relation import Relation
 from lmkbc.types import State
+from lmkbc.words import FORM, WORDS
 
 
 @dataclass(frozen=True, slots=True)

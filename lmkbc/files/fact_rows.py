@@ -11,19 +11,26 @@ import msgspec
 from lmkbc.errors import InputError
 from lmkbc.files import jsonl, reader
 from lmkbc.files.tables import InputTable, TableRow
-from lmkbc.patterns import patterns_beside
+from lmkbc.words import FORM, WORDS
 
 ENDINGS = (".jsonl", ".csv", ".tsv")
 """Endings of the files of splits; all but the first are tables."""
 COLUMNS = ("subject", "relation", "object", "subject_id", "object_id")
 
-WORDS = patterns_beside(__file__)
-"""Words in place of an object, from words.toml."""
-
 
 def says_none(text: str | None) -> bool:
     """Return whether a value of a table says that there is no object, as "none" does."""
-    return bool(text and WORDS.none.fullmatch(text))
+    return _plain(text) in WORDS["none"]
+
+
+def names_nothing(text: str | None) -> bool:
+    """Return whether a value says that there is no object, or that it is not known, or is of marks alone."""
+    marks = text and FORM.no_name.fullmatch(text.strip(" ()"))
+    return says_none(text) or _plain(text) in WORDS["not_known"] or bool(marks)
+
+
+def _plain(text: str | None) -> str:
+    return (text or "").strip(" ().").lower()
 
 
 def is_table(path: Path) -> bool:

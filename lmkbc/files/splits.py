@@ -18,7 +18,7 @@ import msgspec
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.files.fact_rows import WORDS, is_table, stream
+from lmkbc.files.fact_rows import is_table, names_nothing, stream
 from lmkbc.files.jsonl import decoded, no_collection, numbered, row_blocks
 from lmkbc.kinds.kind import kind_of
 from lmkbc.relation import Relation
@@ -208,7 +208,7 @@ def check_values(path: Path, edition: Edition, relations: Mapping[str, Relation]
             names = value if isinstance(value, list) and value else [value or ""]
             if is_table(path):
                 check_one_meaning(where, names[0], asked)
-            if not (row.ObjectEntitiesID and asked.has_entities()) and any(map(WORDS.unclear.fullmatch, names)):
+            if not (row.ObjectEntitiesID and asked.has_entities()) and any(map(names_nothing, names)):
                 raise InputError(
                     f"{where}: {names[0]!r} names no object; where there is none, leave the object of a table blank, "
                     "or write [] in JSONL; where it is not known, leave the query out"
@@ -221,7 +221,7 @@ def check_values(path: Path, edition: Edition, relations: Mapping[str, Relation]
 
 def check_one_meaning(where: str, text: str, relation: Relation) -> None:
     """Raise InputError for a number of a table that may mean two, as "1.255" in German."""
-    kind = kind_of(relation)
+    kind = kind_of(relation)  # with a blank behind it, a text is not taken for the form in which numbers are kept
     meant = [*dict.fromkeys((*kind.read(text, relation), *kind.read(f"{text} ", relation)))]
     if kind.is_numeric and meant[1:]:
         raise InputError(

@@ -10,10 +10,10 @@ import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from lmkbc.answer.words import FORM
 from lmkbc.kinds.kind import WITH_COMMAS, Described, Exported, Kind, KnownValue, LeftOutError, Match, Stated
 from lmkbc.names import WIKIDATA_ITEM
 from lmkbc.relation import EntityType, Relation
+from lmkbc.words import FORM
 
 NEAR = 5.0
 """Kilometres within which two places are the same, if a relation gives no `absolute_tolerance`."""

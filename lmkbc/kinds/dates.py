@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cache, lru_cache
 
-from lmkbc.answer.words import FORM, WORDS
 from lmkbc.errors import refuse
 from lmkbc.names import folded_key
+from lmkbc.words import FORM, WORDS
 
 LANGUAGES = "en de fr es it nl pt ca ro pl cs sk sl hr sr bg ru uk el sv da nb fi et lv lt hu".split()
 """Languages whose months and eras are read, by their codes."""

@@ -20,11 +20,11 @@ from functools import lru_cache
 
 from lmkbc.answer.abstain import has_term, terms
 from lmkbc.answer.languages import has_decimal_comma
-from lmkbc.answer.words import FORM
 from lmkbc.kinds.numerals import Numeral, in_digits, in_words, readable, scale_at
 from lmkbc.kinds.units import LETTER, MONEY, converted, unit_at, unit_before, unit_of
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
+from lmkbc.words import FORM
 
 MOST_DIGITS = 15
 """Maximum number of digits before the decimal point."""

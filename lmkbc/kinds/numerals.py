@@ -14,8 +14,8 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from lmkbc.answer.markup import unescaped, unstyled, without_signs
-from lmkbc.answer.words import FORM, SCALES, replaced
 from lmkbc.kinds.units import LETTER
+from lmkbc.words import FORM, SCALES, replaced
 
 MOST_POWER = 1000
 """Powers of ten are cut to this: larger ones are unwritable anyway."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from lmkbc.answer.abstain import has_term, stems
 from lmkbc.answer.lists import is_label
-from lmkbc.answer.words import FORM
 from lmkbc.kinds.kind import kind_of
 from lmkbc.names import folded_key, shown
 from lmkbc.relation import Relation
+from lmkbc.words import FORM
 
 LONGEST_FRAME = 120
 """Maximum number of characters before the object in a sentence that states it."""

@@ -8,10 +8,10 @@ from operator import itemgetter
 from lmkbc.answer.abstain import has_term, is_abstention, is_refusal, phrase_terms, stems
 from lmkbc.answer.clauses import LONGEST_CLAUSE
 from lmkbc.answer.clean import trim
-from lmkbc.answer.words import FORM
 from lmkbc.kinds.kind import kind_of
 from lmkbc.names import LONGEST, folded_key, without_trailer
 from lmkbc.relation import Relation
+from lmkbc.words import FORM
 
 MOST = 20
 """Maximum number of sentences that are looked at."""

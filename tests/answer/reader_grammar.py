@@ -15,7 +15,7 @@ from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
 import lmkbc.answer
-from lmkbc.answer.words import FORM, TABLES, WORDS
+from lmkbc.words import FORM, TABLES, WORDS
 
 READERS = [
     *(f"lmkbc.answer.{module.name}" for module in iter_modules(lmkbc.answer.__path__)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from getpass import getuser
 from pathlib import Path
 
 from lmkbc.errors import InputError, check_known, counted
-from lmkbc.files.fact_rows import WORDS
+from lmkbc.files.fact_rows import names_nothing
 from lmkbc.files.splits import check_one_meaning
 from lmkbc.files.writable import writing_alone
 from lmkbc.kb.audit.labels_file import Label, LabelRow, checked, read_labels
@@ -20,7 +19,6 @@ from lmkbc.kb.base.manifest import About
 from lmkbc.kb.base.reviews import Review, Reviews, Verdict
 from lmkbc.kinds.kind import Stated, kind_of
 from lmkbc.names import as_qid
-from lmkbc.relation import EntityType, Relation
 
 
 @dataclass(frozen=True)
@@ -83,9 +81,10 @@ def decisions(path: Path, relations: Mapping[str, About], reviewer: str, today: 
         check_known(row.relation, relations, f"{place}, field relation: {row.relation!r} is no relation of this base")
         _check(label, has_value=has_value, has_object=has_object)
         about = relations[row.relation]
-        right = (row.value, row.value_id, "value") if has_value else (row.object, row.object_id, "object")
-        if (has_value or (verdict is Verdict.RIGHT and not row.base)) and not right[1]:
-            _check_name(place, *right)
+        if has_value and not row.value_id:
+            _check_name(f"{place}, field value", row.value)
+        elif verdict is Verdict.RIGHT and not (row.base or has_value or row.object_id):
+            _check_name(f"{place}, field object", row.object)
         if has_object:
             cited = {} if has_value else _cited(row)
             wrong = _object(f"{place}, field object", about, row.object, row.object_id, row.literal)
@@ -109,11 +108,11 @@ def _check(label: Label, *, has_value: bool, has_object: bool) -> None:
         raise InputError(f"{place}, field value: {row.value!r} stands beside a label {verdict}; leave one of them out")
 
 
-def _check_name(place: str, text: str | None, _: str | None, field: str) -> None:
+def _check_name(place: str, text: str | None) -> None:
     """Raise InputError for a right object that is a word for none, or for one that is not known."""
-    if WORDS.unclear.fullmatch(text or ""):
+    if names_nothing(text):
         raise InputError(
-            f"{place}, field {field}: {text!r} names no object; where there is none, label each object wrong and leave "
+            f"{place}: {text!r} names no object; where there is none, label each object wrong and leave "
             "value empty; where it is not known, label it unknown"
         )
 
@@ -138,23 +137,7 @@ def _object(place: str, about: About, text: str, qid: str | None, literal: str |
 
 def _number(place: str, text: str, about: About) -> str | None:
     """Return what a number of a table means in the unit of its relation, as plain digits; None for another text."""
-    about_it = about.definition or about.property
-    asked = Relation(
-        name=about.property,
-        names=(about.property,),
-        property=about.property,
-        subject_type=EntityType(about.subject),
-        object_type=EntityType(about.object),
-        kind=about.kind,
-        may_be_empty=True,
-        definition=about_it,
-        clozes=("{subject}: {mask}",),
-        question=f"{{subject}}: {re.sub(r'[{}]', ' ', about_it)}",
-        triple=about.property,
-        statement="{subject}: {object}",
-        unit=about.unit,
-        language=about.language,
-    )
+    asked = about.relation()
     check_one_meaning(place, text, asked)
     meant = kind_of(about).meaning(text, asked)
     return None if meant is None else kind_of(about).literal((f"{meant:f}",))[0]

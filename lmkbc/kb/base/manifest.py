@@ -18,7 +18,7 @@ from lmkbc.files.atomic import versions
 from lmkbc.files.reader import whole
 from lmkbc.kb.base.schemas import SCHEMA_VERSION
 from lmkbc.names import QID
-from lmkbc.relation import Relation
+from lmkbc.relation import EntityType, Relation
 
 MANIFEST, TIMING, UNFINISHED = "manifest.json", "timing.json", "unfinished"
 """Names of a base's manifest, of the file for what differs from run to run, and of an unfinished build's folder."""
@@ -73,6 +73,26 @@ class About(msgspec.Struct, frozen=True):
             relation.language,
             relation.tolerance,
             relation.absolute_tolerance,
+        )
+
+    def relation(self) -> Relation:
+        """Return a relation of the same kind, unit and language, by which values are read; it asks no question."""
+        about = self.definition or self.property
+        return Relation(
+            name=self.property,
+            names=(self.property,),
+            property=self.property,
+            subject_type=EntityType(self.subject),
+            object_type=EntityType(self.object),
+            kind=self.kind,
+            may_be_empty=True,
+            definition=about,
+            clozes=("{subject}: {mask}",),
+            question=f"{{subject}}: {re.sub(r'[{}]', ' ', about)}",
+            triple=self.property,
+            statement="{subject}: {object}",
+            unit=self.unit,
+            language=self.language,
         )
 
     def is_of_wikidata(self) -> bool:

@@ -1,4 +1,4 @@
-"""Words of replies by language, from words.toml: what wraps, parts, ends, corrects or denies an answer.
+"""Words of replies and tables by language, from words.toml: what wraps, parts, ends, corrects or denies an answer.
 
 All languages are tried on every text, since a reply does not say its language.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
 from functools import cache, reduce
 from pathlib import Path
 
@@ -17,8 +18,17 @@ from lmkbc.patterns import Patterns
 
 TABLES = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 FORM = Patterns(TABLES["pattern"])
+
+
+def _listed(name: str, language: str) -> Iterator[str]:
+    """Yield the words of a table in a language, and those of the tables that it names in braces."""
+    for word in filter(None, map(str.strip, re.split("[,\n]", TABLES["words"][name].get(language, "")))):
+        other = re.fullmatch(r"\{([a-z_]+)\}", word)
+        yield from _listed(other[1], language) if other else (word,)
+
+
 WORDS = {
-    name: frozenset(word.strip() for words in table.values() for word in re.split("[,\n]", words) if word.strip())
+    name: frozenset(word for language in table for word in _listed(name, language))
     for name, table in TABLES["words"].items()
 }
 """Name of a table -> its words and phrases in all languages."""
