@@ -134,11 +134,10 @@ def trim(text: str) -> str:
 
 
 def is_abbreviation(text: str) -> bool:
-    """Return whether the full stop at the end of a text belongs to its last word, as in "Inc."."""
-    if not text:
-        return False
-    word = text[:-1].rpartition(" ")[2]
-    return text[-1] == "." and (len(word) == 1 or "." in word.strip(".") or word.lower() in WORDS["abbreviations"])
+    """Return whether the full stop at the end of a text belongs to its last word, as in "Inc.", and in "Ann B."."""
+    before, _, word = text[:-1].rpartition(" ")
+    is_initial = len(word) == 1 and bool(before)
+    return text[-1:] == "." and (is_initial or "." in word.strip(".") or word.lower() in WORDS["abbreviations"])
 
 
 def _name(text: str, relation: Relation, subject: str) -> tuple[str, str]:

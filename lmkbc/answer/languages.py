@@ -18,7 +18,7 @@ from lmkbc.answer.lists import is_capitalised
 from lmkbc.kinds.kind import kind_of
 from lmkbc.names import folded_key, shown
 from lmkbc.relation import Relation
-from lmkbc.words import FORM, WORDS, places
+from lmkbc.words import FORM, WORDS, places, replaced
 
 LONGEST_SENTENCE = 400
 """Maximum number of characters of a sentence that is taken apart."""
@@ -71,12 +71,16 @@ def _is_comma_language(code: str) -> bool:
 def adapted(text: str, relation: Relation, subject: str) -> str:
     """Return an answer without what leads to its objects in another language, and with an English "and" as its joint.
 
-    Titles are not changed: the name of a work may be any sentence.
+    Titles are not changed: the name of a work may be any sentence. Of numbers, a lone "1.255" loses its point where
+    the relation's language has a decimal comma.
     """
+    if relation.has_numbers() and FORM.grouped.fullmatch(text) and has_decimal_comma(text, relation):
+        return text.replace(".", "")
     if has_titles(relation) or relation.has_values() or text[:1] in tuple("[{(<|") or len(text) > 20 * LONGEST_SENTENCE:
         return text
     if not WORDS["stop"].intersection(folded_key(relation.question).split()):  # the relation speaks another language
         text = _unstated(text, relation, subject)
+    text = replaced(text, "pairs")
     if relation.object_type.qid in SETTLEMENTS:
         return FORM.place_before.sub("", _without_lead(text), count=1)
     return "\n".join(_joined(line, relation) for line in _without_lead(text).split("\n"))

@@ -188,7 +188,7 @@ def _several(word: Word, relation: Relation) -> list[Word]:
 def _judge(words: Sequence[Word], relation: Relation, subject: str) -> tuple[tuple[str, ...], bool]:
     """Return the objects among some words, each once, and whether a word says that there is none."""
     objects: dict[str, None] = {}
-    denied, read = False, kind_of(relation).read
+    denied, read, titles = False, kind_of(relation).read, has_titles(relation)
     for word in dict.fromkeys(words):
         if not word.whole or len(word.text) > 4 * LONGEST or FORM.identifier.fullmatch(word.text):
             continue
@@ -210,7 +210,7 @@ def _judge(words: Sequence[Word], relation: Relation, subject: str) -> tuple[tup
         elif (
             0 < len(shown(text)) <= len(text) <= LONGEST
             and (word.quoted or any(map(str.isalnum, shown(text))))  # mere marks are a name in quotes alone
-            and not is_prose(without_trailer(text), subject, word.quoted)
+            and ((word.quoted and titles and " " in text) or not is_prose(without_trailer(text), subject, word.quoted))
         ):
             objects[text] = None
     return tuple(objects), denied
@@ -219,7 +219,9 @@ def _judge(words: Sequence[Word], relation: Relation, subject: str) -> tuple[tup
 def _tidy(word: Word, relation: Relation) -> str:
     text = word.text if kind_of(relation).holds_marks else trim(word.text)
     if not word.quoted:
-        bare = trim(text[hedge.end() :] if (hedge := FORM.hedge.match(text)) else text)
+        hedge = FORM.hedge.match(text)
+        is_title = hedge and has_titles(relation) and not is_capitalised(text[hedge.end() :])  # "Formerly a Slave"
+        bare = trim(text[hedge.end() :] if hedge and not is_title else text)
         text = FORM.last_joint.sub("", bare if relation.has_values() else FORM.in_time.sub("", bare))
     if not word.quoted and "," not in relation.shape.separators:
         text = FORM.apposition.sub("", text)

@@ -2,7 +2,8 @@
 
 The names of columns are data (`COLUMNS`); `--from FILE:subject=name,answers=found` says others. A list is an answer
 that names its items, and a list of lists holds one answer a draw. Rows of a query are draws, or they name one object
-each: by the column's name, by `object=COLUMN`, or since no query has a name twice.
+each: by the column's name, by `object=COLUMN`, or since no query has a name twice. Objects in a list or in cells of
+their own are kept as written; other texts are read as replies are.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ import json
 import logging
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from lmkbc.answer.abstain import is_abstention, is_refusal
+from lmkbc.answer.clean import is_abbreviation
+from lmkbc.answer.languages import says_nothing
 from lmkbc.edition import Edition
 from lmkbc.errors import UNDECODABLE, InputError, counted, did_you_mean
 from lmkbc.files.atomic import write_bytes
@@ -27,6 +31,7 @@ from lmkbc.files.jsonl import numbered
 from lmkbc.files.places import cache_dir
 from lmkbc.files.tables import InputTable
 from lmkbc.names import as_qid, name_key
+from lmkbc.relation import Relation
 from lmkbc.workspace import Workspace
 
 COLUMNS: Mapping[str, str] = {
@@ -48,6 +53,9 @@ A_ROW_EACH = ("object", "obj", "tail", "objectname", "objectlabel")
 
 LACKING = ("nan", "NaN", "<NA>")
 """Cells with which tables of pandas say that there is no answer."""
+
+_LISTS = re.compile(r"[;\[\n]")
+"""Signs of several objects in a cell."""
 
 _MAPPING = re.compile(r"(.+?):((?:\w+=[^,=]+)(?:,\w+=[^,=]+)*)")
 
@@ -102,12 +110,11 @@ def _as_recorded(given: Path, space: Workspace, edition: Edition) -> Path:
     together = kind == "answers" and (together or column in A_ROW_EACH or _name_one_each(made.values()))
     many = kind == "completions" and column[-1:] == "s"
     content = b"".join(
-        msgspec.json.encode(
-            {name: value for name, value in zip(names, key, strict=True) if value}
-            | {"completions": _draws([json.dumps(cells)] if together and len(cells) > 1 else cells, many=many)}
-        )
-        + b"\n"
+        msgspec.json.encode({name: value for name, value in zip(names, key, strict=True) if value} | answer) + b"\n"
         for key, cells in made.items()
+        for answer in _answers(
+            _draws(cells, together=together, many=many), space.relation(str(key[2])), as_written=kind == "answers"
+        )
     )
     target = cache_dir() / "answers" / sha256(content)[:16] / f"{path.name.partition('.')[0]}.jsonl"
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -132,8 +139,7 @@ def _name_one_each(queries: Iterable[Sequence[str | None]]) -> bool:
     """Return whether rows of a query name one object each: draws would repeat a name, or hold lists."""
     several = [cells for cells in queries if len(cells) > 1]
     return bool(several) and all(
-        len({*cells}) == len(cells) and not any(cell and re.search(r"[;\[\n]", cell) for cell in cells)
-        for cells in several
+        len({*cells}) == len(cells) and not any(cell and _LISTS.search(cell) for cell in cells) for cells in several
     )
 
 
@@ -166,11 +172,15 @@ def _columns(path: Path, names: Sequence[str], mapping: Mapping[str, str], *, al
     return found
 
 
-def _draws(cells: Sequence[str | None], *, many: bool) -> list[str | None]:
-    """Return the completions in the cells of a query: of JSON or of Python, where they are lists.
+def _draws(cells: Sequence[str | None], *, together: bool, many: bool) -> list[Any]:
+    """Return the draws in the cells of a query: of JSON or of Python, where they are lists.
 
+    together: whether each cell is an object of one draw. A lone cell with a list in it is none.
     many: whether the column's name is a plural, such as "outputs", so that a list holds draws. Else it is one reply.
     """
+    names = [cell for cell in cells if cell and cell not in LACKING]
+    if together and names and not (len(cells) == 1 and _LISTS.search(names[0])):
+        return [names]
     draws: list[Any] = []
     for cell in cells:
         value: Any = None if cell in LACKING else cell
@@ -180,4 +190,32 @@ def _draws(cells: Sequence[str | None], *, many: bool) -> list[str | None]:
                 break
         several = isinstance(value, list) and (many or any(isinstance(one, list) for one in value))
         draws += value if several else [value]
-    return [one if one is None or isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in draws]
+    return draws
+
+
+def _answers(draws: Sequence[Any], relation: Relation, *, as_written: bool) -> Iterator[dict[str, Any]]:
+    """Yield the draws of a query as fields of rows: lists of objects as candidates, if they are as written.
+
+    Other draws are texts, and so is a lone object that says of itself that it is none.
+    """
+    lists = [draw for draw in draws if as_written and _holds_names(draw, relation)]
+    if texts := [draw for draw in draws if draw not in lists]:
+        bare = (one[0] if isinstance(one, list) and [*map(type, one)] == [str] else one for one in texts)
+        replies = (one if one is None or isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in bare)
+        yield {"completions": [*replies]}
+    for place, draw in enumerate(lists, len(texts)):
+        names = [str(name) for name in draw if not (name is None or _is_none(str(name), relation))] or [""]
+        yield {"candidates": [{"object": n, "score": 1.0, "id": as_qid(n), "source": str(place)} for n in names]}
+
+
+def _holds_names(draw: Any, relation: Relation) -> bool:
+    """Return whether a draw is a list of objects, and of more than a text that names none."""
+    if not isinstance(draw, list) or any(isinstance(name, list | dict | bool) for name in draw):
+        return False
+    alone = str(draw[0]) if len(draw) == 1 else ""
+    is_sentence = " " in alone and alone.endswith(".") and not is_abbreviation(alone)
+    return not (_is_none(alone, relation) or is_refusal(alone) or is_sentence)
+
+
+def _is_none(name: str, relation: Relation) -> bool:
+    return is_abstention(name, relation) or says_nothing(name, relation)

@@ -20,10 +20,13 @@ from functools import cache, lru_cache
 
 from lmkbc.errors import refuse
 from lmkbc.names import folded_key
-from lmkbc.words import FORM, WORDS
+from lmkbc.words import FORM, WORDS, replaced
 
-LANGUAGES = "en de fr es it nl pt ca ro pl cs sk sl hr sr bg ru uk el sv da nb fi et lv lt hu".split()
-"""Languages whose months and eras are read, by their codes."""
+LANGUAGES = (
+    "en de de_AT fr es es_PE it nl pt ca ro pl cs sk sl hr sr bg ru uk el sv da nb fi et lv lt hu tr he hi "
+    "ar ar_SY ar_DZ ar_MA"
+).split()
+"""Languages whose months and eras are read, by their codes, and countries with other names of months."""
 DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 REFORM = (1582, 10, 15)
 """First day of the Gregorian calendar; dates before it are in the Julian one, as in Wikidata."""
@@ -111,6 +114,8 @@ class PartialDate:
 _BC, _AD, _MONTH = "\ue000", "\ue001", "\ue002"
 """Signs that replace eras and the names of months before a text is read; a month has two digits behind its sign."""
 _WORD = re.compile(r"((?<!\d)\d{1,2}\.?\s(?:de\s)?)?([^\W\d_]{2,})(\.?)")
+_PLAIN = str.maketrans({"’": "'", "−": "-", "‑": "-", "ı": "i", "İ": "I"})
+"""Signs -> their plain forms; patterns take "ı" and "İ" for "i" where case does not count."""
 _NO_MONTHS = frozenset(("out", "set", "ago"))
 """Words that abbreviate months in Portuguese and Italian, and are English words."""
 
@@ -125,12 +130,23 @@ def _months() -> dict[str, int]:
 
     months: dict[str, int] = {}
     for language in LANGUAGES:
-        for context in Locale(language).months.values():
+        for context in Locale.parse(language).months.values():
             for width, dotted in (("wide", False), ("abbreviated", language != "en")):
                 for number, name in context.get(width, {}).items():
-                    key = folded_key(name) + "." * dotted
-                    months[key] = number if months.get(key, number) == number else 0
+                    for form in (name, *([f"ב{name}"] if language == "he" else [])):  # "in", which is no word there
+                        key = folded_key(form.translate(_PLAIN)) + "." * dotted
+                        months[key] = number if months.get(key, number) == number else 0
     return {"sept": 9, **months}
+
+
+@cache
+def _long_months() -> re.Pattern[str]:
+    """Return a pattern of months of more than one word, or with signs that are no letters."""
+    from babel import Locale
+
+    names = {name for code in LANGUAGES for name in Locale.parse(code).months["format"]["wide"].values()}
+    long = sorted((name for name in names if not name.isalpha()), key=len, reverse=True)
+    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, long))})(?!\w)")
 
 
 @cache
@@ -138,7 +154,7 @@ def _eras() -> re.Pattern[str]:
     """Return a pattern of eras, in which the group "bc" is one before Christ. "i. e." is not read as Hungarian."""
     from babel import Locale
 
-    eras = [Locale(language).eras[width] for language in LANGUAGES for width in ("wide", "abbreviated")]
+    eras = [Locale.parse(language).eras[width] for language in LANGUAGES for width in ("wide", "abbreviated")]
     before, after = (
         "|".join(re.sub(r"(?:\\[\s\xa0])+", r"\\s*", re.escape(word.replace(".", ". ").strip(". "))) for word in words)
         for number, name in enumerate(("before_christ", "after_christ"))
@@ -150,10 +166,6 @@ def _eras() -> re.Pattern[str]:
     )
 
 
-_PLAIN = str.maketrans({"’": "'", "−": "-", "‑": "-", "ı": "i", "İ": "I"})
-"""Signs -> their plain forms; patterns take "ı" and "İ" for "i" where case does not count."""
-
-
 def _with_signs(text: str) -> str:
     """Return a text with signs for eras and months, and single blanks."""
     text = unicodedata.normalize("NFC", re.sub("[\ue000-\uf8ff]", " ", text[:LONGEST]))
@@ -161,8 +173,9 @@ def _with_signs(text: str) -> str:
     text = FORM.mid_hyphen.sub(" ", text)
     if not any(char.isalpha() for char in text.replace("T", "").replace("Z", "")):
         return text
+    text = _long_months().sub(lambda name: f"{_MONTH}{_months()[folded_key(name[0])]:02}", replaced(text, "dates"))
     text = _WORD.sub(_month, _eras().sub(lambda era: f" {_BC if era['bc'] else _AD} ", text))
-    return " ".join(text.split())
+    return FORM.month_twice.sub(r"\1", " ".join(text.split()))
 
 
 def _month(found: re.Match[str]) -> str:

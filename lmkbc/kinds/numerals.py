@@ -47,7 +47,7 @@ _MARKS = str.maketrans({"٬": ",", "٫": ".", "º": "°", "˚": "°", "…": " "
 def readable(text: str) -> str:
     """Return a text with plain digits and marks: without LaTeX, HTML, emphasis, and signs of other scripts.
 
-    Raised digits become "^2", fractions decimals, and 5'11" becomes "5 ft 11 in".
+    Raised digits become "^2", fractions decimals, 5'11" becomes "5 ft 11 in", and "5 euros and 20 cents" "5.20 euros".
     """
     if not text.isascii():
         text = FORM.raised_digits.sub(
@@ -60,7 +60,12 @@ def readable(text: str) -> str:
     if FORM.tagged.search(text):
         text = without_signs(unstyled(text))
     text = replaced(text, "numbers") if FORM.marked_number.search(text) else text
-    return FORM.fraction.sub(_decimal, FORM.myriads.sub(_summed, text))
+    return FORM.fraction.sub(_decimal, FORM.myriads.sub(_summed, FORM.coins.sub(_with_coins, text)))
+
+
+def _with_coins(amount: re.Match[str]) -> str:
+    whole, currency, coins = filter(None, amount.groups())
+    return f"{whole}.{int(coins):02} {currency}"
 
 
 def _summed(number: re.Match[str]) -> str:

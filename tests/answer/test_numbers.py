@@ -199,7 +199,9 @@ def test_numbers_are_read_as_a_person_reads_them(case: dict[str, Any]) -> None:
         ("xx", AREA.question, "357,022 km²", "357022"),
         ("", AREA.question, "Die Fläche beträgt 357.022 km².", "357022"),
         ("", AREA.question, "357.022 km²", "357.022"),
-        ("de", AREA.question, "12.375", "12.375"),
+        ("de", AREA.question, "12.375", "12375"),
+        ("de", AREA.question, "0.375", "0.375"),
+        ("", AREA.question, "12.375", "12.375"),
     ],
 )
 def test_a_point_before_three_digits_is_read_by_the_language_of_the_reply_else_of_the_relation(

@@ -130,6 +130,39 @@ def test_a_list_in_one_reply_is_no_list_of_draws(
     assert {candidate["score"] for candidate in made} == {score}
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "mapping", "found"),
+    [
+        (
+            "a.jsonl",
+            jsonl(PAIR | {"answers": ["Formerly Serbia", "It Was Peru"]}),
+            "",
+            {"Formerly Serbia", "It Was Peru"},
+        ),
+        ("a.jsonl", jsonl(PAIR | {"answers": ["Serbia", None, "none", "keine"]}), "", {"Serbia"}),
+        ("a.jsonl", jsonl(PAIR | {"answers": [["Serbia"], [], ["I Was Peru"]]}), "", {"Serbia", "I Was Peru"}),
+        ("a.jsonl", jsonl(PAIR | {"answers": ["It borders Serbia and Croatia."]}), "", BOTH),  # one text
+        ("a.csv", f"subject,relation,object\n{SUBJECT},{RELATION},Formerly Serbia\n", "", {"Formerly Serbia"}),
+        ("a.csv", f"subject,relation,object\n{SUBJECT},{RELATION},Croatia; Serbia\n", "", BOTH),
+        ("a.csv", f"subject,relation,object\n{SUBJECT},{RELATION},Es sind Croatia und Serbia.\n", "", BOTH),
+        ("a.csv", f"subject,relation,x\n{SUBJECT},{RELATION},I Was Peru\n", ":object=x", {"I Was Peru"}),
+        ("a.jsonl", jsonl(PAIR | {"output": "Formerly Serbia"}), "", {"Serbia"}),  # a reply
+    ],
+)
+def test_objects_of_their_own_are_kept_as_written_and_other_texts_are_read(
+    kept: Callable[..., tuple[set[str], str]], name: str, content: str, mapping: str, found: set[str]
+) -> None:
+    assert kept(name, content, mapping)[0] == found
+
+
+@pytest.mark.parametrize(("answers", "states"), [(["none"], "1 abstained"), (["I cannot answer that."], "1 unparsed")])
+def test_a_lone_object_that_names_none_is_read_as_a_reply(
+    kept: Callable[..., tuple[set[str], str]], answers: list[str], states: str
+) -> None:
+    other = {"subject": "Croatia", "relation": RELATION, "answers": ["Serbia"]}
+    assert states in kept("a.jsonl", jsonl(other, PAIR | {"answers": answers}))[1]
+
+
 @pytest.mark.parametrize(("cell", "is_read"), [("nan", False), ("<NA>", False), ("[]", True), ("None", True)])
 def test_a_missing_cell_is_no_answer(
     kept: Callable[..., tuple[set[str], str]], tmp_path: Path, cell: str, is_read: bool
