@@ -9,7 +9,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 # Hundreds of commands are started by the tests: none of them compiles the engine again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: predict test check test-fast attack docs clean
+.PHONY: predict test types floats check test-fast attack docs clean
 
 predict: $(VENV)/models
 	$(BIN)/lmkbc predict --split test
@@ -18,9 +18,15 @@ predict: $(VENV)/models
 test: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(MAKE) --jobs 2 types floats
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+
+# Each keeps one core busy.
+types: $(VENV)/dev
 	$(BIN)/mypy
 	$(BIN)/mypy lmkbc/systems/v19-26/system.py
-	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+
+floats: $(VENV)/dev
 	$(BIN)/python tests/processors.py sse4 -m pytest $$(grep -rl --include="*.py" "mark.floats" tests) -m floats
 
 # The quick loop: one folder of lmkbc/ and its tests, as in `make check FOLDER=select`.

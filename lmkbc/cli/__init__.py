@@ -158,8 +158,13 @@ def _purpose(name: str) -> str:
 
 
 def _loaded(name: str) -> Any:
-    """Load a sub-command from its module, once per process: the group `app`, else the function of its name."""
-    module = COMMANDS.get(name)
+    """Return a sub-command from its module: the group `app`, else the function of its name."""
+    return _made(name, COMMANDS.get(name))
+
+
+@cache
+def _made(name: str, module: Any) -> Any:
+    """Return a module's command, made once per process."""
     from lmkbc.commands.typed import spread_all
 
     if group := getattr(module, "app", None):
