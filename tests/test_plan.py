@@ -146,5 +146,5 @@ def test_the_thresholds_that_come_with_it_are_of_what_their_recipes_ask(data_dir
         run = Run(workspace=space, edition=space.edition(path.parent.name))
         _, how = selector_for(Plan.of(run, read_recipe(space, "smollm2")), settled(Selection, {}))
         few = ", ".join(f"{name} ({rows})" for name, rows in how["few"].items())
-        marked = f", with few labelled rows and rough confidences for {few}" if few else ""
+        marked = f", with few answered rows and rough confidences for {few}" if few else ""
         assert how["how"] == f"selected by thresholds/{path.parent.name}/{path.name}{marked}"

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from lmkbc.commands.data_frames import shown
 from lmkbc.commands.keywords import check_kept, keywords, opened_subset
-from lmkbc.errors import InputError, OptionError, counted
+from lmkbc.errors import InputError, OptionError
 from lmkbc.files.checksum import sha256
 from lmkbc.files.writable import check_file
 from lmkbc.progress import Report, silent
@@ -50,9 +50,9 @@ class Tuning:
 
     @cached_property
     def relations(self) -> pl.DataFrame:
-        """Return a row per relation: queries, F1 untuned, out of fold and in sample, the rule, and why it is not tuned.
+        """Return a row per relation: queries, answered ones, F1 untuned, out of fold and in sample, and the rule.
 
-        most: maximum number of objects of an answer; None for no limit.
+        reason: why it is not tuned. most: maximum number of objects of an answer; None for no limit.
         """
         import polars as pl
 
@@ -60,6 +60,7 @@ class Tuning:
             {
                 "relation": name,
                 "rows": relation.rows,
+                "answered": relation.answered,
                 "untuned_f1": relation.untuned_f1,
                 "cv_f1": relation.cv_f1,
                 "insample_f1": relation.insample_f1,
@@ -75,11 +76,9 @@ class Tuning:
         return f"<Tuning of {self.system} on {self.title}, {self.split}: F1 {self.f1:.3f} out of fold>"
 
     def _repr_html_(self) -> str:
-        n = self.tuned.failed
-        failed = [counted(n, "query has no answer: it counts as wrong", "queries have no answer: they count as wrong")]
         in_sample = f"{self.tuned.insample_macro_f1:.3f} in sample"
         title = f"{self.system} on {self.title}, {self.split}: F1 {self.f1:.3f} out of fold, {in_sample}"
-        return shown(title, self.relations, *failed[: bool(n)])
+        return shown(title, self.relations, *filter(None, [self.tuned.unanswered]))
 
 
 @keywords

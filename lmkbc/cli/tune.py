@@ -96,25 +96,22 @@ def _print(tuned: Tuned, title: str) -> None:
     for name, relation in sorted(tuned.relations.items()):
         rule = described(relation.rule.to_table()) + (f", at most {relation.most}" if relation.most else "")
         learned = [known[name].recall, rule] if name in known else [None, relation.reason]  # else no answer was read
-        rows.append([name, relation.rows, relation.untuned_f1, relation.cv_f1, relation.insample_f1, *learned])
+        f1 = (relation.untuned_f1, relation.cv_f1, relation.insample_f1)
+        rows.append([name, relation.rows, relation.answered, *f1, *learned])
     overall = [tuned.untuned_macro_f1, tuned.cv_macro_f1, tuned.insample_macro_f1, tuned.confidences.recall]
-    rows.append(["*** Average ***", None, *overall, ""])
-    columns = ["relation", "rows", "F1 untuned", "F1 out of fold", "F1 in sample", "R@P90", "rule"]
+    rows.append(["*** Average ***", None, None, *overall, ""])
+    columns = ["relation", "rows", "answered", "F1 untuned", "F1 out of fold", "F1 in sample", "R@P90", "rule"]
     show_table(columns, rows, title=title)
     reasons = ((one.reason, name) for name, one in sorted(tuned.relations.items()) if one.reason)
     for reason, names in grouped(reasons).items():
         note(f"{reason}: {', '.join(names)}")
-    if few := {name: one.rows for name, one in sorted(tuned.relations.items()) if one.rows < FEW}:
-        note(f"fewer than {FEW} labelled rows: {named_few(few)}; confidences are rough there, and marked as such")
+    if few := {name: one.answered for name, one in sorted(tuned.relations.items()) if 0 < one.answered < FEW}:
+        note(f"fewer than {FEW} answered rows: {named_few(few)}; confidences are rough there, and marked as such")
     head = ["confidences, out of fold", "value", "95 % low", "95 % high"]
     show_table(head, _confidence(tuned.confidences))
     note("precision on facts that Wikidata lacks is often lower: check a sample by hand")
     if tuned.failed:
-        note(
-            counted(
-                tuned.failed, "query has no answer: it counts as wrong", "queries have no answer: they count as wrong"
-            )
-        )
+        note(tuned.unanswered)
 
 
 def _confidence(known: Confidences) -> list[list[Any]]:

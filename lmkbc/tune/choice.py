@@ -75,7 +75,7 @@ class Compared:
 FEWEST = 6
 """Fewest labelled rows that can show that most gold is empty, if all of theirs is (`at_least`)."""
 OWN = "by the recipe's own rule, since no tuned one is clearly better"
-TOO_FEW = f"by the recipe's own rule, since fewer than {FEWEST} rows are labelled"
+TOO_FEW = f"by the recipe's own rule, since fewer than {FEWEST} labelled rows are answered"
 NOTHING = Cutoff(threshold=2.0)
 """Rule that keeps nothing, whatever the scores."""
 EMPTY = "nothing is kept: most gold is empty, and no candidate is right"

@@ -123,7 +123,7 @@ def _tuned(plan: Plan, any_thresholds: bool) -> tuple[PerRelation, dict[str, Any
     if own := [one for one in tuned.selector.rules if one in recipe.select.rules]:
         remark += f", and not by the recipe's rule for {', '.join(own)}"
     few = {run.relations[one].name: rows for one, rows in tuned.few.items() if one in run.relations}
-    remark += f", with few labelled rows and rough confidences for {named_few(few)}" if few else ""
+    remark += f", with few answered rows and rough confidences for {named_few(few)}" if few else ""
     return tuned.selector, {
         "how": f"selected by {name}{remark}",
         **asdict(tuned.provenance),

@@ -6,6 +6,7 @@ The cross-validated score is the one to trust: every choice is repeated without 
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,7 +15,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from lmkbc.edition import Edition
-from lmkbc.errors import check_known
+from lmkbc.errors import check_known, counted
 from lmkbc.progress import Report, silent, tracked
 from lmkbc.run.submission import answers
 from lmkbc.scoring.table import WRONG, Table
@@ -37,7 +38,8 @@ STEP = "tune (relations x folds)"
 class TunedRelation:
     """The rule chosen for a relation, its official F1 out of fold and in sample, and the number of its queries.
 
-    untuned_f1: F1 of what a run keeps without tuned rules. most, reason: as in `Chosen`.
+    untuned_f1: F1 of what a run keeps without tuned rules. answered: number of its queries with an answer, from which
+    the rule is learned. most, reason: as in `Chosen`.
     """
 
     rule: Rule
@@ -45,6 +47,7 @@ class TunedRelation:
     insample_f1: float
     rows: int
     untuned_f1: float
+    answered: int
     most: int | None = None
     reason: str = ""
 
@@ -67,6 +70,18 @@ class Tuned:
     options: TuningOptions
     confidences: Confidences
     untuned_macro_f1: float
+
+    @property
+    def unanswered(self) -> str:
+        """Return a sentence about the queries that no model answered; "" if there are none."""
+        if not self.failed:
+            return ""
+        every = len(self.predictions)
+        few = ", so most of the split is not answered: give answers to all of it" * (2 * self.failed > every)
+        return (
+            f"{self.failed} of {counted(every, 'query')} have no answer: they count as wrong, not as empty, and rules "
+            f"are learned from the other {every - self.failed}{few}"
+        )
 
 
 def tune(data: TuningSet, *, report: Report = silent) -> Tuned:
@@ -122,6 +137,7 @@ def _tune(data: TuningSet, report: Report) -> Tuned:
     for found, example in zip(data.sets, data.examples, strict=True):
         if found.failed:
             lost.setdefault(found.query.relation, []).append(len(edition.gold_column(example)))
+    read = Counter(found.query.relation for found, _ in zip(data.sets, data.scored, strict=False) if not found.failed)
     unread = {name: Chosen(data.selector.rule(name), np.zeros(0), reason=UNREAD) for name in lost}
     cv, insample, own = (official(made, data.scored, edition) for made in (held_out, fitted, untuned))
     return Tuned(
@@ -132,6 +148,7 @@ def _tune(data: TuningSet, report: Report) -> Tuned:
                 insample_f1=insample.relations[name].f1,
                 rows=cv.relations[name].rows,
                 untuned_f1=own.relations[name].f1,
+                answered=read[name],
                 most=chosen.most,
                 reason=chosen.reason,
             )

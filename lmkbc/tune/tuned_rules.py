@@ -1,9 +1,9 @@
 """Tuned rules: their files in thresholds/, one TOML per edition, system and origin of candidates.
 
 `[provenance]` records the data, models and words that tuning used. `[relations.NAME]` holds F1 in and out of sample,
-the number of labelled rows, and the rule in `select`. `[confidence.NAME]` holds the calibration of candidates, if the
-rule has none, and the curve of expected precision. `[reliability]` holds the measured reliability of confidences, out
-of fold. `sha256` is a checksum of all tables; remove that line after an edit by hand.
+the numbers of labelled and of answered rows, and the rule in `select`. `[confidence.NAME]` holds the calibration of
+candidates, if the rule has none, and the curve of expected precision. `[reliability]` holds the measured reliability of
+confidences, out of fold. `sha256` is a checksum of all tables; remove that line after an edit by hand.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:  # selection must not load Optuna
 
 CHECKSUM = "sha256"
 FEW = 20
-"""Labelled rows of a relation below which tuned confidences are rough (`python -m eval.bench few`): they are marked."""
+"""Answered rows of a relation below which tuned confidences are rough (`python -m eval.bench few`): they are marked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +124,7 @@ def _listed(models: Sequence[str]) -> str:
 
 
 class Thresholds(NamedTuple):
-    """Content of a thresholds file. cv_f1: relation -> F1 out of fold. few: relation -> labelled rows, if few."""
+    """Content of a thresholds file. cv_f1: relation -> F1 out of fold. few: relation -> answered rows, if few."""
 
     selector: PerRelation
     provenance: Provenance
@@ -157,6 +157,7 @@ def write(path: Path, tuned: Tuned, provenance: Provenance) -> None:
         "relations": {
             name: {
                 "rows": relation.rows,
+                "answered": relation.answered,
                 "cv_f1": significant(relation.cv_f1, 6),
                 "insample_f1": significant(relation.insample_f1, 6),
                 **({"most": relation.most} if relation.most else {}),
@@ -181,10 +182,14 @@ def write(path: Path, tuned: Tuned, provenance: Provenance) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Relation:
-    """A table `relations.NAME`. rows: labelled rows, 0 if unknown. most: maximum number of objects of an answer."""
+    """A table `relations.NAME`. rows: labelled rows, 0 if unknown. answered: those with an answer, None if unknown.
+
+    most: maximum number of objects of an answer.
+    """
 
     select: Rule
     rows: int = 0
+    answered: int | None = None
     most: int | None = None
     cv_f1: float | None = None
     insample_f1: float | None = None
@@ -279,7 +284,8 @@ def read(path: Path, fallback: PerRelation | None = None) -> Thresholds:
         }
         | {OVERALL: {name: replace(file.overall, max=one.average.max) for name, one in file.confidence.items()}},
     ).narrowed(*([AtMost(most)] if most else []))
-    few = {name: one.rows for name, one in file.relations.items() if 0 < one.rows < FEW}
+    rows = {name: one.rows if one.answered is None else one.answered for name, one in file.relations.items()}
+    few = {name: count for name, count in rows.items() if 0 < count < FEW}
     cv_f1 = {name: one.cv_f1 for name, one in file.relations.items() if one.cv_f1 is not None}
     return Thresholds(selector, file.provenance, cv_f1, few)
 
@@ -290,7 +296,7 @@ def _digest(table: Mapping[str, Any]) -> str:
 
 
 def named_few(rows: Mapping[str, int]) -> str:
-    """Return relations with their numbers of labelled rows, in words."""
+    """Return relations with their numbers of answered rows, in words."""
     return ", ".join(f"{name} ({count})" for name, count in rows.items())
 
 

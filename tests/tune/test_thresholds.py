@@ -31,7 +31,7 @@ RULES = {
 
 
 def tuned() -> Tuned:
-    relations = {name: TunedRelation(rule, 1 / 3, 0.5, 100, 0.25) for name, rule in RULES.items()}
+    relations = {name: TunedRelation(rule, 1 / 3, 0.5, 100, 0.25, 100) for name, rule in RULES.items()}
     none = PrecisionCurve()
     own = RelationConfidence(
         RULES["a"].calibration, {SURE: none, AVERAGE: replace(none, max=1), "overall": replace(SHARED, max=1)}, 0.0

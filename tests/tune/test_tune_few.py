@@ -68,8 +68,8 @@ def read_again(made: Tuned, tmp_path: Path) -> tuned_rules.Thresholds:
 def test_where_rules_tie_the_surest_is_chosen(given: list[tuple[str, dict[str, float]]], empty: bool) -> None:
     relation = run(*rows(SPOUSE, *given)).relations[SPOUSE]
     assert relation.rule == (rule_of("cutoff", threshold=2.0) if empty else OWN.general)
-    few = ", since fewer than 6 rows are labelled" if len(given) < 6 else ", since no tuned one is clearly better"
-    assert relation.reason.startswith("nothing is kept" if empty else f"by the recipe's own rule{few}")
+    why = "fewer than 6 labelled rows are answered" if len(given) < 6 else "no tuned one is clearly better"
+    assert relation.reason.startswith("nothing is kept" if empty else f"by the recipe's own rule, since {why}")
 
 
 def test_a_rule_is_tuned_where_this_is_clearly_better_and_the_figure_out_of_fold_says_so() -> None:
@@ -121,8 +121,30 @@ def test_a_relation_of_which_no_answer_was_read_is_a_row_that_says_so(command: C
         "tune", "--from", "a.jsonl", "--search-table", "search.json", "--no-write", *words.split()
     )
     rows = [line.split() for line in shown.splitlines() if line.startswith("PersonHasNumberOfChildren")]
-    assert rows == ["PersonHasNumberOfChildren 20 0.000 0.000 0.000 - not tuned: no answer was read".split()]
+    assert rows == ["PersonHasNumberOfChildren 20 0 0.000 0.000 0.000 - not tuned: no answer was read".split()]
     assert "not tuned: no answer was read: PersonHasNumberOfChildren" in told
+    assert "20 of 40 queries have no answer: they count as wrong, not as empty" in told
+    assert "most of the split" not in told
+
+
+def test_rows_without_an_answer_are_counted_and_teach_nothing(command: Command, tmp_path: Path) -> None:
+    queries = [query for query in SPACE.queries(MINI, "val") if query.relation == BORDERS]
+    answered = [one for one in queries if one.subject not in {query.subject for query in queries[7:]}]
+    jsonl(
+        tmp_path / "a.jsonl",
+        [{"SubjectEntity": one.subject, "Relation": BORDERS, "completions": ['["Peru"]']} for one in answered],
+    )
+    jsonl(tmp_path / "search.json", ['{"Peru": "Q419"}'])
+    (tmp_path / "lmkbc.toml").write_text("")
+    asked = "--edition mini --split val --trials 0 --offline --from a.jsonl --search-table search.json".split()
+    shown, told = command.done("tune", *asked)
+    every = len(SPACE.queries(MINI, "val"))
+    assert f"{every - 7} of {every} queries have no answer" in told
+    assert "rules are learned from the other 7, so most of the split is not answered" in told
+    assert f"fewer than 20 answered rows: {BORDERS} (7)" in told
+    assert next(line.split()[1:3] for line in shown.splitlines() if line.startswith(BORDERS)) == ["20", "7"]
+    (path,) = tmp_path.glob("thresholds/mini/*.toml")
+    assert tuned_rules.read(path).few == {BORDERS: 7}  # runs with these rules say so
 
 
 def test_many_rows_are_not_marked(tmp_path: Path) -> None:
