@@ -55,6 +55,32 @@ def test_a_base_is_built_of_what_fits_each_class_and_once(run: Command, tmp_path
     assert not Path("other").exists()
 
 
+def test_facts_that_are_not_sure_enough_are_counted_and_kept_counted(command: Command, tmp_path: Path) -> None:
+    Path("subjects.csv").write_text(SUBJECTS)
+    prior = command.under("build", "--subjects", "subjects.csv", "--edition", "mini", "--system", "prior", "--out")
+
+    def counts(name: str) -> dict[str, int]:
+        made: dict[str, int] = json.loads(Path(name, "manifest.json").read_text())["counts"]
+        return made
+
+    _, told = prior.done("all", "--least", "0")
+    assert "left out" not in told
+    _, told = prior.done("some", "--least", "0.3")
+    assert counts("some")["below_least"] == counts("all")["facts"] - counts("some")["facts"] > 0
+    sentence = (
+        f"some: {counts('some')['below_least']} facts left out, since the confidence is below 0.3; a build into a new "
+        "directory with --least 0 has all of them\n"
+    )
+    assert sentence in told
+    assert sentence in prior.done("some", "--least", "0.3")[1]  # read again, not made again
+    first, last = SUBJECTS.rsplit("Q1339", 1)
+    Path("subjects.csv").write_text(first)
+    prior.done("some-and-more", "--least", "0.3")
+    Path("subjects.csv").write_text(f"id,name,class\nQ1339{last}")
+    prior.done("some-and-more", "--least", "0.3", "--add")
+    assert counts("some-and-more") == counts("some")
+
+
 def test_a_dry_build_counts_and_writes_nothing(run: Command, tmp_path: Path) -> None:
     asked = "--model", "m", "--base-url", "http://localhost:1", "--store", "s.sqlite", "--dry-run", "--grow", "1"
     _, told = run.done("--out", "kb", "--system", "minimal23", *asked)

@@ -99,7 +99,8 @@ class KnowledgeBase:
     def counts(self) -> Mapping[str, int]:
         """Return the numbers of subjects, queries, facts, linked facts, queries with nothing, and failed queries.
 
-        stated_by_labels: number of facts that labelled rows state.
+        stated_by_labels: number of facts that labelled rows state. below_least: number of facts that were left out,
+        since their confidence is below `least`.
         """
         counts: Mapping[str, int] = self.manifest["counts"]
         return counts

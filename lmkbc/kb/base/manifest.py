@@ -106,6 +106,7 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     depth: its level, or its round if the base grows by value. facts, nothing, failed, removed, replies: relation ->
     rows. linked, stated_by_labels, quoted: relation -> facts that are linked, that labelled rows state, and that a
     document supports. tokens: relation -> tokens of prompts and replies, stored ones included.
+    below_least: relation -> facts that were left out, since their confidence is below the least.
     """
 
     number: Count
@@ -118,6 +119,7 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     nothing: Mapping[str, Count]
     failed: Mapping[str, Count]
     tokens: Mapping[str, Count] = {}
+    below_least: Mapping[str, Count] = {}
     removed: Mapping[str, Count] = {}
     replies: Mapping[str, Count] = {}
 
@@ -190,7 +192,7 @@ def finished(
     """Return the manifest of a build when every query was asked. more: further fields."""
     tables = {
         name: sum((Counter(getattr(shard, name)) for shard in shards), Counter[str]())
-        for name in ("facts", "linked", "stated_by_labels", "quoted", "nothing", "failed")
+        for name in ("facts", "linked", "stated_by_labels", "quoted", "nothing", "failed", "below_least")
     }
     counts = {"subjects": subjects, "queries": sum(shard.queries for shard in shards)}
     counts |= {name: sum(rows.values()) for name, rows in tables.items()}

@@ -51,7 +51,8 @@ and for subjects of another edition (docs/experiments.md).
 """
 
 
-SPENT: dict[str, Any] = {"relation": pl.String, "tokens": pl.Int64}
+SUMS: dict[str, Any] = {"relation": pl.String, "tokens": pl.Int64, "below_least": pl.Int64}
+"""Columns of what is summed by relation: tokens, and objects that were kept and are less sure than a fact must be."""
 SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     "facts": FACTS,
     "nothing": NOTHING,

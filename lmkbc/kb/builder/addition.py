@@ -23,7 +23,7 @@ from lmkbc.files.arrays import key
 from lmkbc.files.checksum import sha256
 from lmkbc.kb.base.manifest import TIMING, differing, started
 from lmkbc.kb.builder.base_directory import Directory, part
-from lmkbc.kb.builder.facts import Ask, Tables, among, spent_of
+from lmkbc.kb.builder.facts import Ask, Tables, among, sums_of
 from lmkbc.kb.builder.subjects import LISTED, Subjects
 from lmkbc.relation import Relation
 
@@ -146,7 +146,10 @@ class Earlier:
         pass over.
         """
         names, number = {own: relation.name for own, relation in relations.items()}, 0
-        tokens = sum((Counter(shard.tokens) for shard in self.manifest.shards or ()), Counter[str]())
+        shards = self.manifest.shards or ()
+        tokens = sum((Counter(shard.tokens) for shard in shards), Counter[str]())
+        below = sum((Counter(shard.below_least) for shard in shards), Counter[str]())
+        below = Counter({name: count for name, count in below.items() if name not in self.anew})
         earlier = (tables for _, tables in self._directory.read(self.manifest))
         held = next(earlier)  # a base has a query at least, so a shard
         while some := [*islice(asks, size)]:
@@ -157,7 +160,8 @@ class Earlier:
                 keys = [(ask.row, name) for ask in some if (name := names[ask.query.relation]) not in self.anew]
                 own = pl.DataFrame(keys, schema=_QUERY, orient="row")
                 kept = held.each(partial(_among, own))
-                kept = kept._replace(missing=held.missing.clear(), spent=spent_of(tokens if number == 0 else {}))
+                sums = sums_of(tokens, below) if number == 0 else sums_of({}, {})
+                kept = kept._replace(missing=held.missing.clear(), sums=sums)
                 yield number, among(some, kept.answered, relations, inside=False), kept
             held = held.each(partial(_from, last))
             number += 1

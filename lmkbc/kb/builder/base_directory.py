@@ -43,7 +43,7 @@ from lmkbc.kb.base.manifest import (
     written,
 )
 from lmkbc.kb.base.schemas import SCHEMA_VERSION, SCHEMAS
-from lmkbc.kb.builder.facts import Tables, spent_of
+from lmkbc.kb.builder.facts import Tables, sums_of
 from lmkbc.kb.builder.settle import REMOVED, Settled, Settlement, restored
 from lmkbc.progress import Report, silent, tracked
 
@@ -243,7 +243,8 @@ class Directory:
         """Yield the shards of a finished build, with their tables as they were before settlement."""
         there = slices(finished.shards or ())
         for shard in finished.shards or ():
-            yield shard, read_parts(self.path, there[shard.number])._replace(spent=spent_of(shard.tokens))
+            sums = sums_of(shard.tokens, shard.below_least)
+            yield shard, read_parts(self.path, there[shard.number])._replace(sums=sums)
 
     def _shards(self) -> list[Path]:
         """Return the files of shards, in order."""
@@ -346,8 +347,15 @@ def _counted(number: int, depth: int, tables: Tables) -> Shard:
         nothing=_counts(tables.nothing),
         failed=_counts(tables.missing),
         replies=_counts(tables.replies),
-        tokens=dict(sorted(tables.spent.group_by("relation").sum().iter_rows())),
+        tokens=_sum(tables.sums, "tokens"),
+        below_least=_sum(tables.sums, "below_least"),
     )
+
+
+def _sum(sums: pl.DataFrame, column: str) -> dict[str, int]:
+    """Return relation -> sum of a column, without sums of 0."""
+    every = sums.group_by("relation").agg(pl.col(column).sum()).filter(pl.col(column) > 0)
+    return dict(sorted(every.iter_rows()))
 
 
 def _counts(frame: pl.DataFrame) -> dict[str, int]:

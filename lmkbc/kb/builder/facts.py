@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from lmkbc.kb.base.schemas import FACTS, LEAST, MISSING, NOTHING, QUOTE, REPLIES, SETTLED, SPENT
+from lmkbc.kb.base.schemas import FACTS, LEAST, MISSING, NOTHING, QUOTE, REPLIES, SETTLED, SUMS
 from lmkbc.kinds.kind import kind_of
 from lmkbc.models.budget import MAX_COST, MAX_TOKENS
 from lmkbc.names import as_qid
@@ -58,12 +58,12 @@ def among(
 
 
 class Tables(NamedTuple):
-    """Results of a block of queries: data frames with the columns of `SCHEMAS`. spent: tokens; not part of a base."""
+    """Results of a block of queries, with the columns of `SCHEMAS`. sums: with those of `SUMS`; not part of a base."""
 
     facts: pl.DataFrame
     nothing: pl.DataFrame
     missing: pl.DataFrame
-    spent: pl.DataFrame = pl.DataFrame(schema=SPENT)
+    sums: pl.DataFrame = pl.DataFrame(schema=SUMS)
     replies: pl.DataFrame = pl.DataFrame(schema=REPLIES)
 
     @classmethod
@@ -73,7 +73,7 @@ class Tables(NamedTuple):
 
     def each(self, made: Callable[[pl.DataFrame], pl.DataFrame]) -> Tables:
         """Return the tables of queries, each as a function makes it."""
-        return Tables(made(self.facts), made(self.nothing), made(self.missing), self.spent, made(self.replies))
+        return Tables(made(self.facts), made(self.nothing), made(self.missing), self.sums, made(self.replies))
 
     def completed(self, made: Tables, relations: Sequence[str]) -> Tables:
         """Return these tables with the answers to their missing queries, in the order of subjects and of relations."""
@@ -95,7 +95,9 @@ class Tables(NamedTuple):
     @classmethod
     def decoded(cls, tables: Iterable[bytes]) -> Tables:
         """Read tables from Arrow's format."""
-        return cls(*(pl.read_ipc(io.BytesIO(table)) for table in tables))
+        made = cls(*(pl.read_ipc(io.BytesIO(table)) for table in tables))
+        sums = [pl.DataFrame(schema=SUMS), made.sums]  # a shard of an earlier version may lack a column
+        return made._replace(sums=pl.concat(sums, how="diagonal"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,7 @@ class Maker:
     def tables(self, rows: Sequence[int], sets: Sequence[CandidateSet]) -> Tables:
         """Return the tables of a block. rows: row of each set's subject. sets: pooled, one per query."""
         made: tuple[list[tuple[Any, ...]], ...] = ([], [], [])
+        tokens, below = Counter[str](), Counter[str]()
         places: dict[tuple[Source, ...], int] = {}  # many facts have the same sources, which are written once
         chosen, made_sure = self.selector.select_all(sets), confidences(self.selector, sets)
         for row, candidates, kept, sure in zip(rows, sets, chosen, made_sure, strict=True):
@@ -125,11 +128,13 @@ class Maker:
                 reason = ", ".join(dict.fromkeys(candidates.draws)) or "not asked"
                 made[2].append((*about, reason, self.run))
                 continue
-            pairs = zip(kept.objects, of_each(sure, kept.objects), strict=True)
+            pairs = [*zip(kept.objects, of_each(sure, kept.objects), strict=True)]
             least = floor(sure) if self.least is None else self.least
-            stating = [(candidate, p) for candidate, p in pairs if p >= least]
+            most = 1 if relation.has_one_object() else None
+            stating = [(candidate, p) for candidate, p in pairs if p >= least][:most]
+            below[relation.name] += len(pairs[:most]) - len(stating)
             if stating:
-                for candidate, p in stating[:1] if relation.has_one_object() else stating:
+                for candidate, p in stating:
                     places.setdefault(candidate.sources, len(places))
                     made[0].append(
                         (*about, *self._fact(query, candidate, relation, p, sure.calibrated, places[candidate.sources]))
@@ -143,10 +148,9 @@ class Maker:
             pl.DataFrame(rows, schema=schema, orient="row") for rows, schema in zip(made, schemas, strict=True)
         )
         named = pl.Series("sources", [named_sources(sources)[0] for sources in places], pl.List(pl.String))
-        spent = Counter[str]()
         for candidates in sets:
-            spent[self.relations[candidates.query.relation].name] += candidates.tokens
-        return Tables(facts.with_columns(named.gather(facts["sources"])), nothing, missing, spent_of(spent))
+            tokens[self.relations[candidates.query.relation].name] += candidates.tokens
+        return Tables(facts.with_columns(named.gather(facts["sources"])), nothing, missing, sums_of(tokens, below))
 
     def _about(self, row: int, query: Query) -> tuple[Any, ...]:
         relation = self.relations[query.relation]
@@ -198,9 +202,10 @@ class Maker:
         return reason, None if score is None else round(score, 6), named_sources(sources)[1], self.run
 
 
-def spent_of(tokens: Mapping[str, int]) -> pl.DataFrame:
-    """Return the tokens per relation as a frame, without relations that used none."""
-    return pl.DataFrame([*tokens.items()], schema=SPENT, orient="row").filter(pl.col("tokens") > 0)
+def sums_of(tokens: Mapping[str, int], below: Mapping[str, int]) -> pl.DataFrame:
+    """Return what is summed by relation as a frame with the columns of `SUMS`."""
+    rows = [(name, tokens.get(name, 0), below.get(name, 0)) for name in sorted({*tokens, *below})]
+    return pl.DataFrame(rows, schema=SUMS, orient="row").filter(pl.sum_horizontal("tokens", "below_least") > 0)
 
 
 def of_each(sure: Confidence, kept: Sequence[Candidate]) -> list[float]:

@@ -49,13 +49,20 @@ def _show(base: KnowledgeBase, seconds: float) -> None:
         )
     if quoted := counts.get("quoted"):
         note(f"{where}: facts with a quote from the documents: {quoted} of {counts['facts']}")
+    if unsure := counts.get("below_least"):
+        inputs = base.manifest["inputs"]
+        least = inputs["floor"] if inputs["least"] is None else inputs["least"]
+        note(
+            f"{where}: {counted(unsure, 'fact')} left out, since the confidence is below {least:g}; a build into a new "
+            "directory with --least 0 has all of them"
+        )
     if below := selection.get("below_precision"):
         note(
             f"nothing is kept of {len(below)} relations, which promise no precision of {selection['precision']:g}: "
             f"{', '.join(below)}"
         )
-    elif unsure := base.unsure:
-        note(f"{where}: {counted(len(unsure), 'relation')} without a fact that is sure enough: {', '.join(unsure)}")
+    elif idle := base.unsure:
+        note(f"{where}: {counted(len(idle), 'relation')} without a fact that is sure enough: {', '.join(idle)}")
     if removed := base.manifest.get("removed"):
         reasons = ", ".join(f"{reason} {count}" for reason, count in removed.items())
         note(f"{where}: facts that repeat or contradict surer ones, removed by reason: {reasons}")

@@ -178,6 +178,15 @@ def test_a_least_confidence_is_asked_of_every_fact() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("query", "scores", "below"), [(BORDERS, (0.9, 0.6, 0.4), 2), (DEATH, (0.9, 0.4), 0), (DEATH, (0.4, 0.35), 1)]
+)
+def test_what_a_least_confidence_leaves_out_is_counted(query: Query, scores: tuple[float, ...], below: int) -> None:
+    selector = replace(recipe_of({"component": "prior"}).select, general=rule_of("cutoff", threshold=0.3))
+    made = Maker(selector, RELATIONS, "run", 0.7).tables([0, 1], [of(*scores, query=query), failed(query)])
+    assert made.sums["below_least"].sum() == below
+
+
 @pytest.mark.parametrize("query", [AREA, DEATH])
 def test_of_what_there_is_one_the_best_is_kept(query: Query) -> None:
     assert kept(of(0.8, 0.9, 0.7, query=query), rule_of("cutoff", threshold=0.5)) == ["2"]

@@ -54,6 +54,7 @@ def test_a_build_is_a_hive_of_relations_with_a_manifest(whole: dict[str, bytes],
         "quoted": 0,
         "nothing": 1,
         "failed": 0,
+        "below_least": 0,
     }
     assert manifest["of_relations"]["children"] == {
         "facts": 4,
@@ -62,6 +63,7 @@ def test_a_build_is_a_hive_of_relations_with_a_manifest(whole: dict[str, bytes],
         "quoted": 0,
         "nothing": 1,
         "failed": 0,
+        "below_least": 0,
     }
     assert facts["run"].unique().to_list() == [manifest["run"]]
 
@@ -142,6 +144,7 @@ def test_failed_queries_are_missing_and_asked_again_alone(
         "quoted": 0,
         "nothing": 1,
         "failed": 1,
+        "below_least": 0,
     }
     missing = pl.read_parquet(base.out / "missing").row(0, named=True)
     assert (missing["subject"], missing["subject_id"], missing["reason"]) == ("Chad", "Q1", "missing")

@@ -99,6 +99,7 @@ def test_the_surest_subject_keeps_an_object_and_an_entity_one_value(
         "quoted": 0,
         "nothing": 1,
         "failed": 0,
+        "below_least": 0,
     }
     assert len(facts) + len(removed) == 20
     merged = facts.filter(subject="Mali", object="Kidal")
