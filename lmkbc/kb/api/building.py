@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Unpack
@@ -22,6 +23,7 @@ from lmkbc.errors import InputError, OptionError, check_known, did_you_mean
 from lmkbc.files.arrays import key
 from lmkbc.kb.audit.contradicted import contradicted
 from lmkbc.kb.audit.known import MarkedFact
+from lmkbc.kb.base.knowledge import Knowledge
 from lmkbc.kb.base.manifest import started
 from lmkbc.kb.base.reviews import Reviews
 from lmkbc.kb.base.schemas import FACTS, LEAST, SCHEMAS
@@ -99,33 +101,59 @@ class KnowledgeBase:
     def counts(self) -> Mapping[str, int]:
         """Return the numbers of subjects, queries, facts, linked facts, queries with nothing, and failed queries.
 
-        stated_by_labels: number of facts that labelled rows state. below_least: number of facts that were left out,
-        since their confidence is below `least`.
+        They follow the decisions of persons; those of the manifest do not. stated_by_labels, quoted, reviewed: number
+        of facts that labelled rows state, that a document supports, that a person decided. below_least: number of facts
+        that were left out, since their confidence is below `least`.
         """
-        counts: Mapping[str, int] = self.manifest["counts"]
-        return counts
+        every, sums = dict[str, int](self.manifest["counts"]), Counter[str]()
+        for own in self.of_relations.values():
+            sums.update(own)
+        return every | sums
+
+    @cached_property
+    def of_relations(self) -> Mapping[str, Mapping[str, int]]:
+        """Return relation -> its numbers, as in `counts`."""
+        made: Mapping[str, Mapping[str, int]] = self.manifest["of_relations"]
+        base = self._base
+        if not base.reviews.rows:
+            return made
+        states = {"nothing": Counter(_relations(base.answers("nothing"))), "failed": Counter(self._left["relation"])}
+        decided = {name: _counted(base.parts(name, [*COUNTED.values()])) for name in made}
+        return {
+            name: own | decided[name] | {state: counts[name] for state, counts in states.items()}
+            for name, own in made.items()
+        }
+
+    @property
+    def _base(self) -> Knowledge:
+        return Knowledge(self.directory)
+
+    @cached_property
+    def _left(self) -> pl.DataFrame:
+        """Return the missing queries of which no person decided what is right."""
+        columns = ("relation", "reason")
+        none = pl.DataFrame(schema=dict.fromkeys(columns, pl.String))
+        return pl.concat([none, *(part.select(columns) for part in self._base.answers("missing"))])
 
     @property
     def failed(self) -> int:
-        """Return the number of missing queries."""
-        return self.counts["failed"]
+        """Return the number of missing queries of which no person decided what is right."""
+        return len(self._left)
 
     @property
     def unread(self) -> Mapping[str, int]:
-        """Return relation -> number of its missing queries whose replies cannot be read."""
-        missing = self.missing.select("relation", "reason").collect()
-        return Counter(relation for relation, reason in missing.iter_rows() if is_unread(reason))
+        """Return relation -> number of these queries whose replies cannot be read."""
+        return Counter(relation for relation, reason in self._left.iter_rows() if is_unread(reason))
 
     @property
     def unsure(self) -> list[str]:
         """Return the answered relations without a written fact."""
-        counts = self.manifest["of_relations"]
-        return [name for name, count in counts.items() if count["nothing"] and not count["facts"]]
+        return [name for name, count in self.of_relations.items() if count["nothing"] and not count["facts"]]
 
     @property
     def limit(self) -> str:
-        """Return the limit (cost or tokens), if it is the only reason for missing queries; else ""."""
-        reasons = self.missing.select(pl.col("reason").unique()).collect()["reason"].sort()
+        """Return the limit (cost or tokens), if it is the only reason for these queries; else ""."""
+        reasons = self._left["reason"].unique().sort()
         return reasons[0] if len(reasons) and not {*reasons} - {*REACHED.values()} else ""
 
     def _scanned(self, table: str, schema: Mapping[str, Any]) -> pl.LazyFrame:
@@ -140,6 +168,22 @@ class KnowledgeBase:
     def _repr_html_(self) -> str:
         line = ", ".join(f"{count} {name}" for name, count in self.counts.items())
         return shown("A knowledge base", f"{self.directory}: {line}", self.facts.head(10).collect())
+
+
+COUNTED = {"linked": "object_id", "stated_by_labels": "stated_by", "quoted": "quote_file", "reviewed": "reviewed_by"}
+"""Count of facts -> the column that these facts have."""
+
+
+def _counted(parts: Iterable[pl.DataFrame]) -> dict[str, int]:
+    """Return the numbers of facts, and of those that have each column of `COUNTED`."""
+    made = Counter(facts=0, **dict.fromkeys(COUNTED, 0))
+    for part in parts:
+        made.update({"facts": len(part)} | {name: part[column].count() for name, column in COUNTED.items()})
+    return dict(made)
+
+
+def _relations(parts: Iterable[pl.DataFrame]) -> Iterator[str]:
+    return (name for part in parts for name in part["relation"])
 
 
 GROWTH, WORKERS = ({"group": name} for name in ("Growth", "Workers"))

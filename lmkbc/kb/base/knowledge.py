@@ -203,7 +203,7 @@ class Knowledge:
 
     def parts(self, relation: str, columns: Sequence[str] = COLUMNS) -> Iterator[pl.DataFrame]:
         """Yield the facts of a relation as data frames, in the order of subjects."""
-        needed = dict.fromkeys((*columns, "confidence", *REVIEWED))
+        needed = dict.fromkeys(("subject_row", *columns, "confidence", *REVIEWED))
         for frame in self._with_decisions(relation, [*needed]):
             within = self._limited(frame)
             kept = within.filter(pl.col("confidence") >= self._least) if self._least > 0 else within

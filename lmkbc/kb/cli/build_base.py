@@ -35,7 +35,7 @@ def build(*, dry_run: bool = False, show: Show = None, engine: Workers = IN_PROC
 
 
 def _show(base: KnowledgeBase, seconds: float) -> None:
-    """Show the counts of a build. LmkbcError if queries failed."""
+    """Show the counts of a build, as the decisions of persons left them. LmkbcError if queries failed."""
     counts, selection, where = base.counts, base.manifest["inputs"]["selection"], base.directory
     note(
         f"{where}: {counts['facts']} facts of {counts['subjects']} subjects, {counts['linked']} of them "
@@ -49,6 +49,8 @@ def _show(base: KnowledgeBase, seconds: float) -> None:
         )
     if quoted := counts.get("quoted"):
         note(f"{where}: facts with a quote from the documents: {quoted} of {counts['facts']}")
+    if reviewed := counts.get("reviewed"):
+        note(f"{where}: facts that a person decided: {reviewed} of {counts['facts']}")
     if unsure := counts.get("below_least"):
         inputs = base.manifest["inputs"]
         least = inputs["floor"] if inputs["least"] is None else inputs["least"]
@@ -72,6 +74,12 @@ def _show(base: KnowledgeBase, seconds: float) -> None:
         note(f"{where}: {graph['entities']} entities; subjects by depth {levels}; it ended by: {graph['stopped']}")
     for sentence in worded(base.contradicted):
         note(f"{where}: {sentence}")
+    _show_failed(base)
+
+
+def _show_failed(base: KnowledgeBase) -> None:
+    """Show the queries without an answer of a model or a person. LmkbcError if some can be asked again."""
+    counts, where = base.counts, base.directory
     if limit := base.limit:
         note(
             f"{where}: {limit}: {base.failed} of {counts['queries']} queries were not asked; the same command with "

@@ -206,6 +206,43 @@ def test_decisions_survive_a_rebuild_by_another_model(
     }  # one number of children is right, so no other one stays
 
 
+def test_a_build_counts_what_persons_decided(command: Command) -> None:
+    Path("s.csv").write_text("name,id,class\nChad,Q657,country\nMali,Q912,country\nTogo,Q945,country\n")
+    row = {"SubjectEntity": "Chad", "Relation": "CountryBordersCountry", "completions": ['["Niger", "Peru"]']}
+    Path("a.jsonl").write_text(json.dumps(row) + "\n")
+    Path("t.json").write_text("{}")
+    options = (
+        "--subjects",
+        "s.csv",
+        "--edition",
+        "mini",
+        "--relation",
+        BORDERS,
+        "--offline",
+        "--search-table",
+        "t.json",
+    )
+    build = command.under("build", *options, "--from", "a.jsonl", "--least", "0", "--out")
+    assert "2 of 3 queries failed" in build.fails("kb", status=1)
+    labels(
+        "country-borders,Chad,,Peru,,wrong", "country-borders,Mali,,Niger,,right", "country-borders,Togo,,Peru,,wrong"
+    )
+    command.done("review", "kb", "labels.csv")
+    for words in (("kb",), ("other", "--reviews", "kb")):
+        told = build.fails(*words, status=1)
+        assert f"{words[0]}: 2 facts of 3 subjects" in told
+        assert f"{words[0]}: facts that a person decided: 1 of 2" in told
+        assert "1 of 3 queries failed" in told  # nobody knows what is right of Togo
+    labels("country-borders,Togo,,Ghana,,right", "country-borders,Chad,,Niger,,wrong")
+    command.done("review", "kb", "labels.csv")
+    _, told = build.done("kb")
+    assert "kb: 2 facts of 3 subjects" in told
+    assert "1 of 3 queries answered with nothing" in told
+    asked: Any = {"edition": "mini", "relation": BORDERS, "offline": True, "search_table": "t.json", "least": 0.0}
+    base = lmkbc.build("s.csv", "kb", files=["a.jsonl"], **asked)
+    assert (base.failed, dict(base.unread), base.counts["reviewed"]) == (0, {}, 2)
+
+
 def test_a_build_takes_over_the_decisions_of_another_base(command: Command) -> None:
     Path("s.csv").write_text("name,id,class\nChad,Q657,country\n")
     options = ("--subjects", "s.csv", "--edition", "mini", "--relation", BORDERS, "--offline", "--least", "0")
