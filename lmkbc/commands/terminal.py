@@ -145,14 +145,19 @@ class _Output(Console):
         raise BrokenPipeError
 
 
-def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str | None = None) -> None:
-    """Write a table to standard output: first column left, numbers right. It is never cut if piped."""
+def show_table(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str | None = None, floats: str = ".3f"
+) -> None:
+    """Write a table to standard output: first column left, numbers right. It is never cut if piped.
+
+    floats: format of numbers that are not whole.
+    """
     table = Table(box=None, pad_edge=False)
     for name, values in zip(columns, zip(*rows, strict=True) if rows else repeat(()), strict=False):
         numeric = bool(table.columns) and all(isinstance(value, int | float | None) for value in values)
         table.add_column(Text(name), justify="right" if numeric else "left", overflow="fold", header_style="bold")
     for row in rows:
-        table.add_row(*map(_cell, row))
+        table.add_row(*(_cell(value, floats) for value in row))
     is_shown = sys.stdout.isatty()
     output = _Output(highlight=False, width=None if is_shown else WIDEST, force_terminal=None if is_shown else False)
     with nullcontext() if is_shown else output.capture() as written:
@@ -163,8 +168,8 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: 
         output.file.write("".join(f"{line.rstrip()}\n" for line in written.get().splitlines()))
 
 
-def _cell(value: Any) -> Text:
-    return Text(f"{value:.3f}" if isinstance(value, float) else plain("-" if value is None else str(value)))
+def _cell(value: Any, floats: str = ".3f") -> Text:
+    return Text(format(value, floats) if isinstance(value, float) else plain("-" if value is None else str(value)))
 
 
 def show_as(form: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

@@ -8,6 +8,7 @@ from lmkbc.commands.terminal import note, progress, show_json, show_table
 from lmkbc.commands.typed import made_from
 from lmkbc.errors import counted
 from lmkbc.kb.api.querying import query as query_base
+from lmkbc.kb.query.result import DIGITS
 
 EXAMPLE = "Example: lmkbc query rivers 'SELECT ?river ?country { ?river wdt:P17 ?country } LIMIT 5'"
 
@@ -22,4 +23,4 @@ def query(*, json: bool = False, **given: Any) -> None:
     if json:
         show_json([dict(zip(made.columns, row, strict=True)) for row in made.rows])
     elif given["out"] is None:
-        show_table(made.columns, made.rows)
+        show_table(made.columns, made.rows, floats=DIGITS)

@@ -13,6 +13,8 @@ from lmkbc.files.atomic import write_bytes
 from lmkbc.files.tables import comma_separated
 
 Cell = str | int | float | bool | None
+DIGITS = ".15g"
+"""Format of a number that is not whole, without noise of floats and zeros at its end."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class QueryResult:
     """
 
     columns: Sequence[str]
-    rows: Sequence[tuple[Cell, ...]]
+    rows: Sequence[Sequence[Cell]]
 
     def frame(self) -> pl.DataFrame:
         """Return the answer as a data frame. A column that holds numbers and texts is one of texts."""
@@ -35,4 +37,5 @@ class QueryResult:
 
     def write(self, path: Path) -> None:
         """Write the answer as CSV to a new file. LmkbcError if the disk refuses."""
-        write_bytes(path, comma_separated(self.frame()).encode(), new=True)
+        rows = [[format(cell, DIGITS) if isinstance(cell, float) else cell for cell in row] for row in self.rows]
+        write_bytes(path, comma_separated(QueryResult(self.columns, rows).frame()).encode(), new=True)

@@ -30,7 +30,7 @@ SURE = "SELECT ?s ?o ?c { ?s p:P47 ?n . ?n ps:P47 ?o ; own:confidence ?c FILTER(
 def test_select_is_a_table_json_and_csv(run: Command) -> None:
     shown = run.done(SURE)[0].splitlines()
     assert shown[0].split() == ["s", "o", "c"]
-    assert shown[-1].split() == ["http://www.wikidata.org/entity/Q1", "http://www.wikidata.org/entity/Q9", "0.900"]
+    assert shown[-1].split() == ["http://www.wikidata.org/entity/Q1", "http://www.wikidata.org/entity/Q9", "0.9"]
     found = json.loads(run.done("--json", SURE)[0])
     assert [row["c"] for row in found] == [0.8, 0.8, 0.9]
     assert found[1]["o"] == "urn:lmkbc:entity/%3D1%2B1"
@@ -39,6 +39,28 @@ def test_select_is_a_table_json_and_csv(run: Command) -> None:
     run.done("SELECT ?name { own:entity\\/%3D1%2B1 rdfs:label ?name }", "--out", "formula.csv")
     assert Path("formula.csv").read_text() == "name\n'=1+1\n"
     assert "x.csv is there already" in run.fails(SURE, "--out", "x.csv")
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        *(("1299.000", "1299"), ("12.50", "12.5"), ("-7.0", "-7"), ("0.1e0 + 0.2e0", "0.3"), ("1e3", "1000")),
+        *(("1e300", "1e+300"), ("123456789012345678", "123456789012345678"), ("AVG(?c)", "0.75")),
+    ],
+)
+def test_a_number_is_written_alike_in_every_form(run: Command, number: str, shown: str) -> None:
+    query = f"SELECT (0 AS ?x) (({number}) AS ?n) {{ VALUES ?c {{ 0.5 1.0 }} }} {'' if 'AVG' in number else 'LIMIT 1'}"
+    assert [line.split() for line in run.done(query)[0].splitlines()] == [["x", "n"], ["0", shown]]
+    assert f'"n": {shown}\n' in run.done(query, "--json")[0]
+    run.done(query, "--out", "n.csv")
+    assert Path("n.csv").read_text() == f"x,n\n0,{shown}\n"
+
+
+def test_whole_numbers_beside_others_have_no_zeros(run: Command) -> None:
+    query = "SELECT ?n { VALUES ?n { 1299 12.5 -0.25 } }"
+    assert run.done(query)[0].split() == ["n", "1299", "12.5", "-0.25"]
+    run.done(query, "--out", "n.csv")
+    assert Path("n.csv").read_text().split() == ["n", "1299", "12.5", "-0.25"]
 
 
 @pytest.mark.parametrize(
