@@ -39,8 +39,8 @@ def query(
 ) -> QueryResult:
     """Answer a SPARQL query over the facts of a knowledge base. No server is asked.
 
-    The facts are as `lmkbc export --format turtle` writes them, and its prefixes are declared. progress: callback for
-    progress.
+    The facts are as `lmkbc export --format turtle` writes them, and its prefixes are declared. A relation of property
+    P47 is wdt:P47, and one of your own that is called price is ownt:price. progress: callback for progress.
 
     InputError for a query with a fault, for an update, for SERVICE, and for a base that is damaged or not finished.
     """

@@ -38,6 +38,15 @@ PREFIXES = {
 }
 """Prefix -> beginning of IRIs. The prefix of the user's own IRIs is `OWN_PREFIX`."""
 OWN_PREFIX = "own"
+OWN_PATHS = {
+    OWN_PREFIX: "",
+    "owne": "entity/",
+    "ownt": "prop/direct/",
+    "ownp": "prop/",
+    "ownps": "prop/statement/",
+    "ownpsv": "prop/statement/value/",
+}
+"""Prefix of a query -> what follows the beginning of the user's own IRIs, as `wd`, `wdt`, `p`, `ps`, `psv` do."""
 
 
 def triples_of(base: Knowledge, tally: ExportTally, settings: ExportSettings) -> Iterator[Triple]:

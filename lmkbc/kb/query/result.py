@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,14 @@ class QueryResult:
     """Answer of a query. columns: the variables; "answer" for ASK; subject, predicate, object for triples.
 
     rows: a number, or a text without quotes, datatype and language; None if the variable has no value.
+    relations: the base's relations, each with its predicate in a query. unsure: number of facts that `least` left out;
+    0 for a large base whose triples were on disk already.
     """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
+    relations: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    unsure: int = field(default=0, repr=False, compare=False)
 
     def frame(self) -> pl.DataFrame:
         """Return the answer as a data frame. A column that holds numbers and texts is one of texts."""

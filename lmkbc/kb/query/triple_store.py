@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pyoxigraph import Literal, Quad, QueryBoolean, QuerySolutions, Store
@@ -19,11 +19,12 @@ from lmkbc.files.atomic import staged, versions
 from lmkbc.files.checksum import file_sha256
 from lmkbc.files.places import cache_dir
 from lmkbc.kb.base.knowledge import Knowledge
-from lmkbc.kb.base.manifest import MANIFEST
+from lmkbc.kb.base.manifest import MANIFEST, About
+from lmkbc.kb.base.reviews import REVIEWS
 from lmkbc.kb.export.exporter import ExportSettings
 from lmkbc.kb.export.left_out import ExportTally
 from lmkbc.kb.export.ntriples import XSD
-from lmkbc.kb.export.rdf import OWN_PREFIX, PREFIXES, triples_of
+from lmkbc.kb.export.rdf import OWN_PATHS, PREFIXES, triples_of
 from lmkbc.kb.query.result import Cell, QueryResult
 
 LARGE = 100_000
@@ -42,6 +43,8 @@ def _shortest(text: str) -> float:
     return int(number) if number.is_integer() and abs(number) < EXACT else number
 
 
+_SIGN = re.compile(r"~|^[-.]|\.$")
+"""Pattern of the signs of a relation's name that stand behind a backslash in a query."""
 _PLACE = re.compile(r"error at (\d+):(\d+): (.*)", re.DOTALL)
 _NUMBERS = {
     f"{XSD}integer": int,
@@ -54,7 +57,9 @@ def _opened(base: Knowledge, least: float, own: str) -> Store:
     settings = ExportSettings(base=own, date=base.date, run=base.run, known=None, batch=1)
     if base.rows < LARGE:
         return _filled(Store(), base, settings)
-    about = file_sha256(base.path / MANIFEST), least, own, versions("lmkbc", "pyoxigraph")
+    decided = base.path / REVIEWS
+    reviewed = file_sha256(decided) if decided.is_file() else ""
+    about = file_sha256(base.path / MANIFEST), reviewed, least, own, versions("lmkbc", "pyoxigraph")
     path = cache_dir() / "triples" / key(*about)[:32]
     try:
         if not path.is_dir():
@@ -83,17 +88,24 @@ def answered(base: Knowledge, sparql: str, least: float, own: str) -> QueryResul
     """
     if _SERVICE.search(sparql):
         raise InputError("the query has a part SERVICE, which another server would answer: leave it out")
-    prefixes = {**PREFIXES, OWN_PREFIX: own}
+    prefixes = {**PREFIXES, **{prefix: f"{own}{path}" for prefix, path in OWN_PATHS.items()}}
+    names = {name: predicate(about) for name, about in base.relations.items()}
     try:
         Store().query(sparql, prefixes=prefixes)
     except SyntaxError as error:  # before a base is read, which may take minutes
-        raise _fault(str(error)) from None
+        meant = {name: written for name, written in names.items() if name in sparql}
+        raise _fault(str(error), meant) from None
     found: Any = _opened(base, least, own).query(sparql, prefixes=prefixes)
     if isinstance(found, QueryBoolean):
-        return QueryResult(["answer"], [(bool(found),)])
+        return QueryResult(["answer"], [(bool(found),)], names, base.unsure)
     is_table = isinstance(found, QuerySolutions)
     columns = [one.value for one in found.variables] if is_table else ["subject", "predicate", "object"]
-    return QueryResult(columns, [*_rows(found)])
+    return QueryResult(columns, [*_rows(found)], names, base.unsure)
+
+
+def predicate(about: About) -> str:
+    """Return how a query writes the predicate of a relation, as in wdt:P47 or ownt:price."""
+    return f"wdt:{about.property}" if about.is_of_wikidata() else "ownt:" + _SIGN.sub(r"\\\g<0>", about.property)
 
 
 def _rows(found: Any) -> Iterator[tuple[Cell, ...]]:
@@ -115,15 +127,16 @@ def _cell(term: Any) -> Cell:
     return number if math.isfinite(number) else term.value
 
 
-def _fault(message: str) -> InputError:
-    """Return the error for a query that the parser refuses."""
+def _fault(message: str, meant: Mapping[str, str]) -> InputError:
+    """Return the error for a query that the parser refuses. meant: relations that it names -> their predicates."""
     place = _PLACE.match(message)
     where, why = (f" at line {place[1]}, column {place[2]}", place[3]) if place else ("", message)
     why = " ".join(why.split())
+    hint = "".join(f"; write {written} for the relation {name}" for name, written in meant.items())
     if "Prefix not found" in why:
         return InputError(
-            f"the query has an unknown prefix{where}: declare it, or use {', '.join([*PREFIXES, OWN_PREFIX])}"
+            f"the query has an unknown prefix{where}: declare it, or use {', '.join([*PREFIXES, *OWN_PATHS])}{hint}"
         )
     if why == "expected CONSTRUCT":
         why = "expected SELECT, ASK, CONSTRUCT or DESCRIBE, since a query changes nothing"
-    return InputError(f"the query has a fault{where}: {why if len(why) < 120 else f'{why[:120]}...'}")
+    return InputError(f"the query has a fault{where}: {why if len(why) < 120 else f'{why[:120]}...'}{hint}")

@@ -7,6 +7,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
 
+import pyoxigraph
 import pytest
 from bases import fact, written
 from command import Command
@@ -178,6 +179,73 @@ def test_a_large_base_is_asked_from_disk_and_a_changed_base_anew(
     for part in Path("kb").glob("facts/*/*"):
         part.unlink()  # all comes from the cache
     assert lmkbc.query("kb", count).frame().to_dict(as_series=False) == {"n": [6]}
+
+
+def test_a_decision_about_a_large_base_is_asked_too(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(triple_store, "LARGE", 0)
+    count = "SELECT (COUNT(*) AS ?n) { ?s wdt:P47 ?o }"
+    assert lmkbc.query("kb", count).rows == [(6,)]
+    decided = {"relation": "country-borders", "subject": "subject 0", "object": "land 0", "label": "wrong"}
+    Path("d.jsonl").write_text(json.dumps(decided))
+    lmkbc.review("kb", "d.jsonl")
+    assert lmkbc.query("kb", count).rows == [(5,)]
+
+
+@pytest.fixture
+def shop(command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
+    command.done("init", "shop", "--relation", "list-price:number")
+    monkeypatch.chdir(tmp_path / "shop")
+    Path("s.csv").write_text("name\nA lamp\n")
+    row = {"SubjectEntity": "A lamp", "Relation": "list-price", "model": "m", "completions": ["1299"]}
+    Path("a.jsonl").write_text(json.dumps(row))
+    command.done("build", "--subjects", "s.csv", "--from", "a.jsonl", "--out", "kb")
+    return command.under("query", "kb")
+
+
+@pytest.mark.parametrize(
+    "triple",
+    [
+        *("owne:A%20lamp ownt:list-price ?o", "?s own:prop\\/direct\\/list-price ?o"),
+        *(
+            "?s ownp:list-price [ ownps:list-price ?o ]",
+            "?s ownp:list-price/ownpsv:list-price/wikibase:quantityAmount ?o",
+        ),
+    ],
+)
+def test_a_relation_of_ones_own_has_a_prefix_in_queries(shop: Command, triple: str) -> None:
+    shown, told = shop.done(f"SELECT ?o {{ {triple} }}")
+    assert (shown.split(), told) == (["o", "1299"], "")
+
+
+@pytest.mark.parametrize("triple", ["?s <list-price> ?o", "?s list-price ?o", "?s lmkbc:list-price ?o"])
+def test_the_error_says_how_a_relation_is_written(shop: Command, triple: str) -> None:
+    told = shop.fails(f"SELECT ?o {{ {triple} }}")
+    assert told.endswith("; write ownt:list-price for the relation list-price\n")
+    assert "write" not in shop.fails("SELECT ?o { ?s ?p }")
+
+
+@pytest.mark.parametrize("query", ["SELECT ?o { ?s wdt:list-price ?o }", "ASK { ?s <urn:x:list-price> ?o }"])
+def test_where_nothing_is_found_the_relations_are_named_as_queries_have_them(shop: Command, query: str) -> None:
+    _, told = shop.done(query, "--json")
+    assert "nothing is found; the relations of kb are written so in a query: list-price is ownt:list-price\n" in told
+
+
+def test_facts_that_a_query_leaves_out_are_counted(run: Command) -> None:
+    query = "SELECT (COUNT(*) AS ?n) { ?s wdt:P47 ?o }"
+    told = "3 facts have a confidence below 0.65 and were not asked; --least 0 asks all\n"
+    assert run.done(query, "--least", "0.65") == ("n\n4\n", told)
+    assert run.done(query, "--least", "0") == ("n\n7\n", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [("P47", "wdt:P47"), ("a-b.c", "ownt:a-b.c"), ("-~a.", "ownt:\\-\\~a\\."), ("%C3%BC", "ownt:%C3%BC")],
+)
+def test_a_predicate_stands_for_the_relation_of_an_export(name: str, written: str) -> None:
+    about = triple_store.About(property=name, kind="string")
+    assert triple_store.predicate(about) == written
+    found = pyoxigraph.Store().query(f"CONSTRUCT {{ <x:x> {written} 1 }} {{}}", prefixes={"wdt": "w:", "ownt": "o:"})
+    assert [one.predicate.value[2:] for one in found] == [name]
 
 
 def test_without_the_library_the_extra_is_named(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
