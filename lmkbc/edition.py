@@ -11,7 +11,7 @@ from typing import Any, Literal
 from lmkbc.errors import InputError, did_you_mean, refuse
 from lmkbc.kinds.kind import kind_of
 from lmkbc.names import as_qid
-from lmkbc.relation import Relation
+from lmkbc.relation import Relation, RelationNames
 from lmkbc.scoring.matchers import KindScorer, ValueScorer, number
 from lmkbc.scoring.table import Metric
 from lmkbc.types import Candidate, Example, GoldObject
@@ -73,6 +73,7 @@ class Edition:
     repeats: (subject, relation) pairs that the published splits hold twice; any other repeated query is refused.
     profiles: name -> an earlier scorer of the edition, which computed some of its published scores.
     challenge: whose edition it is, "" for none.
+    names: of its relations; set by `knowing`.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Edition:
     licence: str = ""
     published: tuple[Published, ...] = ()
     challenge: str = "LM-KBC"
+    names: RelationNames = field(default=RelationNames({}), repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Raise ValueError, with the name of the field, if a field is inconsistent."""
@@ -126,11 +128,17 @@ class Edition:
         return replace(self, metric=self.profiles[profile])
 
     def knowing(self, relations: Mapping[str, Relation]) -> Edition:
-        """Return the edition with the relations that its scorer needs, by its names; official scorers need none."""
-        if not isinstance(self.metric.scorer, KindScorer):
-            return self
+        """Return the edition with the names of its relations, and with the relations if its scorer needs them."""
         asked = {name: relations[name] for name in self.relations}
-        return replace(self, metric=replace(self.metric, scorer=replace(self.metric.scorer, relations=asked)))
+        names = RelationNames({name: (*one.spellings(), one.property) for name, one in asked.items()})
+        known, scorer = replace(self, names=names), self.metric.scorer
+        if not isinstance(scorer, KindScorer):
+            return known
+        return replace(known, metric=replace(self.metric, scorer=replace(scorer, relations=asked)))
+
+    def spelt(self, name: str) -> str:
+        """Return the edition's name of a relation by any of its names; "" if the edition does not ask for it."""
+        return self.names.own(name) or (name if name in self.relations else "")
 
     def value(self, candidate: Candidate) -> str:
         """Return the value that a submission contains for a candidate: its QID (or literal), or its text."""

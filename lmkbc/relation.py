@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import string
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -31,6 +32,25 @@ def require(name: str, template: str, slots: set[str]) -> None:
     if sorted(named) != sorted(slots):
         wanted = " and ".join(f"{{{slot}}}" for slot in sorted(slots))
         raise ValueError(f"{name} holds {template!r}: it needs {wanted}, each exactly once")
+
+
+class RelationNames:
+    """The one lookup of a name of a relation that a user, a file or a model writes.
+
+    names: own name -> other names. Case and blanks do not count. A name that several relations share is of none, unless
+    it is the own name of one.
+    """
+
+    def __init__(self, names: Mapping[str, Iterable[str]]) -> None:
+        meant = defaultdict[str, set[str]](set)
+        for own, others in names.items():
+            for other in (own, *others):
+                meant[name_key(other)].add(own)
+        self._own = {key: min(owns) for key, owns in meant.items() if len(owns) == 1} | {own: own for own in names}
+
+    def own(self, name: str) -> str:
+        """Return the own name of a relation by any of its names; "" if there is none."""
+        return self._own.get(name) or self._own.get(name_key(name), "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,9 +170,9 @@ def score(
     """
     space, run = Workspace(workspace, data, trust=trust), saved_run(predictions)
     chosen = run_edition(space, [run] if run else [], edition)
-    subset = Subset.of(space, chosen, relation, limit)
+    subset = Subset.of(chosen, relation, limit)
     if subset.is_whole and run is not None:
-        subset = _asked_subset(run, space, chosen)
+        subset = _asked_subset(run, chosen)
     named = "" if gold is not None else split or (run and run.text("split")) or "val"
     truth = space.gold_path(chosen, named) if gold is None else Path(gold) if isinstance(gold, str) else gold
     answers = given(predictions, chosen, "predictions") if run is None else run.predictions
@@ -191,11 +191,11 @@ def score(
     return Scores(chosen, named, profile, result, subset, seen, changed)
 
 
-def _asked_subset(run: SavedRun, space: Workspace, edition: Edition) -> Subset:
+def _asked_subset(run: SavedRun, edition: Edition) -> Subset:
     """Return the subset of its split that a run asked."""
     limit, relations = run.manifest.get("limit"), run.manifest.get("relations")
     names = [name for name in relations if isinstance(name, str)] if isinstance(relations, list) else None
-    return Subset.of(space, edition, names, limit if isinstance(limit, int) else None)
+    return Subset.of(edition, names, limit if isinstance(limit, int) else None)
 
 
 def saved_run(predictions: Any) -> SavedRun | None:
@@ -239,7 +239,7 @@ def scored_on(
     """
     chosen = run_edition(space, runs, edition)
     named = split or next(filter(None, (run.text("split") for run in runs)), "val")
-    return chosen, Subset.of(space, chosen, relation, limit), named, placed(gold) or space.gold_path(chosen, named)
+    return chosen, Subset.of(chosen, relation, limit), named, placed(gold) or space.gold_path(chosen, named)
 
 
 def other_edition(space: Workspace, path: Path | Given, edition: Edition, gold: Path | Given) -> InputError | None:

@@ -45,6 +45,7 @@ def given(answers: Any, edition: Edition, name: str) -> Given:
         except KeyError as error:
             lacks = f"{name}, row {number}: lacks {error.args[0]}"
             raise InputError(f"{lacks}, a column of edition {edition.name}") from None
+        relation = edition.spelt(relation) or relation
         made.append(MemoryRow(subject, relation, _listed(objects), row.get("SubjectEntityID")))
     return Given(Path(name), edition.column, made)
 

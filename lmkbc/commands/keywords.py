@@ -123,14 +123,14 @@ def opened_subset(
     inputs, space, edition = _placed(options)
     split = edition.split_named(split or edition.held_out)
     space.split_path(edition, split)
-    subset = Subset.of(space, edition, relations, limit)
+    subset = Subset.of(edition, relations, limit)
     return _opened(options, inputs, space, edition, split), subset
 
 
 def opened_relation(options: RunOptions, relation: str) -> tuple[Plan, str]:
     """Plan a run for one relation, given by any name. Return the plan, and the edition's name of the relation."""
     inputs, space, edition = _placed(options, relation)
-    (name,) = Subset.of(space, edition, relation, None).relations
+    (name,) = Subset.of(edition, relation, None).relations
     return _opened(options, inputs, space, edition), name
 
 

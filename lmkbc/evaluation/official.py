@@ -64,8 +64,8 @@ def evaluate(
     unreadable: queries without a row that count as wrong. Raise InputError if two rows answer one query with different
     objects: the official script would keep the last.
     """
-    answers = Column(predictions, edition.column, str) if isinstance(predictions, Path) else predictions
-    truth = Column(gold, edition.column, str | list[str]) if isinstance(gold, Path) else gold
+    answers = Column(predictions, edition, str) if isinstance(predictions, Path) else predictions
+    truth = Column(gold, edition, str | list[str]) if isinstance(gold, Path) else gold
     if not subset.is_whole:
         answers.keeps = truth.keeps = _keeps(truth, subset)
     with no_collection():

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
+from lmkbc.edition import Edition
 from lmkbc.errors import InputError, counted
 from lmkbc.files.fact_rows import stream
 from lmkbc.files.jsonl import decoded, no_collection, numbered, row_blocks
@@ -57,13 +58,14 @@ class Given:
 class Column:
     """Subject, relation and the raw value of one column (`objects`) of JSONL, or of a table (see `fact_rows`).
 
-    keeps: predicate for the rows to yield; None for all. loose: whether the last row is in a block with values other
-    than lists of `item`s. Only one block of lines is in memory at a time.
+    It is the scored one of an edition, by whose names relations are called. keeps: predicate for the rows to yield;
+    None for all. loose: whether the last row is in a block with values other than lists of `item`s. Only one block of
+    lines is in memory at a time.
     """
 
-    def __init__(self, path: Path, column: str, item: Any) -> None:
-        self._decoders = [_decoder(column, ("objects", kind)) for kind in (list[item], Any)]
-        self.path, self.column, self.loose = path, column, False
+    def __init__(self, path: Path, edition: Edition, item: Any) -> None:
+        self._decoders = [_decoder(edition.column, ("objects", kind)) for kind in (list[item], Any)]
+        self.path, self.column, self.loose, self._edition = path, edition.column, False, edition
         self.keeps: Callable[[Any], bool] | None = None
 
     def rows(self) -> Iterator[Any]:
@@ -71,7 +73,7 @@ class Column:
         try:
             for rows, reader in row_blocks(self.path, *self._decoders, source=stream):
                 self.loose = reader > 1
-                yield from rows if self.keeps is None else filter(self.keeps, rows)
+                yield from filter(self.keeps or (lambda _: True), map(self._spelt, rows))
         except InputError:
             self._refuse_answers()
             raise
@@ -94,7 +96,11 @@ class Column:
         """Yield each row and its SubjectEntityID with its line. InputError for two rows on a line."""
         decoder = _decoder(self.column, ("objects", Any), ("SubjectEntityID", Any, None))
         for number, line in numbered(self.path, stream):
-            yield from ((f"line {number}", row) for row in decoded(self.path, line, decoder, number))
+            yield from ((f"line {number}", self._spelt(row)) for row in decoded(self.path, line, decoder, number))
+
+    def _spelt(self, row: Any) -> Any:
+        row.Relation = self._edition.spelt(row.Relation) or row.Relation
+        return row
 
 
 Rows: TypeAlias = Column | Given
@@ -115,13 +121,13 @@ class Values(NamedTuple):
     namesakes: Mapping[tuple[Pair, str | None], Any]
 
 
-def read_column(path: Path, column: str, *, agree: bool = False) -> Values:
-    """Return one column of a file by query.
+def read_column(path: Path, edition: Edition, *, agree: bool = False) -> Values:
+    """Return the scored column of a file by query.
 
     agree: whether to refuse a query with two different answers; InputError names both lines. Rows of one subject and
     relation with two SubjectEntityIDs are two queries.
     """
-    source = Column(path, column, Any)
+    source = Column(path, edition, Any)
     values, repeated = dict[Pair, Any](), set[Pair]()
     with no_collection():
         for row in source.rows():

@@ -148,16 +148,17 @@ def _rows(path: Path, edition: Edition, *, labelled: bool = False) -> Iterator[t
 
     labelled: whether a row without a list of objects is wrong: it would be taken for one whose answer is empty.
     """
-    names, seen = {name: name for name in edition.relations}, set[Query]()
+    seen = set[Query]()
     for rows, _ in row_blocks(path, _ROW, source=stream):
         for row in rows:
-            relation = names.get(row.Relation, "")  # the edition's own string, since a split may have millions of rows
+            relation = edition.spelt(row.Relation)  # the edition's own string, since a split may have millions of rows
             query = Query(row.SubjectEntity, relation, row.SubjectEntityID)
             repeated = query in seen and (query.subject, relation) not in edition.repeats
             bare = labelled and getattr(row, edition.column) is None
             if repeated or bare or not relation or not row.SubjectEntity.strip():
                 raise _bad_query(path, row, repeated, edition)
             seen.add(query)
+            row.Relation = relation
             yield row, query
 
 
@@ -166,10 +167,8 @@ def _bad_query(path: Path, bad: QueryRow, repeated: bool, edition: Edition) -> I
     same = []
     for number, line in numbered(path, stream):
         (row,) = decoded(path, line, _ROW, number)
-        if (row.SubjectEntity, row.Relation, row.SubjectEntityID) == (
-            bad.SubjectEntity,
-            bad.Relation,
-            bad.SubjectEntityID,
+        if (row.SubjectEntity, row.SubjectEntityID) == (bad.SubjectEntity, bad.SubjectEntityID) and (
+            row.Relation == bad.Relation or edition.spelt(row.Relation) == edition.spelt(bad.Relation) != ""
         ):
             same.append(number)
     if repeated:
@@ -178,7 +177,7 @@ def _bad_query(path: Path, bad: QueryRow, repeated: bool, edition: Edition) -> I
     where = f"{path}, line {same[0]}"
     if not bad.SubjectEntity.strip():
         return InputError(f"{where}, field SubjectEntity: empty; name the subject")
-    if bad.Relation in edition.relations:
+    if edition.spelt(bad.Relation):
         column = "object_id" if edition.target == "id" else "object"
         return InputError(
             f"{where}: no field {edition.column}; give the objects as a list, [] if there is none (in a table, give a "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from itertools import islice, repeat
 from pathlib import Path
 from typing import NoReturn
@@ -117,13 +117,13 @@ def is_linked(given: CandidateRow, relation: Relation) -> bool:
 
 def each_row(path: Path, edition: Edition) -> Iterator[RecordedRow]:
     """Yield the rows of a recorded file. Raise InputError with file, line and field."""
-    known, index = frozenset(edition.relations), 0
+    index = 0
     try:
         for rows, _ in row_blocks(path, msgspec.json.Decoder(RecordedRow)):
             for row in rows:
                 if isinstance(row.completions, str):
                     row.completions = [row.completions]
-                _check(path, index, row, edition, known)
+                _check(path, index, row, edition)
                 yield row
                 index += 1
     except InputError:
@@ -131,11 +131,12 @@ def each_row(path: Path, edition: Edition) -> Iterator[RecordedRow]:
         raise
 
 
-def _check(path: Path, index: int, row: RecordedRow, edition: Edition, known: Collection[str]) -> None:
-    """Raise InputError for a row with a wrong field. index: its place among the rows. known: relations."""
-    if row.Relation not in known:
-        hint = did_you_mean(row.Relation, edition.relations)
-        _refuse(path, index, "Relation", f"{row.Relation!r} is no relation of edition {edition.name}; {hint}")
+def _check(path: Path, index: int, row: RecordedRow, edition: Edition) -> None:
+    """Give the relation its name in the edition. InputError for a wrong field. index: the row's place in the file."""
+    called, row.Relation = row.Relation, edition.spelt(row.Relation)
+    if not row.Relation:
+        hint = did_you_mean(called, edition.relations)
+        _refuse(path, index, "Relation", f"{called!r} is no relation of edition {edition.name}; {hint}")
     if (row.completions is None) == (row.candidates is None):
         _refuse(
             path,

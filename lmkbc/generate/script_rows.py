@@ -30,7 +30,7 @@ from lmkbc.files.checksum import sha256
 from lmkbc.files.jsonl import numbered
 from lmkbc.files.places import cache_dir
 from lmkbc.files.tables import InputTable
-from lmkbc.names import as_qid, name_key
+from lmkbc.names import as_qid
 from lmkbc.relation import Relation
 from lmkbc.workspace import Workspace
 
@@ -91,16 +91,10 @@ def _as_recorded(given: Path, space: Workspace, edition: Edition) -> Path:
         return path
     rows = [*InputTable(path, (), 0, keeps_more=True).rows()]
     columns = _columns(path, [*rows[0].more] if rows else [], mapping, alone=len(edition.relations) == 1)
-    relations = {
-        name_key(other): name
-        for name in edition.relations
-        for one in [space.relation(name)]
-        for other in (name, one.name, *one.names, one.property)
-    }
     kind, made = ANSWERS["answers" not in columns], defaultdict[tuple[str | None, ...], list[str | None]](list)
     for row in rows:
         text = {"relation": edition.relations[0]} | {what: row.more.get(name) for what, name in columns.items()}
-        relation = relations.get(name_key(called := text["relation"] or ""))
+        relation = edition.spelt(called := text["relation"] or "")
         if not (relation and text["subject"]):
             hint = f"{called!r} is no relation of edition {edition.name}; {did_you_mean(called, edition.relations)}"
             raise InputError(f"{row.place}: {'it names no subject' if relation else hint}")

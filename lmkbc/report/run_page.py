@@ -139,8 +139,8 @@ def write_beside(run: Run, directory: Path, split: str, report: Report = silent)
 
 def _columns(source: ReportInput) -> tuple[Column, Column]:
     """Return the answers and the gold that count. If the run answered a subset, only answered queries count."""
-    run, column = source.run, source.edition.column
-    answers, gold = Column(run.predictions, column, str), Column(source.gold, column, str | list[str])
+    run, edition = source.run, source.edition
+    answers, gold = Column(run.predictions, edition, str), Column(source.gold, edition, str | list[str])
     if run.is_subset or not source.subset.is_whole:
         asked = {_pair(row) for row in source.subset.rows(gold.rows(), lambda row: str(row.Relation))}
         if run.is_subset:

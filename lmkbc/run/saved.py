@@ -127,7 +127,7 @@ class SavedRun:
 
     def predicted(self, edition: Edition) -> Mapping[Pair, Any]:
         """Return the predictions by query. InputError if two rows answer one query with different objects."""
-        return read_column(self.predictions, edition.column, agree=True).values
+        return read_column(self.predictions, edition, agree=True).values
 
     def answers(self, edition: Edition) -> Mapping[Pair, Any]:
         """Return the predictions by query for scoring. A query without a readable answer counts as wrong."""
@@ -207,7 +207,7 @@ def edition_of(space: Workspace, runs: Sequence[SavedRun], named: str | None) ->
 
 def read_gold(path: Path, edition: Edition) -> Mapping[Pair, Any]:
     """Return the gold column by query. InputError if a row has no list of objects."""
-    gold = read_column(path, edition.column)
+    gold = read_column(path, edition)
     bad = next((pair for pair, value in gold.values.items() if not isinstance(value, list)), None)
     if bad:
         raise InputError(f"{path}, row {bad}, field {edition.column}: no list of objects; give a labelled split")

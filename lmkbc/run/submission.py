@@ -230,7 +230,7 @@ def package(
     InputError for a query that is missing or has two different answers. InputError also for a value that is not a
     string, and for one that the edition's scorer can only count as wrong.
     """
-    read = read_column(path, edition.column, agree=True)
+    read = read_column(path, edition, agree=True)
     answers, asked = read.values, dict.fromkeys((query.subject, query.relation) for query in queries)
     spelled = respelled(path, (pair for pair in asked if pair not in answers), answers.keys() - asked.keys())
     missing = [pair for pair in asked if pair not in answers and pair not in spelled]
@@ -259,7 +259,7 @@ def package(
         rows.append(row)
     if wrong:
         (pair, values, why), *others = wrong
-        place = _place(Column(path, edition.column, Any), pair, values)
+        place = _place(Column(path, edition, Any), pair, values)
         more = f" (and {counted(len(others), 'more value')} like it)" if others else ""
         raise InputError(f"{path}, {place}, {pair}, field {edition.column}: {why}{more}")
     zipped = archive(json_lines(rows))

@@ -25,7 +25,7 @@ class Subset:
     limit: int | None = None
 
     @classmethod
-    def of(cls, space: Workspace, edition: Edition, relations: Sequence[str] | str | None, limit: int | None) -> Subset:
+    def of(cls, edition: Edition, relations: Sequence[str] | str | None, limit: int | None) -> Subset:
         """Return the subset of relations (by any of their names) and a limit.
 
         InputError for a relation not in the edition.
@@ -34,12 +34,10 @@ class Subset:
             raise OptionError("limit", f"is {limit}: give at least one query")
         chosen = {}
         for name in names_of(relations):
-            asked = [own for own in edition.relations if own == name]
-            asked = asked or [own for own in edition.relations if name in _names(space, own)]
-            if not asked:
+            if not (asked := edition.spelt(name)):
                 hint = did_you_mean(name, edition.relations)
                 raise InputError(f"edition {edition.name} asks for no relation {name!r}: {hint}")
-            chosen[asked[0]] = name
+            chosen[asked] = name
         return cls(frozenset(chosen), limit)
 
     @property
@@ -73,7 +71,3 @@ def names_of(given: Sequence[str] | str | None) -> Sequence[str]:
 def own_names(space: Workspace, names: Sequence[str]) -> Sequence[str]:
     """Return the own name of each relation that the workspace has by any of its names, else the name as it is."""
     return [space.relations[name].name if name in space.relations else name for name in names]
-
-
-def _names(space: Workspace, name: str) -> tuple[str, ...]:
-    return space.relation(name).spellings()

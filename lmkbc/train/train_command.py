@@ -236,7 +236,7 @@ def mined_prompts(
     check_new(out, corpus)
     space = Workspace(workspace, data, trust=trust)
     run = Run(workspace=space, edition=chosen_edition(space, edition), model=model, offline=offline)
-    subset = Subset.of(space, run.edition, relation, None)
+    subset = Subset.of(run.edition, relation, None)
     with progress() as report:
         prompts, about = mining.mined_prompts(run, model, corpus, subset, most=most, gain=gain, report=report)
     write_bytes(out, mining.written(prompts, about), new=True)

@@ -99,12 +99,12 @@ def test_two_subjects_of_one_name_are_two_queries(tmp_path: Path) -> None:
 def test_a_column_keeps_the_last_of_repeated_rows_and_says_whether_it_is_sound(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", line() + "\n" + line(ObjectEntitiesID=["Q5"]))
     pair = "Rhine", "RiverBasinsCountry"
-    found = read_column(path, "ObjectEntitiesID")
+    found = read_column(path, EDITION)
     assert found.values == {pair: ["Q5"]}
     with pytest.raises(InputError, match=r"line 2, field ObjectEntitiesID: .* answered otherwise than in line 1"):
-        read_column(path, "ObjectEntitiesID", agree=True)
+        read_column(path, EDITION, agree=True)
     path = write(tmp_path / "b.jsonl", line(ObjectEntitiesID=None))
-    assert read_column(path, "ObjectEntitiesID") == ({pair: None}, {})
+    assert read_column(path, EDITION) == ({pair: None}, {})
 
 
 @pytest.mark.parametrize(

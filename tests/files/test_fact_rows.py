@@ -185,3 +185,56 @@ def test_a_value_that_no_answer_can_match_is_refused_by_data_check(
     assert told in command.fails("data", "check", "languages")
     Path("data/val.csv").write_text(rows.replace(value, "1998"))
     command.done("data", "check", "languages")
+
+
+OTHER = "Date of birth"
+
+
+@pytest.fixture
+def twice_named(own: Command) -> Command:
+    module = Path("relations/born.py")
+    module.write_text(module.read_text().replace('names=("born",)', f'names=("born", "{OTHER}")'))
+    own.done("trust", ".")
+    Path("data/val.csv").write_text(ROWS.replace("born", "date of  Birth"))
+    answers = Path("own.jsonl")
+    answers.write_text(answers.read_text().replace('"born"', f'"{OTHER}"'))
+    return own
+
+
+def test_a_relation_is_known_by_any_of_its_names_in_every_file(twice_named: Command) -> None:
+    twice_named.done("data", "check", "languages")
+    twice_named.done("tune", "--split", "val", "--from", "own.jsonl")
+    twice_named.done("predict", "--split", "val", "--from", "own.jsonl", "--out", "run")
+    predictions = Path("run/predictions.jsonl").read_text()
+    assert '"Relation": "born"' in predictions
+    Path("other.jsonl").write_text(predictions.replace('"born"', f'"{OTHER}"'))
+    for path in ("run", "other.jsonl"):
+        shown = twice_named.done("evaluate", path, "--split", "val", "--json")[0]
+        assert {name: one["f1"] for name, one in json.loads(shown)["relations"].items()} == {"born": 1, "designer": 1}
+    twice_named.done("submit", "other.jsonl", "--split", "val", "--out", "p.zip")
+    Path("script.csv").write_text(f"subject,relation,answers\nLang 1,{OTHER},1953-03\n")
+    shown = twice_named.done("evaluate", "run", "--split", "val", "--relation", OTHER)[0]
+    assert "born" in shown
+    told = twice_named.fails("predict", "--split", "val", "--from", "script.csv", "--untuned", status=1)
+    assert "3 of 4 queries failed" in told
+
+
+def test_a_query_is_repeated_under_two_names_of_its_relation(twice_named: Command) -> None:
+    Path("data/val.csv").unlink()
+    rows = [{"SubjectEntity": "Lang 1", "Relation": name, "ObjectEntities": ["1953"]} for name in ("born", OTHER)]
+    Path("data/val.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    told = twice_named.fails("data", "check", "languages")
+    assert "val.jsonl, line 2, field SubjectEntity" in told
+    assert "repeats line 1" in told
+
+
+def test_a_base_knows_its_relations_by_any_of_their_names(twice_named: Command) -> None:
+    Path("s.csv").write_text("name\nLang 1\n")
+    twice_named.done("build", "--subjects", "s.csv", "--from", "own.jsonl", "--relation", OTHER, "--out", "kb")
+    Path("decided.csv").write_text(f"relation,subject,object,label\n{OTHER},Lang 1,1953-03,right\n")
+    assert "1 decision, 1 of them new" in twice_named.done("review", "kb", "decided.csv")[1]
+    twice_named.done("export", "kb", "--format", "csv", "--relation", OTHER, "--reviewed", "--out", "kb.csv")
+    assert len(Path("kb.csv").read_text().splitlines()) == 2
+    Path("decided.csv").write_text("relation,subject,object,label\nbirn,Lang 1,1953-03,right\n")
+    told = twice_named.fails("review", "kb", "decided.csv")
+    assert "line 2, field relation: 'birn' is no relation of this base: did you mean 'born'?" in told

@@ -74,7 +74,7 @@ def test_two_rows_on_one_line_are_told_by_their_line(tmp_path: Path) -> None:
     gold.write_bytes(ROW % 1)
     for content in ((ROW % 1).strip() + ROW % 1, (ROW % 1).replace(b", ", b",\n", 1)):
         path.write_bytes(ROW % 1 + content)
-        for read in (lambda: read_column(path, "ObjectEntitiesID"), lambda: evaluate(path, gold, EDITION)):
+        for read in (lambda: read_column(path, EDITION), lambda: evaluate(path, gold, EDITION)):
             with pytest.raises(InputError, match="line 2: not valid JSON"):
                 read()
 

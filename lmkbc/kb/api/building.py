@@ -120,7 +120,7 @@ class KnowledgeBase:
         states = {"nothing": Counter(_relations(base.answers("nothing"))), "failed": Counter(self._left["relation"])}
         decided = {name: _counted(base.parts(name, [*COUNTED.values()])) for name in made}
         return {
-            name: own | decided[name] | {state: counts[name] for state, counts in states.items()}
+            name: {**own, **decided[name], **{state: counts[name] for state, counts in states.items()}}
             for name, own in made.items()
         }
 

@@ -9,13 +9,15 @@ from datetime import UTC, datetime
 from getpass import getuser
 from pathlib import Path
 
-from lmkbc.errors import InputError, check_known, counted
+import msgspec
+
+from lmkbc.errors import InputError, counted, did_you_mean
 from lmkbc.files.fact_rows import names_nothing
 from lmkbc.files.splits import check_one_meaning
 from lmkbc.files.writable import writing_alone
 from lmkbc.kb.audit.labels_file import Label, LabelRow, checked, read_labels
 from lmkbc.kb.base.knowledge import Knowledge
-from lmkbc.kb.base.manifest import About
+from lmkbc.kb.base.manifest import About, relation_names
 from lmkbc.kb.base.reviews import Review, Reviews, Verdict
 from lmkbc.kinds.kind import Stated, kind_of
 from lmkbc.names import as_qid
@@ -73,12 +75,16 @@ def decide(path: Path, file: Path | None, reviewer: str | None) -> ReviewedBase:
 
 def decisions(path: Path, relations: Mapping[str, About], reviewer: str, today: str) -> Iterator[tuple[Review, bool]]:
     """Yield the decisions of a file of labels, each with whether the file says its day."""
+    names = relation_names(relations)
     for label in read_labels(path):
         place, row, verdict = label
         has_value, has_object = bool(row.value or row.value_id), bool(row.object or row.object_id)
         if verdict is None and not has_value:
             continue
-        check_known(row.relation, relations, f"{place}, field relation: {row.relation!r} is no relation of this base")
+        if not (own := names.own(row.relation)):
+            sentence = f"{place}, field relation: {row.relation!r} is no relation of this base"
+            raise InputError(f"{sentence}: {did_you_mean(row.relation, relations)}")
+        row = msgspec.structs.replace(row, relation=own)
         _check(label, has_value=has_value, has_object=has_object)
         about = relations[row.relation]
         if has_value and not row.value_id:

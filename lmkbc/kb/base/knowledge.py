@@ -22,7 +22,7 @@ from lmkbc.errors import InputError, check_known
 from lmkbc.files import checksum
 from lmkbc.files.reader import whole
 from lmkbc.kb.base.fact_row import FactRow, Thing
-from lmkbc.kb.base.manifest import MANIFEST, PART, TIMING, UNFINISHED, About, partition, read_manifest
+from lmkbc.kb.base.manifest import MANIFEST, PART, TIMING, UNFINISHED, About, partition, read_manifest, relation_names
 from lmkbc.kb.base.reviews import PERSON, REVIEWED, Review, Reviews, SubjectReviews, decided
 from lmkbc.kb.base.schemas import FACTS, SCHEMA_VERSION
 from lmkbc.progress import Report, silent
@@ -116,8 +116,10 @@ class Knowledge:
             )
         if manifest.shards is None:
             raise InputError(f"{path} is a build that is not finished: run 'lmkbc build' again")
+        names = relation_names(manifest.relations)
         for name in chosen:
-            check_known(name, manifest.relations, f"{path} has no facts of {name!r}")
+            check_known(names.own(name) or name, manifest.relations, f"{path} has no facts of {name!r}")
+        chosen = [names.own(name) for name in chosen]
         self.relations = {name: about for name, about in manifest.relations.items() if not chosen or name in chosen}
         self.run, self.inputs, self.shards = manifest.run, manifest.inputs, manifest.shards
         self.is_whole = not chosen and limit is None

@@ -18,7 +18,7 @@ from lmkbc.files.atomic import versions
 from lmkbc.files.reader import whole
 from lmkbc.kb.base.schemas import SCHEMA_VERSION
 from lmkbc.names import QID
-from lmkbc.relation import EntityType, Relation
+from lmkbc.relation import EntityType, Relation, RelationNames
 
 MANIFEST, TIMING, UNFINISHED = "manifest.json", "timing.json", "unfinished"
 """Names of a base's manifest, of the file for what differs from run to run, and of an unfinished build's folder."""
@@ -42,6 +42,7 @@ class About(msgspec.Struct, frozen=True):
     property: of Wikidata; the relation's own name, quoted, if it is of no property. subject, object: nouns for their
     classes. one_object: whether a subject has at most one object. other_side: name of the relation that states the same
     facts from the object's side. tolerance, absolute_tolerance: of numbers and places beside known ones.
+    names: its other names, as in files of users.
     """
 
     property: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.~%-]+\Z")]
@@ -56,6 +57,7 @@ class About(msgspec.Struct, frozen=True):
     language: str = ""
     tolerance: float = 0.0
     absolute_tolerance: float = 0.0
+    names: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, relation: Relation) -> About:
@@ -73,6 +75,7 @@ class About(msgspec.Struct, frozen=True):
             relation.language,
             relation.tolerance,
             relation.absolute_tolerance,
+            relation.names,
         )
 
     def relation(self) -> Relation:
@@ -139,6 +142,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     outputs: Mapping[str, Sha256] = {}
     additions: tuple[Mapping[str, Any], ...] = ()
     rules: Mapping[str, str] = {}
+
+
+def relation_names(relations: Mapping[str, About]) -> RelationNames:
+    """Return the lookup of the relations of a base by any of their names."""
+    return RelationNames({name: (*about.names, about.property) for name, about in relations.items()})
 
 
 def started(inputs: Mapping[str, Any], relations: Mapping[str, Relation]) -> dict[str, Any]:

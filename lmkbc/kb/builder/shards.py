@@ -93,7 +93,7 @@ class BuildQueries:
 
 def chosen(run: Run, names: Sequence[str]) -> dict[str, Relation]:
     """Return the named relations of an edition by its spelling; all if no name is given. InputError for others."""
-    subset = Subset.of(run.workspace, run.edition, names, None)
+    subset = Subset.of(run.edition, names, None)
     return {name: relation for name, relation in run.relations.items() if subset.holds(name)}
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pyoxigraph import Literal, Quad, QueryBoolean, QuerySolutions, Store
@@ -46,7 +46,7 @@ def _shortest(text: str) -> float:
 _SIGN = re.compile(r"~|^[-.]|\.$")
 """Pattern of the signs of a relation's name that stand behind a backslash in a query."""
 _PLACE = re.compile(r"error at (\d+):(\d+): (.*)", re.DOTALL)
-_NUMBERS = {
+_NUMBERS: dict[str, Callable[[str], float]] = {
     f"{XSD}integer": int,
     **dict.fromkeys((f"{XSD}{name}" for name in ("decimal", "double", "float")), _shortest),
 }
