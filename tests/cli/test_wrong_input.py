@@ -62,6 +62,11 @@ def _files(tmp_path: Path, index: Path) -> None:
         ("predcit", "unknown command 'predcit': did you mean 'predict'?"),
         ("relations lst", "no such command 'lst' (did you mean 'list'?); see"),
         ("predict --edtion mini", "no such option: --edtion (did you mean --edition?); see"),
+        (
+            "report run --empty none",
+            "no such option: --empty, which is of commands that ask or read answers, such as predict; what they wrote "
+            "keeps it; see 'lmkbc report --help'",
+        ),
         ("predict val", "no option stands before val: write one, as in --split val; see"),
         ("--frobnicate", "no such option: --frobnicate"),
         ("report", "missing argument 'RUN'; see 'lmkbc report --help'"),
