@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -66,6 +67,7 @@ class Notes:
     passages: the passages in a query's prompt.
     replies: replies to the query itself.
     at_end: checks that run after the last query.
+    files, lacking: number of files of recorded answers that are read; query -> how many of them lack it.
     models: models whose answers the step uses.
     answers, tokens: number of new answers so far, and their tokens, if known. waiting: number of calls that wait for a
     server. on_change: called when one of these numbers has changed.
@@ -77,6 +79,8 @@ class Notes:
     passages: dict[Query, tuple[Passage, ...]] = field(default_factory=dict)
     replies: dict[Query, Replies] = field(default_factory=dict)
     at_end: list[Callable[[], None]] = field(default_factory=list)
+    files: int = 0
+    lacking: Counter[Query] = field(default_factory=Counter)
     models: list[str] = field(default_factory=list)
     answers: int = 0
     tokens: int = 0

@@ -89,6 +89,7 @@ class Recorded:
     score: reads a row of scores.
     name: name of the model, if all files hold draws of one model.
     empty: what an empty text means, of `EMPTY_TEXTS`.
+    notes: get the queries that files lack, also those of other generators.
 
     Raise InputError with file, line and field.
     """
@@ -104,6 +105,7 @@ class Recorded:
         score: Score | None = None,
         name: str = "",
         empty: str | None = None,
+        notes: Notes | None = None,
     ) -> None:
         self._is_none, self._is_plain = empty == "none", read is None
         self._score = score or partial(_scored, clean=clean)
@@ -119,6 +121,8 @@ class Recorded:
             first, *_ = rows
             rows = {first: chain.from_iterable(rows.values())}
         self._files = {path: _Rows(own) for path, own in rows.items()}
+        self._notes = notes or Notes()
+        self._notes.files += len(self._files)
         self._names = {first: name} if name else _source_names({path: rows.model for path, rows in self._files.items()})
 
     @property
@@ -168,18 +172,23 @@ class Recorded:
                     self._edition.name,
                     ", ".join(repr(subject) for subject, _ in others[:EXAMPLES]) + " ..." * (len(others) > EXAMPLES),
                 )
-            if rows.missing:
-                log.warning(
-                    "%s lacks %d of %d queries: those that nothing else answers are failed, not empty",
-                    path,
-                    rows.missing,
-                    rows.asked,
-                )
+            if 2 * rows.missing > rows.asked and self._notes.files > 1:
+                log.warning("%s answers %d of %d queries", path, rows.asked - rows.missing, rows.asked)
+        if lacking := sum(count == self._notes.files for count in self._notes.lacking.values()):
+            log.warning(
+                "%s %d of %d queries: those that nothing else answers are failed, not empty",
+                "no file answers" if self._notes.files > 1 else f"{path} lacks",
+                lacking,
+                rows.asked,
+            )
+            self._notes.lacking.clear()
 
     def _replay(self, path: Path, queries: Sequence[Query]) -> list[CandidateSet]:
         rows = self._files[path]
         rows.asked += len(queries)
-        rows.missing += sum(not rows.of(query) for query in queries)
+        lacking = [query for query in queries if not rows.of(query)]
+        rows.missing += len(lacking)
+        self._notes.lacking.update(lacking)
         rows.first = rows.first or next((query for query in queries if query.relation in rows.relations), None)
         return [self._answer(path, query) for query in queries]
 
@@ -334,7 +343,15 @@ def replayed(
 ) -> Recorded:
     """Open files of recorded answers. notes: get their models, and the check for missing answers at the end."""
     recorded = Recorded(
-        files, run.edition, run.relations, clean=clean, read=read, score=score, name=name, empty=run.empty
+        files,
+        run.edition,
+        run.relations,
+        clean=clean,
+        read=read,
+        score=score,
+        name=name,
+        empty=run.empty,
+        notes=notes,
     )
     notes.asked(*recorded.models)
     notes.at_end.append(partial(recorded.ended, run.workspace, run.split))

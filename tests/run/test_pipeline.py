@@ -21,15 +21,22 @@ RELATION = "CountryBordersCountry"
 QUERIES = [Query(name, RELATION) for name in ("Chad", "Mali", "Niger", "Peru", "Togo")]
 
 
-def steps(path: Path, *answered: str) -> Steps:
-    """The steps over recorded answers to some subjects."""
+def recorded(path: Path, *answered: str) -> Path:
+    """A file of recorded answers to some subjects."""
     rows = [{"SubjectEntity": name, "Relation": RELATION, "completions": ["None"]} for name in answered]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return Steps(
-        Plan.of(
-            Run(workspace=SPACE, edition=SPACE.edition("mini"), files=(path,)), recipe_of({"component": "recorded"})
-        )
-    )
+    return path
+
+
+def over(*files: Path) -> Steps:
+    """The steps over recorded answers."""
+    run = Run(workspace=SPACE, edition=SPACE.edition("mini"), files=files)
+    return Steps(Plan.of(run, recipe_of({"component": "recorded"})))
+
+
+def steps(path: Path, *answered: str) -> Steps:
+    """The steps over recorded answers to some subjects."""
+    return over(recorded(path, *answered))
 
 
 @pytest.mark.parametrize("block", [1, 2, 5, 9])
@@ -44,6 +51,26 @@ def test_a_file_may_answer_subjects_of_any_block_alone(
         opened.ended()
         opened.ended()
     assert caplog.text.count("lacks 4 of 5 queries") == 1
+
+
+@pytest.mark.parametrize("block", [1, 2, 5, 9])
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ((("Chad", "Mali", "Niger"), ("Niger", "Peru", "Togo")), []),
+        ((("Chad", "Mali", "Niger"), ("Peru",)), ["no file answers 1 of 5 queries", "1.jsonl answers 1 of 5 queries"]),
+        ((("Chad",), ("Chad",)), ["0.jsonl answers 1", "no file answers 4 of 5 queries", "1.jsonl answers 1"]),
+    ],
+)
+def test_of_several_files_what_none_answers_is_counted(
+    files: tuple[tuple[str, ...], ...], told: list[str], block: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    opened = over(*(recorded(tmp_path / f"{at}.jsonl", *answered) for at, answered in enumerate(files)))
+    assert sum(len(some.sets) for some in opened.over(QUERIES, block=block)) == 5
+    with caplog.at_level(logging.INFO, logger="lmkbc"):
+        opened.ended()
+    assert len(caplog.messages) == len(told)
+    assert all(part in message for part, message in zip(told, caplog.messages, strict=True)), caplog.messages
 
 
 @pytest.mark.parametrize("block", [1, 2, 5, 9])
