@@ -135,10 +135,10 @@ def check_no_property(command: Command, asked: tuple[object, ...]) -> None:
     assert len([*graph.triples((None, rdflib.URIRef("urn:lmkbc:prop/direct/head"), None))]) == 2
     graph.parse("nodes.nt", format="nt")
     assert len([*graph.triples((None, rdflib.URIRef("urn:lmkbc:prop/statement/head"), None))]) == 2
-    for form in ("wikidata-json", "quickstatements"):
-        known = ("--known", "known.csv", "--unreviewed") if form.startswith("quickstatements") else ()
-        told = command.done("export", "own", "--format", form, "--out", f"own-{form}", *known)[1]
-        assert "2 facts left out, by reason: no property of Wikidata 2" in told
+    for form in ("wikidata-json", "quickstatements", "quickstatements-csv", "worklist"):
+        told = command.fails("export", "own", "--format", form, "--out", f"own-{form}")
+        assert "--format is of Wikidata, and no relation has a property there: head; give csv, sqlite or turtle" in told
+        assert not Path(f"own-{form}").exists()
     assert "no relation of this base is of a property" in command.fails("audit", "own", "--known", "wikidata")
     module.write_text(named)
 

@@ -117,6 +117,7 @@ def export(
     facts = Knowledge(
         Path(knowledge), least, chosen=chosen, limit=limit, reviewed=reviewed, quoted=quoted, report=progress
     )
+    exporter.check(facts)
     tally = ExportTally()
     settings = ExportSettings(
         base=base,

@@ -55,6 +55,7 @@ class ReviewExporter(Exporter):
     counted: str = "file"
     remark: str = " to be checked by a person; what no person decided is never ready for upload: a model is no source"
     reviewed: bool | None = True
+    of_wikidata: bool = True
 
     def write(self, base: Knowledge, out: Path, tally: ExportTally, settings: ExportSettings) -> int:
         """Write the facts of a base, and return the number of files of new ones. OptionError without known facts."""

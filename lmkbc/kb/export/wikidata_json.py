@@ -94,7 +94,7 @@ def _snak(name: str, datatype: str, value: Json | None) -> Json:
 def check_property(fact: FactRow) -> None:
     """Raise LeftOutError for a fact of a relation that is of no property of Wikidata."""
     if not fact.about.is_of_wikidata():
-        raise LeftOutError("no property of Wikidata")
+        raise LeftOutError(f"relation {fact.relation} has no property of Wikidata")
 
 
 def check(made: Exported, *, is_accepted: bool) -> None:
@@ -116,4 +116,4 @@ def _entities(base: Knowledge, tally: ExportTally, _: ExportSettings) -> Iterato
     return lines(filter(None, (entity(facts, tally) for facts in base.by_subject())))
 
 
-JSON_DUMP = Exporter(pieces=_entities)
+JSON_DUMP = Exporter(pieces=_entities, of_wikidata=True)

@@ -44,4 +44,4 @@ def _pieces(base: Knowledge, tally: ExportTally, settings: ExportSettings) -> It
     yield comma_separated(rows.sort("expected", descending=True, maintain_order=True))
 
 
-WORKLIST = Exporter(pieces=_pieces, remark=", the likeliest first")
+WORKLIST = Exporter(pieces=_pieces, remark=", the likeliest first", of_wikidata=True)
