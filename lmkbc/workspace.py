@@ -67,8 +67,16 @@ class Workspace:
         return list({place.resolve(): place for place in (*own, _bundled_folder(name)) if place.is_dir()}.values())
 
     def own(self, name: str) -> Path:
-        """Return the directory for new content of one kind: the workspace's, which need not exist, else the bundled."""
-        return self.folders(name)[0] if self.root is None else self.root / name
+        """Return the directory for new content of one kind: the workspace's, which need not exist, else the checkout's.
+
+        InputError without a workspace, unless the current directory is in the checkout.
+        """
+        if self.root is None and PACKAGE.parent not in (Path.cwd(), *Path.cwd().parents):
+            raise InputError(
+                f"there is no workspace here to write {name}/ to: an empty file {FILE} makes this folder one; or name "
+                "one with --workspace, or write nothing (--no-write)"
+            )
+        return (self.root or PACKAGE.parent) / name
 
     @cached_property
     def relations(self) -> Relations:

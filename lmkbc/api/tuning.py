@@ -140,8 +140,11 @@ def tune(
     run, recipe, origin = plan.run, plan.recipe, plan.origin
     space, chosen, split = run.workspace, run.edition, run.split
     examples = list(subset.rows(space.examples(chosen, split), lambda row: row.query.relation))
-    folder = space.own("thresholds")
-    path = tuned_rules.path_of(folder, chosen.name, recipe.name, origin) if write and subset.is_whole else None
+    path = (
+        tuned_rules.path_of(space.own("thresholds"), chosen.name, recipe.name, origin)
+        if write and subset.is_whole
+        else None
+    )
     check_file(path)
     if path is not None and path.exists() and not overwrite:
         raise InputError(

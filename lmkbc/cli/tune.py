@@ -37,7 +37,7 @@ def tune(*, dry_run: bool = False, json: bool = False, **given: Any) -> None:
         rows = counted(tuning.reviewed, "row of decided facts was", "rows of decided facts were")
         note(f"{rows} learned from too; no figure above is of them")
     if tuning.path is not None:
-        note(f"wrote {tuning.path}")
+        note(f"wrote {tuning.path.absolute()}")
     elif given["write"]:
         note("nothing is written, since a subset of the split was tuned on")
 
@@ -96,8 +96,13 @@ def _print(tuned: Tuned, title: str) -> None:
     for name, relation in sorted(tuned.relations.items()):
         rule = described(relation.rule.to_table()) + (f", at most {relation.most}" if relation.most else "")
         learned = [known[name].recall, rule] if name in known else [None, relation.reason]  # else no answer was read
-        f1 = (relation.untuned_f1, relation.cv_f1, relation.insample_f1)
-        rows.append([name, relation.rows, relation.answered, *f1, *learned])
+        rows.append(
+            [
+                *(name, relation.rows, relation.answered),
+                *(relation.untuned_f1, relation.cv_f1, relation.insample_f1),
+                *learned,
+            ]
+        )
     overall = [tuned.untuned_macro_f1, tuned.cv_macro_f1, tuned.insample_macro_f1, tuned.confidences.recall]
     rows.append(["*** Average ***", None, None, *overall, ""])
     columns = ["relation", "rows", "answered", "F1 untuned", "F1 out of fold", "F1 in sample", "R@P90", "rule"]

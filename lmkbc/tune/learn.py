@@ -77,10 +77,11 @@ class Tuned:
         if not self.failed:
             return ""
         every = len(self.predictions)
-        few = ", so most of the split is not answered: give answers to all of it" * (2 * self.failed > every)
         return (
             f"{self.failed} of {counted(every, 'query')} have no answer: they count as wrong, not as empty, and rules "
-            f"are learned from the other {every - self.failed}{few}"
+            f"are learned from the other {every - self.failed}"
+            + ", so most of the split is not answered: give answers to all of it"
+            * (2 * self.failed > every)
         )
 
 

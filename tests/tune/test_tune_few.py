@@ -147,6 +147,19 @@ def test_rows_without_an_answer_are_counted_and_teach_nothing(command: Command, 
     assert tuned_rules.read(path).few == {BORDERS: 7}  # runs with these rules say so
 
 
+def test_without_a_workspace_nothing_is_written_into_the_checkout(command: Command, tmp_path: Path) -> None:
+    tune = ("tune", "--edition", "mini", "--system", "prior", "--trials", "0", "--rules", "cutoff")
+    told = command.fails(*tune)
+    assert "there is no workspace here to write thresholds/ to: an empty file lmkbc.toml makes this folder one" in told
+    command.done(*tune, "--no-write")
+    command.done(*tune, "--relation", "country-borders")  # of a part, nothing is written
+    (tmp_path / "lmkbc.toml").write_text("")
+    assert f"wrote {tmp_path / 'thresholds' / 'mini' / 'prior.toml'}\n" in command.done(*tune)[1]
+    command.patch.chdir(tmp_path.parent)
+    told = command.done(*tune, "--overwrite", "--workspace", tmp_path.name)[1]
+    assert f"wrote {tmp_path / 'thresholds' / 'mini' / 'prior.toml'}\n" in told
+
+
 def test_many_rows_are_not_marked(tmp_path: Path) -> None:
     assert not read_again(run(*rows(BORDERS, *[("A", {"A": 0.9})] * 20)), tmp_path).few
 
