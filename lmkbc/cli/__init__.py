@@ -147,10 +147,13 @@ def _plain_complaints() -> Iterator[None]:
 
         near = getattr(error, "possibilities", None)  # of an option that is misspelt, the nearest first
         message = " ".join((error.message if near else error.format_message()).split()).rstrip(".")
-        if getattr(error, "option_name", "").removeprefix("--").replace("-", "_") in RunOptions.__annotations__:
-            message += ", which is of commands that ask or read answers, such as predict; what they wrote keeps it"
-        elif near:
-            message += f" (did you mean {near[0]}?)"
+        message += (
+            ", which is of commands that ask or read answers, such as predict; what they wrote keeps it"
+            if getattr(error, "option_name", "").removeprefix("--").replace("-", "_") in RunOptions.__annotations__
+            else f" (did you mean {near[0]}?)"
+            if near
+            else ""
+        )
         for found, plain in _PLAIN.items():
             message = re.sub(found, plain, message)
         where = error.ctx.command_path if error.ctx else "lmkbc"

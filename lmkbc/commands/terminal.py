@@ -199,13 +199,17 @@ def show_as(form: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) ->
 def _rate(task: Task) -> str:
     """Return the rate of a step and the time that is left, as in "3.1/s, 0:00:31 left" or "12.0 s each"; "" if unknown.
 
-    The rate is the mean since the first second, whose results may be kept ones. Results that come in groups count from
-    the first group on.
+    The rate is the mean of finished results since the first second, whose results may be kept ones. While a slow server
+    lets wait, the time that is left gets shorter. It is at least the time since the latest result, so it grows where
+    nothing comes.
     """
-    speed = (task.completed - task.fields.get("early", 0)) / (task.finished_time or task.elapsed or 1)
+    elapsed = task.finished_time or task.elapsed or 1
+    at = task.fields.get("at") or elapsed
+    speed = (task.completed - task.fields.get("early", 0)) / at
     if speed <= 0:
         return ""
-    left = timedelta(seconds=round((task.total - task.completed) / speed if task.total else 0))
+    rest = (task.total - task.completed) / speed if task.total else 0
+    left = timedelta(seconds=round(rest and max(rest - (elapsed - at), elapsed - at)))
     return (f"{speed:.1f}/s" if speed >= 1 else f"{1 / speed:.1f} s each") + f", {left} left" * bool(left)
 
 
@@ -254,8 +258,10 @@ def progress() -> Iterator[Report]:
         elif done < bar.tasks[tasks[name]].completed:  # the step begins again, so its clock is reset
             bar.reset(tasks[name])
         number = f"step {[*tasks].index(name) + 1} of {len(announced | tasks.keys())}" if announced else ""
-        bar.update(tasks[name], completed=done, total=total, unit=printable(unit), number=number)
-        if (bar.tasks[tasks[name]].elapsed or 0) < 1:
+        task = bar.tasks[tasks[name]]
+        at = task.elapsed if done != task.completed else task.fields.get("at")
+        bar.update(tasks[name], completed=done, total=total, unit=printable(unit), number=number, at=at)
+        if (task.elapsed or 0) < 1:
             bar.update(tasks[name], early=done)
         latest[:] = [tasks[name]]
 

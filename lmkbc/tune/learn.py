@@ -76,12 +76,11 @@ class Tuned:
         """Return a sentence about the queries that no model answered; "" if there are none."""
         if not self.failed:
             return ""
-        every = len(self.predictions)
         return (
-            f"{self.failed} of {counted(every, 'query')} have no answer: they count as wrong, not as empty, and rules "
-            f"are learned from the other {every - self.failed}"
+            f"{self.failed} of {counted(len(self.predictions), 'query')} have no answer: they count as wrong, not as "
+            f"empty, and rules are learned from the other {len(self.predictions) - self.failed}"
             + ", so most of the split is not answered: give answers to all of it"
-            * (2 * self.failed > every)
+            * (2 * self.failed > len(self.predictions))
         )
 
 

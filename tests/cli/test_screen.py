@@ -100,8 +100,11 @@ def test_what_was_there_at_once_does_not_count_for_the_rate(monkeypatch: pytest.
         for done in range(41, 61):  # a group at a time
             report("ask (answers)", done, 100)
         assert "2.0 s each, 0:01:20 left" in terminal._line(bars[0].tasks[0])
-        now[0] += 60  # nothing comes, so the time that is left grows
-        assert "5.0 s each, 0:03:20 left" in terminal._line(bars[0].tasks[0])
+        now[0] += 25  # the next group is on its way
+        report("ask (answers, 8 waiting)", 60, 100)
+        assert "2.0 s each, 0:00:55 left" in terminal._line(bars[0].tasks[0])
+        now[0] += 75  # nothing comes, so the time that is left grows
+        assert "2.0 s each, 0:01:40 left" in terminal._line(bars[0].tasks[0])
 
 
 OWN = "best published on val by the official scorer: A, F1 0.200"
