@@ -20,7 +20,7 @@ from functools import lru_cache
 
 from lmkbc.answer.abstain import has_term, terms
 from lmkbc.answer.languages import has_decimal_comma
-from lmkbc.kinds.numerals import Numeral, in_digits, in_words, readable, scale_at
+from lmkbc.kinds.numerals import Numeral, in_digits, in_other_words, in_words, readable, scale_at
 from lmkbc.kinds.units import LETTER, MONEY, converted, unit_at, unit_before, unit_of
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
@@ -178,7 +178,7 @@ class _Reader:
         dates = [match.span() for match in FORM.date_in_text.finditer(text)]
         last: _Found | None = None
         end = place = 0
-        numerals = [*in_digits(text, negative=self._negative), *in_words(text)]
+        numerals = [*in_digits(text, negative=self._negative), *in_words(text)] or [*in_other_words(text)]
         for numeral in sorted(numerals, key=lambda numeral: numeral.start):
             if numeral.start < end:  # the square of "km 2", or the second word of a numeral
                 continue

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from lmkbc.answer.markup import unescaped, unstyled, without_signs
 from lmkbc.kinds.units import LETTER
-from lmkbc.words import FORM, SCALES, replaced
+from lmkbc.words import FORM, SCALES, TABLES, replaced
 
 MOST_POWER = 1000
 """Powers of ten are cut to this: larger ones are unwritable anyway."""
@@ -151,6 +151,40 @@ def scale_at(text: str, start: int) -> tuple[Decimal | None, int]:
         factor = (factor or Decimal(1)) * (12 if match[2] else Decimal(1).scaleb(SCALES[match[1].lower()]))
         end = match.end()
     return factor, end
+
+
+_OTHERS = {
+    word: Decimal(number)
+    for line in TABLES["numeral"].values()
+    for number, words in enumerate(line.split())
+    for word in words.casefold().translate(_MARKS).split("/")
+}
+"""Number words of other languages than English, in small letters."""
+SHORT, FEW, MOST = 3, 3, 6
+"""Letters of a number word that may mean something else, as "due" does; words of a text that has one, and others."""
+
+
+def in_other_words(text: str) -> Iterator[Numeral]:
+    """Yield the first number word of another language than English in a few words without digits: "zwei Kinder"."""
+    words = [*re.finditer(r"[^\W_]+", text)]
+    if len(words) > MOST or any(map(str.isdigit, text)):
+        return
+    if hanzi := FORM.hanzi_number.search(text):
+        yield Numeral(_of_hanzi(hanzi[1]), *hanzi.span(1))
+        return
+    for word in words:
+        value = _OTHERS.get(word[0].casefold())
+        if value is not None and (len(word[0]) > SHORT or len(words) <= FEW):
+            yield Numeral(value, *word.span())
+            return
+
+
+def _of_hanzi(number: str) -> Decimal:
+    total = current = 0
+    for sign in number:
+        value = int(unicodedata.numeric(sign))
+        total, current = (total + (current or 1) * value, 0) if value >= 10 else (total, value)
+    return Decimal(total + current)
 
 
 def in_words(text: str) -> Iterator[Numeral]:
