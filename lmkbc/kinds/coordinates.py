@@ -7,13 +7,14 @@ which has the longitude first, and from fields of JSON. Two are the same if they
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from lmkbc.kinds.kind import WITH_COMMAS, Described, Exported, Kind, KnownValue, LeftOutError, Match, Stated
 from lmkbc.names import WIKIDATA_ITEM
 from lmkbc.relation import EntityType, Relation
-from lmkbc.words import FORM
+from lmkbc.words import FORM, replaced
 
 NEAR = 5.0
 """Kilometres within which two places are the same, if a relation gives no `absolute_tolerance`."""
@@ -23,6 +24,8 @@ WKT = "http://www.opengis.net/ont/geosparql#wktLiteral"
 EARTH = f"{WIKIDATA_ITEM}Q2"
 MOST = 20_000
 """Maximum number of characters that are read."""
+_SIDES_O = {"de": "E", "nl": "E", "fr": "W", "es": "W", "it": "W", "pt": "W", "ca": "W"}
+"""Language -> the side that an O means, as in "11° 34′ O": Ost, or ouest."""
 _KEYS = {"lat": 0, "latitude": 0, "lon": 1, "lng": 1, "long": 1, "longitude": 1}
 
 
@@ -45,7 +48,9 @@ class Coordinates(Kind):
 
     def read(self, text: str, relation: Relation) -> list[str]:
         """Return the places that a text gives, in decimal degrees."""
-        return list(dict.fromkeys(_places(text[:MOST])))
+        side = _SIDES_O.get(relation.language[:2])
+        own = re.sub(r"([°′″’'\"\d]\s?)O\b", rf"\1{side}", text[:MOST]) if side else text[:MOST]
+        return list(dict.fromkeys(_places(own)))
 
     def in_line(self, line: str, relation: Relation) -> list[str]:
         """Return the first place of a line."""
@@ -123,6 +128,7 @@ def distance(one: tuple[float, float], other: tuple[float, float]) -> float:
 
 def _places(text: str) -> Iterator[str]:
     """Yield the places in a text: those of the first form that it has any of."""
+    text = replaced(text.replace("’", "'"), "places")
     points = [(_number(found[2]), _number(found[1])) for found in FORM.place_point.finditer(text)]
     letters = [
         (_angle(found[:3], found[3]), _angle(found[4:7], found[7])) for found in FORM.place_letters_behind.findall(text)
