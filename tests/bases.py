@@ -30,8 +30,7 @@ from lmkbc.notes import Replies
 from lmkbc.plan import Plan
 from lmkbc.progress import silent
 from lmkbc.run.pipeline import Block
-from lmkbc.session.run import Run
-from lmkbc.types import Candidate, CandidateSet, Query, Source, State
+from lmkbc.testing import Candidate, CandidateSet, Query, Run, Source, State
 from tests.opened import CUTOFF, recipe_of
 
 SOURCE = (Source("model"),)

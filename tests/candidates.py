@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from lmkbc.types import Candidate, CandidateSet, Dropped, Nil, Query, Source, State
+from lmkbc.testing import Candidate, CandidateSet, Dropped, Nil, Query, Source, State
 
 
 def sources(*texts: str) -> tuple[Source, ...]:

@@ -16,10 +16,9 @@ from lmkbc.models.located import generative
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.server_model import ServerModel
-from lmkbc.notes import Notes
 from lmkbc.recipe import RecipeFile, make_recipe
-from lmkbc.session.run import Run
 from lmkbc.settings import checked
+from lmkbc.testing import Notes, Run
 
 CUTOFF = {"rule": "cutoff", "threshold": 0.5}
 

@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lmkbc import GeneratorSpec
-from lmkbc.notes import Notes
-from lmkbc.session.run import Run
-from lmkbc.types import Candidate, CandidateSet, Query, Source
+from lmkbc.testing import Candidate, CandidateSet, Notes, Query, Run, Source
 
 ROOT = Path(__file__).resolve().parent.parent
 MEMORY = 80 * 2**20

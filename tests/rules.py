@@ -3,7 +3,7 @@
 from typing import Any
 
 from lmkbc import Rule
-from lmkbc.select.rule import build
+from lmkbc.testing import build
 
 
 def rule_of(name: str, **options: Any) -> Any:

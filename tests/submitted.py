@@ -9,7 +9,7 @@ from space import SPACE
 
 from lmkbc import Edition
 from lmkbc.edition import misfit
-from lmkbc.types import Query
+from lmkbc.testing import Query
 
 
 def check(edition: Edition, queries: Sequence[Query], zipped: bytes) -> None:

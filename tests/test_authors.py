@@ -19,10 +19,8 @@ from lmkbc.files.places import fetched_frames
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.masked.masked import Masked
 from lmkbc.masked.preconditions import rewritten
-from lmkbc.notes import Notes
 from lmkbc.recipe import make_recipe, read_file, read_recipe
-from lmkbc.session.run import Run
-from lmkbc.types import Query
+from lmkbc.testing import Notes, Query, Run
 
 FETCHED = {name: fetched_frames(name) for name in SPACE.system_names()}
 """Words on this machine, by system: read before a test has a cache of its own."""

@@ -12,8 +12,8 @@ from lmkbc.ask.wording import WordFile
 from lmkbc.masked.cloze_settings import ProbeSettings
 from lmkbc.models.server.limits import Limits
 from lmkbc.select.pool import Pooling
-from lmkbc.select.rule import build
 from lmkbc.settings import checked
+from lmkbc.testing import build
 from lmkbc.train.training import Masking
 
 TOP = {"rule": "top-k", "k": 1}

@@ -13,9 +13,7 @@ from opened import generators, recipe_of
 from lmkbc import Workspace, registry
 from lmkbc.answer.parse import parse
 from lmkbc.kinds.kind import kind_of
-from lmkbc.select.rule import build
-from lmkbc.session.run import Run
-from lmkbc.types import Candidate, CandidateSet, Query
+from lmkbc.testing import Candidate, CandidateSet, Query, Run, build
 from tests.small import small_relation
 
 QUERY = Query("Ada", "CountryBordersCountry")

@@ -14,7 +14,7 @@ from lmkbc.models.store_place import place_of
 from lmkbc.plan import Origin, Plan
 from lmkbc.recipe import RecipeFile, make_recipe, read_recipe
 from lmkbc.session.options import Selection, Servers, settled
-from lmkbc.session.run import Run
+from lmkbc.testing import Run
 from lmkbc.tune.chooser import selector_for
 
 RUN = Run(workspace=SPACE, edition=MINI)

@@ -17,14 +17,10 @@ from lmkbc.kinds.kind import kind_of
 from lmkbc.link.disambiguation import choose
 from lmkbc.link.hits import Hit, ObjectType
 from lmkbc.models.plain_questions import paragraphs
-from lmkbc.notes import Notes
 from lmkbc.recipe import read_recipe
 from lmkbc.relation import kind_named
-from lmkbc.select.rule import build
-from lmkbc.session.run import Run
-from lmkbc.testing import exports
+from lmkbc.testing import Candidate, CandidateSet, Notes, Query, Run, build, exports
 from lmkbc.tune.families import check_rules, grid
-from lmkbc.types import Candidate, CandidateSet, Query
 from tests.command import Command
 from tests.small import small_relation
 

@@ -14,10 +14,9 @@ from lmkbc.run.pipeline import propose
 from lmkbc.select.pool import Pool
 from lmkbc.select.selector import PerRelation
 from lmkbc.session.options import Selection, settled
-from lmkbc.session.run import Run
+from lmkbc.testing import Candidate, CandidateSet, Query, Run, Source, State
 from lmkbc.tune.chooser import selector_for
 from lmkbc.tune.learn import official
-from lmkbc.types import Candidate, CandidateSet, Query, Source, State
 from tests.rules import rule_of
 
 TOP = {"rule": "top-k", "k": 1}

@@ -7,9 +7,9 @@ from lmkbc import Edition, Relation
 from lmkbc.progress import silent
 from lmkbc.select.narrowings import Narrowing
 from lmkbc.select.selector import PerRelation
+from lmkbc.testing import Candidate, CandidateSet, Example
 from lmkbc.tune.learn import Tuned, tune
 from lmkbc.tune.tuning_set import TuningOptions, TuningSet
-from lmkbc.types import Candidate, CandidateSet, Example
 from tests.rules import rule_of
 
 PLAIN = PerRelation(rule_of("cutoff", threshold=0.0))

@@ -15,7 +15,7 @@ from lmkbc import Relation, Shape
 from lmkbc.answer.clean import sifted
 from lmkbc.answer.parse import parse
 from lmkbc.kinds.dates import LANGUAGES, PartialDate, Precision, find_dates, read_date
-from lmkbc.types import State
+from lmkbc.testing import State
 
 READ = """
 1985 | 1985

@@ -14,9 +14,8 @@ from lmkbc.answer.clean import sifted
 from lmkbc.generate.recorded import Recorded
 from lmkbc.run.submission import candidate_lines, losses
 from lmkbc.select.pool import Pool
-from lmkbc.select.ranking import Ranking
 from lmkbc.session.run import RecordedFile
-from lmkbc.types import Candidate, Dropped, Nil, Query, State
+from lmkbc.testing import Candidate, Dropped, Nil, Query, Ranking, State
 from tests.answer.test_clean import AREA, CLOSED, COUNT, OPEN, SUBJECT
 from tests.candidates import candidate_set, sources
 

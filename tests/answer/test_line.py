@@ -10,7 +10,7 @@ from lmkbc.ask.style import PromptStyle
 from lmkbc.generate.reply import candidates
 from lmkbc.models.base import Reply
 from lmkbc.settings import checked
-from lmkbc.types import CandidateSet, Query, State
+from lmkbc.testing import CandidateSet, Query, State
 
 EXCHANGE, AREA = SPACE.relation("companyTradesAtStockExchange"), SPACE.relation("hasArea")
 STYLE = PromptStyle(listing="comma", null="None", parse_as="line", answer="WHY: {{ reasoning }}\nANSWER: {{ answer }}")

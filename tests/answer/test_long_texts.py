@@ -9,7 +9,7 @@ from space import SPACE
 from lmkbc.ask.style import PromptStyle
 from lmkbc.generate.reply import candidates
 from lmkbc.models.base import Reply
-from lmkbc.types import Query
+from lmkbc.testing import Query
 
 UNITS = (
     "5 mi 7 ha ¦\n\na¦N/A; A ¦\\text{A ¦<details><summary>thought</summary>¦(a, ¦A\n\n¦ ¦\n¦\t¦ \n¦\u00a0¦a¦A¦1¦"

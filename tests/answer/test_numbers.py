@@ -16,7 +16,7 @@ from lmkbc import Relation, Shape
 from lmkbc.answer.clean import sifted
 from lmkbc.answer.parse import Parsed, parse
 from lmkbc.kinds.numbers import read_numbers
-from lmkbc.types import State
+from lmkbc.testing import State
 from tests.answer.test_parse import AREA, BAND, ELEMENT, SEATS, SUBJECT, WHOLE
 
 NAME = replace(WHOLE, kind="string")

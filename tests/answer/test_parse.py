@@ -13,7 +13,7 @@ from lmkbc import EntityType, Relation, Shape
 from lmkbc.answer.clean import sifted
 from lmkbc.answer.parse import Parsed, parse, verbatim
 from lmkbc.kinds.numbers import read_numbers
-from lmkbc.types import State
+from lmkbc.testing import State
 from tests.small import small_relation
 
 SUBJECT = "Some Subject"

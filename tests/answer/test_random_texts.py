@@ -13,7 +13,7 @@ from space import MINI, SPACE
 from lmkbc.ask.style import PromptStyle
 from lmkbc.generate.reply import candidates
 from lmkbc.models.base import Reply
-from lmkbc.types import CandidateSet, Query
+from lmkbc.testing import CandidateSet, Query
 
 RELATIONS = [*SPACE.relations.values()]
 STYLES = [

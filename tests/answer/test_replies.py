@@ -22,7 +22,7 @@ from lmkbc.answer.parse import parse
 from lmkbc.ask.style import PromptStyle
 from lmkbc.generate.reply import candidates
 from lmkbc.models.base import Reply
-from lmkbc.types import Query, State
+from lmkbc.testing import Query, State
 
 FILES = (Path(__file__).with_name(name) for name in ("replies.jsonl", "everyday.jsonl"))
 LINES = [line for file in FILES for line in file.read_text(encoding="utf-8").strip().split("\n")]

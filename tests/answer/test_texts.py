@@ -8,7 +8,7 @@ from small import small_relation
 from lmkbc import Relation, Shape
 from lmkbc.answer.clean import sifted
 from lmkbc.answer.parse import parse, verbatim
-from lmkbc.types import State
+from lmkbc.testing import State
 
 
 def asking(kind: str, noun: str) -> Relation:

@@ -11,7 +11,7 @@ from lmkbc import registry
 from lmkbc.answer.abstain import relation_words
 from lmkbc.answer.parse import verbatim
 from lmkbc.names import folded_key
-from lmkbc.types import State
+from lmkbc.testing import State
 
 BORDERS, CHILDREN = SPACE.relation("CountryBordersCountry"), SPACE.relation("PersonHasNumberOfChildren")
 

@@ -14,8 +14,7 @@ from space import MINI, SPACE, TRAIN
 
 from lmkbc import Workspace
 from lmkbc.commands.keywords import opened_subset
-from lmkbc.session.run import Run
-from lmkbc.types import Query
+from lmkbc.testing import Query, Run
 
 BORDERS = "CountryBordersCountry"
 VAL = SPACE.examples(MINI, "val")

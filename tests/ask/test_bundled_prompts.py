@@ -16,9 +16,8 @@ from lmkbc.ask.builder import PromptBuilder, PromptSettings
 from lmkbc.ask.prompts import target
 from lmkbc.generate.conversation import Conversation
 from lmkbc.generate.language_model import LanguageModelSpec
-from lmkbc.notes import Notes
 from lmkbc.recipe import read_file
-from lmkbc.types import Example, Query
+from lmkbc.testing import Example, Notes, Query
 
 DIGESTS = Path(__file__).with_name("prompts.toml")
 """Recipe -> relation of its edition, or of the bundled one -> the first digits of the SHA-256 of its prompts."""

@@ -18,7 +18,7 @@ from lmkbc import InputError
 from lmkbc.ask.context import ContextSettings, as_context, lines, provider
 from lmkbc.notes import Passage
 from lmkbc.settings import checked
-from lmkbc.types import Query
+from lmkbc.testing import Query
 
 NAME = "CountryBordersCountry"
 RELATIONS = {NAME: SPACE.relation(NAME)}

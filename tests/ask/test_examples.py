@@ -6,7 +6,7 @@ import pytest
 
 from lmkbc.ask.examples import ExampleSelector, Shots
 from lmkbc.settings import checked
-from lmkbc.types import Example, GoldObject, Query
+from lmkbc.testing import Example, GoldObject, Query
 
 R, N = "borders", "area"
 

@@ -19,9 +19,8 @@ from lmkbc.generate.reply import candidates, captured
 from lmkbc.models.base import Reply
 from lmkbc.models.identity import paths_in, portable
 from lmkbc.recipe import read_recipe
-from lmkbc.session.run import Run
 from lmkbc.settings import checked
-from lmkbc.types import Example, GoldObject, Query, State
+from lmkbc.testing import Example, GoldObject, Query, Run, State
 
 EDITION = SPACE.edition("2026")
 RELATIONS = {name: SPACE.relation(name) for name in EDITION.relations}

@@ -14,7 +14,7 @@ from lmkbc.ask.style import PromptStyle
 from lmkbc.ask.templates import render
 from lmkbc.models.base import Form, Prompt
 from lmkbc.settings import checked
-from lmkbc.types import Example, GoldObject, Query
+from lmkbc.testing import Example, GoldObject, Query
 
 BORDERS, CHILDREN = "CountryBordersCountry", "PersonHasNumberOfChildren"
 RELATIONS = {name: SPACE.relation(name) for name in SPACE.edition("mini").relations}

@@ -11,7 +11,7 @@ from lmkbc.ask.style import PromptStyle
 from lmkbc.generate.reply import candidates
 from lmkbc.models.base import Reply
 from lmkbc.models.endings import list_end
-from lmkbc.types import CandidateSet, Query, State
+from lmkbc.testing import CandidateSet, Query, State
 from tests.answer.test_parse import AREA, BAND, WHOLE
 
 LISTINGS = {name: registry.LISTINGS.get(name) for name in registry.LISTINGS}

@@ -19,7 +19,8 @@ from lmkbc import Edition, InputError, Workspace
 from lmkbc.evaluation.official import evaluate
 from lmkbc.files.splits import read_examples, read_queries
 from lmkbc.run.submission import archive, prediction_lines
-from lmkbc.types import Candidate, Prediction, Query
+from lmkbc.testing import Candidate, Query
+from lmkbc.types import Prediction
 
 FILES = sorted(SPACE.folders("eval")[0].glob("*.py"))
 every = pytest.mark.parametrize("edition", SPACE.editions.values(), ids=list(SPACE.editions))

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from lmkbc import Rule, registry
-from lmkbc.select.ranking import Ranking
-from lmkbc.select.rule import Real, build
+from lmkbc.select.rule import Real
 from lmkbc.select.selector import PerRelation
-from lmkbc.types import Candidate, CandidateSet, Nil, Prediction, Query, State
+from lmkbc.testing import Candidate, CandidateSet, Nil, Query, Ranking, State, build
+from lmkbc.types import Prediction
 from tests.candidates import candidate_set, sources
 
 RULES = {name: registry.RULES.get(name) for name in registry.RULES.bundled()}

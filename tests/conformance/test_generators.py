@@ -26,11 +26,10 @@ from lmkbc.plan import Plan
 from lmkbc.progress import ExpectedStep
 from lmkbc.run.pipeline import Steps, propose
 from lmkbc.session.options import Servers
-from lmkbc.session.run import Run
+from lmkbc.testing import CandidateSet, Query, Run, State
 from lmkbc.train import upper_layers
 from lmkbc.train.corpus import of_examples
 from lmkbc.train.random_controls import randomised
-from lmkbc.types import CandidateSet, Query, State
 from tests.candidates import proposals
 
 QUERIES = [row.query for row in SPACE.examples(MINI, "val")][::40]

@@ -15,9 +15,8 @@ from lmkbc import InputError, registry
 from lmkbc.generate.access import step_model
 from lmkbc.models.answers import CallCounter
 from lmkbc.models.plain_questions import paragraphs, texts, word_log_probabilities
-from lmkbc.notes import Notes
 from lmkbc.session.options import Servers
-from lmkbc.session.run import Run
+from lmkbc.testing import Notes, Run
 
 PROMPTS = ["Paris is in", "The capital of Peru is", "Q: Who wrote Emma?\nA:", "é", "Paris is the capital of"]
 OPTIONS = ("True", "False", "Perhaps")

@@ -12,7 +12,7 @@ from space import SPACE
 
 from lmkbc.api.predicting import foreseen
 from lmkbc.domain.documents import Documents
-from lmkbc.types import Query
+from lmkbc.testing import Query
 
 BORDERS, AREA = "CountryBordersCountry", "area"
 RELATIONS = {name: SPACE.relation(name) for name in (BORDERS, AREA)}

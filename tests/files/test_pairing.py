@@ -12,7 +12,7 @@ from space import SPACE
 from lmkbc import InputError, Workspace
 from lmkbc.files.splits import objects_of, read_examples
 from lmkbc.generate.baselines import ClassPrior
-from lmkbc.types import Example, GoldObject, Query
+from lmkbc.testing import Example, GoldObject, Query
 
 QID = re.compile(r"Q\d+")
 KNOWN = {"Q49110": {"Boston University"}, "Q13371": {"Harvard University"}}

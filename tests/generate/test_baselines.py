@@ -11,7 +11,7 @@ from space import MINI, RELATIONS, TRAIN
 
 from lmkbc import AliasScorer, Edition, IdScorer, MatchingScorer, Metric, Relation, ValueScorer
 from lmkbc.generate.baselines import ClassPrior, ClosedSet, NaiveBayes, log_posterior, words
-from lmkbc.types import CandidateSet, Example, GoldObject, Query
+from lmkbc.testing import CandidateSet, Example, GoldObject, Query
 
 
 def asked(query: Query) -> CandidateSet:

@@ -18,8 +18,7 @@ from lmkbc.local.model import CausalModel
 from lmkbc.models.answers import Store
 from lmkbc.plan import Plan
 from lmkbc.run.pipeline import propose
-from lmkbc.session.run import Run
-from lmkbc.types import Query, State
+from lmkbc.testing import Query, Run, State
 from tests.candidates import sources
 
 

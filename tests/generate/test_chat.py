@@ -10,7 +10,7 @@ from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.refusal import ServerError
-from lmkbc.types import CandidateSet, Query, State
+from lmkbc.testing import CandidateSet, Query, State
 from tests.candidates import sources
 
 CANARY = "sk-canary-7f3a91c2"

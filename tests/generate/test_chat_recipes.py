@@ -24,8 +24,7 @@ from lmkbc.plan import Plan
 from lmkbc.recipe import read_file
 from lmkbc.run.pipeline import propose
 from lmkbc.session.options import Servers
-from lmkbc.session.run import Run
-from lmkbc.types import Query, State
+from lmkbc.testing import Query, Run, State
 
 ROOT = Path(__file__).resolve().parents[2]
 CANARY = "sk-canary-7f3a91c2"

@@ -10,8 +10,8 @@ from space import MINI, RELATIONS, TRAIN
 from lmkbc.ask.builder import PromptBuilder
 from lmkbc.generate.conversation import Conversation
 from lmkbc.models.base import Dialogue, Reply, Request, Response, next_requests
-from lmkbc.notes import Notes, Passage
-from lmkbc.types import CandidateSet, Query, State
+from lmkbc.notes import Passage
+from lmkbc.testing import CandidateSet, Notes, Query, State
 
 QUERY = Query("Peru", "CountryBordersCountry")
 MURKY = "It depends on whom you ask, as it always has."

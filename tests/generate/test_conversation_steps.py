@@ -19,8 +19,7 @@ from lmkbc.local.decode import Completion, Decoding
 from lmkbc.local.model import CausalModel
 from lmkbc.models.answers import Store
 from lmkbc.session.options import Servers
-from lmkbc.session.run import Run
-from lmkbc.types import CandidateSet, Query, State
+from lmkbc.testing import CandidateSet, Query, Run, State
 
 QUERY = Query("Utopia", "CountryBordersCountry")
 A, N, U, M = State.ANSWERED, State.ABSTAINED, State.UNPARSED, State.MISSING

@@ -20,7 +20,7 @@ from lmkbc.generate.embedded.features import Links, OtherSources
 from lmkbc.generate.embedded.signals import steady
 from lmkbc.generate.embedded.stack import Stack, Trees
 from lmkbc.progress import ExpectedStep, silent
-from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query, State
+from lmkbc.testing import Candidate, CandidateSet, Example, GoldObject, Nil, Query, State
 from tests.candidates import proposals, sources
 
 UNKNOWN = -1.0

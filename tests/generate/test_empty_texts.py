@@ -9,7 +9,7 @@ from command import Command
 from rows import jsonl
 from space import MINI, SPACE
 
-from lmkbc.types import State
+from lmkbc.testing import State
 
 SUBJECTS = [query for query in SPACE.queries(MINI, "val") if query.relation == "CountryBordersCountry"][:4]
 RUN = "predict --edition mini --split val --relation country-borders --limit 4 --untuned --from said.jsonl --out run"

@@ -15,8 +15,7 @@ from lmkbc.plan import Plan
 from lmkbc.run.pipeline import propose
 from lmkbc.select.pool import Pool
 from lmkbc.session.options import Servers
-from lmkbc.session.run import Run
-from lmkbc.types import Candidate, Nil, Query, State
+from lmkbc.testing import Candidate, Nil, Query, Run, State
 from tests.candidates import candidate_set, sources
 
 BORDERS, DEATH = Query("Utopia", "CountryBordersCountry"), Query("Ada", "PersonHasPlaceOfDeath")

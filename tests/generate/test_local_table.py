@@ -21,10 +21,8 @@ from lmkbc.models.answers import Store
 from lmkbc.models.located import is_local_name
 from lmkbc.models.plain_questions import texts
 from lmkbc.models.server.server_model import ServerModel
-from lmkbc.notes import Notes
 from lmkbc.session.options import Servers
-from lmkbc.session.run import Run
-from lmkbc.types import Query, State
+from lmkbc.testing import Notes, Query, Run, State
 
 RECIPES = {name: bundled(name) for name in SPACE.system_names()}
 

@@ -15,7 +15,7 @@ from lmkbc.ask.examples import Shots
 from lmkbc.ask.style import PromptStyle
 from lmkbc.generate.option_ranking import CandidateRanking, RankingGenerator
 from lmkbc.models.base import Prompt
-from lmkbc.types import CandidateSet, Example, Query, State
+from lmkbc.testing import CandidateSet, Example, Query, State
 
 NAME = "CountryHasOfficialLanguage"
 TRAIN = [row for row in SPACE.examples(MINI, "train") if row.query.relation == NAME]

@@ -15,7 +15,7 @@ from lmkbc.generate.recorded import Recorded
 from lmkbc.run.submission import candidate_lines
 from lmkbc.select.pool import Pool
 from lmkbc.session.run import RecordedFile
-from lmkbc.types import Candidate, CandidateSet, Dropped, Nil, Query, State
+from lmkbc.testing import Candidate, CandidateSet, Dropped, Nil, Query, State
 from tests.candidates import candidate_set, sources
 
 EDITION = SPACE.edition("2023")

@@ -21,8 +21,7 @@ from lmkbc.plan import Plan
 from lmkbc.run.pipeline import Block, Steps, propose
 from lmkbc.run.submission import reply_rows
 from lmkbc.session.options import Servers
-from lmkbc.session.run import Run
-from lmkbc.types import CandidateSet, Query, State
+from lmkbc.testing import CandidateSet, Query, Run, State
 from tests.candidates import sources
 
 BORDERS = "CountryBordersCountry"

@@ -9,7 +9,7 @@ from lmkbc.ask.style import PromptStyle
 from lmkbc.generate.reply import _sureness, candidates, united
 from lmkbc.models.base import Reply
 from lmkbc.select.pool import Pool
-from lmkbc.types import CandidateSet, Query, State
+from lmkbc.testing import CandidateSet, Query, State
 
 RELATIONS = {name: SPACE.relation(name) for name in SPACE.edition("2023").relations}
 LISTS = PromptStyle(form="completion", block="{{ subject }}, {{ phrase }}:")

@@ -14,8 +14,7 @@ from telling import Telling
 from lmkbc import InputError
 from lmkbc.models.answers import Store
 from lmkbc.session.options import Servers
-from lmkbc.session.run import Run
-from lmkbc.types import Query, State
+from lmkbc.testing import Query, Run, State
 
 NAME = "CountryBordersCountry"
 QUERIES = [Query("Utopia", NAME), Query("Atlantis", NAME)]

@@ -9,9 +9,8 @@ from space import MINI, SPACE
 from lmkbc.files.arrays import ArrayStore
 from lmkbc.generate import states
 from lmkbc.generate.states import States
-from lmkbc.notes import Notes
-from lmkbc.session.run import Run
 from lmkbc.settings import checked
+from lmkbc.testing import Notes, Run
 
 QUERIES = [row.query for row in SPACE.examples(MINI, "val")][:7]
 

@@ -22,12 +22,10 @@ from lmkbc.models.base import Prompt
 from lmkbc.models.plain_questions import texts
 from lmkbc.models.prefixes import groups
 from lmkbc.models.reference import ModelReference
-from lmkbc.notes import Notes
 from lmkbc.plan import Plan
 from lmkbc.run.pipeline import propose
 from lmkbc.session.options import Servers
-from lmkbc.session.run import Run
-from lmkbc.types import Query
+from lmkbc.testing import Notes, Query, Run
 
 TABLE = """description = "x"
 [[generate]]

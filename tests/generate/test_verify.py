@@ -17,7 +17,7 @@ from lmkbc.local.model import CausalModel
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Prompt
 from lmkbc.settings import checked
-from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query
+from lmkbc.testing import Candidate, CandidateSet, Example, GoldObject, Nil, Query
 from tests.candidates import candidate_set, sources
 
 NAME = "CountryBordersCountry"

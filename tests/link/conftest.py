@@ -4,7 +4,7 @@ import pytest
 from small import small_relation
 
 from lmkbc import EntityType, Relation, Shape
-from lmkbc.types import Example, GoldObject, Query
+from lmkbc.testing import Example, GoldObject, Query
 
 
 def relation(name: str, subject: str, obj: str, kind: str = "entity", suffixes: tuple[str, ...] = ()) -> Relation:

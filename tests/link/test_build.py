@@ -18,7 +18,7 @@ from stand_in import item
 from lmkbc import InputError, LmkbcError
 from lmkbc.link.index import AliasIndex, IndexBuilder
 from lmkbc.link.index_sources import build_index
-from lmkbc.types import Example, GoldObject, Query
+from lmkbc.testing import Example, GoldObject, Query
 
 
 def write_dump(path: Path, entities: list[dict[str, Any]], broken: str = "") -> Path:

@@ -14,7 +14,7 @@ from lmkbc.link.index import AliasIndex
 from lmkbc.link.index_sources import build_index
 from lmkbc.settings import checked
 from lmkbc.systems.yang23.system import TypeFilter
-from lmkbc.types import Candidate, CandidateSet, Dropped, Query, State
+from lmkbc.testing import Candidate, CandidateSet, Dropped, Query, State
 
 ROWS = [
     "Inn,Q14369,Q4022",

@@ -16,7 +16,7 @@ from lmkbc.link.linker import Linker, Linking
 from lmkbc.link.search import SearchTable
 from lmkbc.link.train_objects import TrainObjects
 from lmkbc.settings import checked
-from lmkbc.types import Candidate, Example, GoldObject, Nil, Query
+from lmkbc.testing import Candidate, Example, GoldObject, Nil, Query
 from tests.candidates import candidate_set
 
 

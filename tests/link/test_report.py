@@ -8,7 +8,7 @@ from lmkbc.link.explained import explain, link_rows, read_rows
 from lmkbc.link.linker import Linker
 from lmkbc.link.search import SearchTable
 from lmkbc.link.train_objects import TrainObjects
-from lmkbc.types import Example
+from lmkbc.testing import Example
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 from lmkbc import Relation
 from lmkbc.link.train_objects import TrainObjects
-from lmkbc.types import Example, GoldObject, Query
+from lmkbc.testing import Example, GoldObject, Query
 
 
 def ids(found: tuple[str, tuple]) -> tuple[str, list[str]]:

@@ -14,7 +14,7 @@ from lmkbc import InputError, LmkbcError
 from lmkbc.link.linker import Linker
 from lmkbc.link.search import Wikidata
 from lmkbc.link.wikidata import Client, user_agent
-from lmkbc.types import Candidate, CandidateSet, Query
+from lmkbc.testing import Candidate, CandidateSet, Query
 
 CONTACT = "Jane Doe, jane@example.org"
 PATIENT, HASTY = 60.0, 1.5

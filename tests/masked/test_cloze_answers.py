@@ -12,7 +12,7 @@ from lmkbc import InputError
 from lmkbc.masked.candidates import ClozeAnswers
 from lmkbc.masked.cloze_settings import ProbeSettings
 from lmkbc.settings import checked
-from lmkbc.types import Query
+from lmkbc.testing import Query
 
 EDITION = SPACE.edition("2022")
 NAMES = ("ChemicalCompoundElement", "PersonProfession", "PersonInstrument", "PersonHasNumberOfChildren")

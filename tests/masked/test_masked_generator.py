@@ -23,9 +23,9 @@ from lmkbc.masked.cloze_settings import ProbeSettings
 from lmkbc.masked.masked import Masked, MaskedGenerator
 from lmkbc.masked.preconditions import rewritten
 from lmkbc.masked.vocabulary import Words
-from lmkbc.session.run import RecordedFile, Run
+from lmkbc.session.run import RecordedFile
 from lmkbc.settings import checked
-from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query
+from lmkbc.testing import Candidate, CandidateSet, Example, GoldObject, Query, Run
 from tests.candidates import proposals, sources
 
 CAPITAL = Relation(

@@ -14,7 +14,7 @@ from lmkbc.masked.masked import names_of_type
 from lmkbc.masked.preconditions import Asker, Prepared, rewritten
 from lmkbc.masked.vocabulary import Words
 from lmkbc.settings import checked
-from lmkbc.types import Example, GoldObject, Query
+from lmkbc.testing import Example, GoldObject, Query
 
 COUNTRIES = ["France", "Papua New Guinea", "Italy", "Peru"]
 SLOT = Precondition(

@@ -18,9 +18,9 @@ from lmkbc.probe.controls import compare, controls, learned, with_random_weights
 from lmkbc.recipe import read_recipe
 from lmkbc.select.selector import PerRelation
 from lmkbc.session.options import Servers
-from lmkbc.session.run import Run
+from lmkbc.testing import Candidate, Example, Run
 from lmkbc.tune.tuning_set import TuningOptions
-from lmkbc.types import Candidate, Example, Prediction
+from lmkbc.types import Prediction
 from tests.rules import rule_of
 from tests.tuned import First
 

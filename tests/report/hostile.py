@@ -10,7 +10,7 @@ import pytest
 from bases import ATTACK, Base, answered, failed
 
 from lmkbc.link.index_sources import build_index
-from lmkbc.types import CandidateSet, Query
+from lmkbc.testing import CandidateSet, Query
 
 RELATIONS = ("CountryBordersCountry", "PersonPlaysInstrument")
 

@@ -23,7 +23,7 @@ from lmkbc.plan import Plan
 from lmkbc.run.estimate import estimate
 from lmkbc.run.pipeline import Block, propose
 from lmkbc.session.options import Servers
-from lmkbc.session.run import Run
+from lmkbc.testing import Run
 
 pytestmark = pytest.mark.model
 QUERIES = SPACE.queries(MINI, "val")[:12]

@@ -14,8 +14,7 @@ from lmkbc import InputError
 from lmkbc.plan import Plan
 from lmkbc.run.pipeline import Steps
 from lmkbc.session.options import Servers
-from lmkbc.session.run import Run
-from lmkbc.types import Query
+from lmkbc.testing import Query, Run
 
 RELATION = "CountryBordersCountry"
 QUERIES = [Query(name, RELATION) for name in ("Chad", "Mali", "Niger", "Peru", "Togo")]

@@ -16,7 +16,7 @@ from lmkbc.plan import Plan
 from lmkbc.run.estimate import estimate, foreseen
 from lmkbc.run.pipeline import propose
 from lmkbc.session.options import Servers
-from lmkbc.session.run import Run
+from lmkbc.testing import Run
 
 PRICES = 2.0, 10.0
 QUERIES = SPACE.queries(MINI, "val")[:80:20]

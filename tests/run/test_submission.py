@@ -15,7 +15,8 @@ from submitted import check
 from lmkbc import InputError
 from lmkbc.edition import misfit
 from lmkbc.run.submission import answers, archive, candidate_lines, package, prediction_lines
-from lmkbc.types import Candidate, Nil, Prediction, Query
+from lmkbc.testing import Candidate, Nil, Query
+from lmkbc.types import Prediction
 from tests.candidates import candidate_set, sources
 
 IDS, STRINGS = SPACE.edition("2023"), SPACE.edition("2026")

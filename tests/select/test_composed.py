@@ -8,10 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.select.composed import agreement
-from lmkbc.select.ranking import Ranking
-from lmkbc.select.rule import build
 from lmkbc.select.selector import PerRelation
-from lmkbc.types import Candidate, CandidateSet, Nil, Query, Source, State
+from lmkbc.testing import Candidate, CandidateSet, Nil, Query, Ranking, Source, State, build
 
 CITY = {"rule": "abstention-threshold", "evidence": "lead", "threshold": 0.5, "inner": {"rule": "top-k", "k": 1}}
 HALF = {"rule": "cutoff", "threshold": 0.5}

@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc import Rule
-from lmkbc.select.ranking import Ranking
 from lmkbc.select.selector import PerRelation, confidences
-from lmkbc.types import Candidate, CandidateSet, Query, Source, State
+from lmkbc.testing import Candidate, CandidateSet, Query, Ranking, Source, State
 from tests.candidates import candidate_set
 from tests.rules import rule_of
 

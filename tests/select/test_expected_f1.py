@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.select.expected_f1 import expected_f1
-from lmkbc.types import Candidate, Nil, Query
+from lmkbc.testing import Candidate, Nil, Query
 from tests.candidates import candidate_set
 from tests.rules import rule_of
 

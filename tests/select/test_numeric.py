@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc import Rule
-from lmkbc.select.rule import build
-from lmkbc.types import Candidate, CandidateSet, Query
+from lmkbc.testing import Candidate, CandidateSet, Query, build
 from tests.rules import rule_of
 
 RULES = [

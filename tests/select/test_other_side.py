@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from space import SPACE
 
 from lmkbc.select.other_side import TrainSides
-from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query
+from lmkbc.testing import Candidate, CandidateSet, Example, GoldObject, Query
 from tests.candidates import candidate_set, sources
 
 BORDERS, SPOUSE, RIVERS = "CountryBordersCountry", "PersonHasSpouse", "RiverBasinsCountry"

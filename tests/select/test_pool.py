@@ -17,7 +17,7 @@ from lmkbc.link.cleaning import without_subject
 from lmkbc.run.submission import candidate_rows
 from lmkbc.select.pool import Merging, Pool, Pooling
 from lmkbc.settings import checked
-from lmkbc.types import Candidate, CandidateSet, Nil, Query, Source, State
+from lmkbc.testing import Candidate, CandidateSet, Nil, Query, Source, State
 from tests.candidates import candidate_set, sources
 from tests.small import small_relation
 

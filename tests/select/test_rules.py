@@ -6,9 +6,7 @@ from hypothesis import strategies as st
 
 from lmkbc import Rule
 from lmkbc.select.calibration import informative, of_candidates
-from lmkbc.select.ranking import Ranking
-from lmkbc.select.rule import build
-from lmkbc.types import Candidate, CandidateSet, Nil, Query, Source, State
+from lmkbc.testing import Candidate, CandidateSet, Nil, Query, Ranking, Source, State, build
 from tests.candidates import candidate_set, sources
 from tests.rules import rule_of
 

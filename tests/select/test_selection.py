@@ -17,7 +17,7 @@ from lmkbc import LmkbcError
 from lmkbc.run.saved import InSample, SavedRun
 from lmkbc.select.narrowings import Narrowing
 from lmkbc.select.selector import PerRelation
-from lmkbc.types import Candidate, CandidateSet
+from lmkbc.testing import Candidate, CandidateSet
 from tests.rules import rule_of
 
 ROOT = Path(__file__).parents[2]

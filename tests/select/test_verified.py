@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from lmkbc.select.composed import with_verification
-from lmkbc.select.rule import build
-from lmkbc.types import Candidate, Nil, Query, State
+from lmkbc.testing import Candidate, Nil, Query, State, build
 from tests.candidates import candidate_set
 from tests.rules import rule_of
 

@@ -6,7 +6,7 @@ import pytest
 from space import SPACE
 
 from lmkbc.session.statements import Statements
-from lmkbc.types import Candidate, Example, GoldObject, Query
+from lmkbc.testing import Candidate, Example, GoldObject, Query
 from tests.small import small_relation
 
 BORDERS, CHILDREN, RIVERS = "CountryBordersCountry", "PersonHasNumberOfChildren", "RiverBasinsCountry"

@@ -14,10 +14,9 @@ from lmkbc.plan import Plan
 from lmkbc.recipe import RecipeFile, make_recipe
 from lmkbc.run.pipeline import propose
 from lmkbc.session.options import Servers
-from lmkbc.session.run import Run
 from lmkbc.settings import checked
 from lmkbc.systems.mave26.system import NameGrouper, Questions
-from lmkbc.types import Candidate, CandidateSet, Query, State
+from lmkbc.testing import Candidate, CandidateSet, Query, Run, State
 from tests.candidates import candidate_set, sources
 
 NAME = "companyTradesAtStockExchange"

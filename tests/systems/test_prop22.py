@@ -7,7 +7,7 @@ from writing import Writing
 from lmkbc import InputError
 from lmkbc.settings import checked
 from lmkbc.systems.prop22.system import BareFacts
-from lmkbc.types import Candidate, Query
+from lmkbc.testing import Candidate, Query
 from tests.candidates import candidate_set
 
 NAME = "CountryBordersCountry"

@@ -10,7 +10,7 @@ from space import SPACE
 
 from lmkbc.components import components_of
 from lmkbc.recipe import read_recipe
-from lmkbc.types import Candidate, CandidateSet, Example, Nil, Query, Source
+from lmkbc.testing import Candidate, CandidateSet, Example, Nil, Query, Source
 from tests.candidates import candidate_set
 from tests.rules import rule_of
 

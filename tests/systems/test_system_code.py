@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lmkbc.select.rule import build
+from lmkbc.testing import build
 from tests.command import Command
 
 CODE = """

@@ -25,13 +25,12 @@ from lmkbc.link.hits import Hit
 from lmkbc.local.checkpoint import load
 from lmkbc.local.decode import Decoding
 from lmkbc.local.model import CausalModel
-from lmkbc.notes import Notes
 from lmkbc.recipe import read_recipe
-from lmkbc.session.run import Run
+from lmkbc.testing import Example, Notes, Query, Run
 from lmkbc.train.corpus import Corpus, HeldOut, alias_groups, gather
-from lmkbc.train.lora import _TaughtPrompt, alike, loss, of_facts, of_split, train
+from lmkbc.train.lora import _TaughtPrompt, loss, of_facts, of_split, train
 from lmkbc.train.training import Lora
-from lmkbc.types import Example, Fact, Query
+from lmkbc.types import Fact
 
 SILVER = Path("silver2023")
 IGNORED = -100
@@ -51,19 +50,20 @@ def run(**more: Any) -> Run:
 
 
 @pytest.fixture(scope="module")
-def trained(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[float, ...]]:
+def trained(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     pytest.importorskip("peft", reason="peft is not installed: install lmkbc[lora]")
     out = tmp_path_factory.mktemp("lora") / "adapter"
-    return out, train(run(), recipe(tiny), out, QUICK).losses
+    return out, train(run(), recipe(tiny), out, QUICK)
 
 
-def test_the_loss_falls_and_only_an_adapter_is_written(trained: tuple[Path, tuple[float, ...]]) -> None:
-    out, losses = trained
-    assert losses[-1] < losses[0] - 0.1
+def test_the_loss_falls_and_only_an_adapter_is_written(trained: tuple[Path, Any]) -> None:
+    out, made = trained
+    assert made.losses[-1] < made.losses[0] - 0.1
     assert sorted(path.name for path in out.iterdir()) == ["adapter_config.json", ADAPTER, "training.json"]
     assert [path.name for path in out.parent.iterdir()] == [out.name]  # no checkpoint is left
     told = json.loads((out / "training.json").read_text())
     assert told["examples"] + told["left_out"] + told["held_out"] == len(TRAIN)
+    assert made.steps == 2 * -(-told["examples"] // 16), "every row once an epoch"
     assert told["lora"]["rank"] == 4
     assert "/" not in told["base"]
 
@@ -109,7 +109,7 @@ def test_a_run_is_answered_by_the_model_that_it_had_before(tiny: Path, tmp_path:
     assert all(torch.equal(value, after[name]) for name, value in before.items())
 
 
-def test_the_adapter_is_loaded_as_a_model_and_changes_it(tiny: Path, trained: tuple[Path, tuple[float, ...]]) -> None:
+def test_the_adapter_is_loaded_as_a_model_and_changes_it(tiny: Path, trained: tuple[Path, Any]) -> None:
     prompts = [prompt for prompt, _ in written(tiny)[:3]]
 
     def answers(name: Path) -> dict[int, Any]:
@@ -320,13 +320,3 @@ def test_a_prompt_holds_as_many_facts_as_it_shows_and_asks_and_is_what_the_model
 def test_only_the_relations_that_the_source_answers_are_learnt() -> None:
     assert lessons([fact("S", "harp")], source(only=[RELATION]))
     assert not lessons([fact("S", "harp")], source(only=["CountryBordersCountry"]))
-
-
-@given(st.lists(st.integers(1, 9), max_size=20), st.integers(1, 5))
-def test_batches_hold_every_lesson_once_by_length(lengths: list[int], size: int) -> None:
-    rows = [_TaughtPrompt((number,) * length, ()) for number, length in enumerate(lengths)]
-    batches = alike(rows, size)
-    flat = [row for batch in batches for row in batch]
-    assert sorted(flat) == sorted(rows)
-    assert [len(row.tokens) for row in flat] == sorted(lengths)
-    assert all(len(batch) == size for batch in batches[:-1])

@@ -20,9 +20,8 @@ from lmkbc import InputError
 from lmkbc.masked.backbone import load
 from lmkbc.masked.cloze_settings import ProbeSettings
 from lmkbc.masked.masked import Masked, MaskedGenerator
-from lmkbc.train import mined_prompts
-from lmkbc.train.mined_prompts import TrainF1, TrainFacts, choose, mine
-from lmkbc.types import Example, GoldObject, Query
+from lmkbc.testing import Example, GoldObject, Query
+from lmkbc.train.mined_prompts import TrainF1, choose, mine
 
 ROWS = [
     Example(Query("Ada", "home"), (GoldObject(("Rome", "Roma")), GoldObject(("New York",)))),
@@ -31,8 +30,11 @@ ROWS = [
 ]
 
 
-def found(sentence: str, rows: Sequence[Example] = ROWS) -> list[str]:
-    return [cloze for _, cloze in TrainFacts(rows).clozes_in(sentence)]
+def found(sentence: str) -> list[str]:
+    """The clozes of a sentence, and "" for each span that is of no use."""
+    counts = mine([sentence], ROWS)
+    clozes = [cloze for some in counts.clozes.values() for cloze in some.elements()]
+    return [*clozes, *[""] * (counts.pairs.total() - len(clozes))]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +75,7 @@ def test_a_mined_cloze_holds_both_slots_exactly_once(parts: list[str]) -> None:
 
 
 def test_the_most_frequent_spans_are_kept_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mined_prompts, "MOST_SPANS", 4)
+    monkeypatch.setattr("lmkbc.train.mined_prompts.MOST_SPANS", 4)
     text = ["Ada loves Rome", "Ada leaves Rome", "Ada loves Roma", *(f"Ada saw {n:03} {n:03} Rome" for n in range(50))]
     counts = mine(text, ROWS)
     assert (counts.sentences, counts.pairs["home"]) == (53, 53)

@@ -1,5 +1,5 @@
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -7,37 +7,18 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors.torch import save
-from tokenizers import Tokenizer, models, pre_tokenizers
 from torch import nn
-from transformers import PreTrainedTokenizerFast
 
 from lmkbc import InputError, LmkbcError
 from lmkbc.masked.backbone import Backbone
-from lmkbc.masked.soft_prompts import read
 from lmkbc.names import folded_key
-from lmkbc.train import prompt_vectors, upper_layers
-from lmkbc.train.cloze_training import precision, rank_loss, train_mlm, train_soft_prompt, verbalised
+from lmkbc.train.cloze_training import rank_loss, verbalised
 from lmkbc.train.loop import train
 from lmkbc.train.random_controls import LearnedControls
 from lmkbc.train.training import Masking, TrainingPlan
 from lmkbc.types import Fact
 
 IGNORED = -100
-
-
-def state(backbone: Backbone) -> dict[str, torch.Tensor]:
-    return {name: value.clone() for name, value in backbone.model.state_dict().items()}
-
-
-def test_early_stopping_keeps_the_best_weights_and_stops(backbone: Backbone, facts: list[Fact]) -> None:
-    wrong = [Fact(one.subject, "home", one.clozes, (facts[n - 1].objects[0],), ("",)) for n, one in enumerate(facts)]
-    plan = TrainingPlan(rate=3e-2, epochs=30, batch=4, patience=2)
-    trained = train_mlm(backbone, facts, wrong, plan, Masking())
-    lowest = trained.held_out.index(min(trained.held_out))
-    assert len(trained.losses) == lowest + 2 < 30
-    again = train_mlm(backbone, facts, wrong, TrainingPlan(rate=1e-9, epochs=1, batch=4), Masking())
-    assert again.held_out[0] == pytest.approx(min(trained.held_out), rel=1e-3)
 
 
 @pytest.mark.parametrize(("policy", "window"), [("object", 0), ("object+1", 1), ("object+2", 2)])
@@ -58,34 +39,6 @@ def test_masked_apart_leaves_the_rest_of_the_object_in_sight(backbone: Backbone)
     assert [row.ids.count(backbone.mask_id) for row in rows] == [1, 1]
 
 
-@pytest.mark.whole(but=["True"])
-@pytest.mark.parametrize("manual", [True, False])
-def test_only_prompt_vectors_change_in_soft_prompt_training(
-    backbone: Backbone, facts: list[Fact], manual: bool, tmp_path: Path
-) -> None:
-    entities = upper_layers.entities_of(facts, backbone.tokenizer, len(backbone.tokenizer), expand=False)
-    columns = torch.tensor(entities.rows)
-    rows = [*zip((fact.subject for fact in facts), upper_layers.numbers_of(entities, facts), strict=True)]
-    start = (
-        prompt_vectors.manual_prompt(backbone, facts[0].clozes[1])
-        if manual
-        else prompt_vectors.random_prompt(backbone, 5)
-    )
-    before = state(backbone)
-    after, trained = train_soft_prompt(
-        backbone, start, rows, columns, TrainingPlan(rate=5e-2, epochs=40, batch=4), held_out=rows
-    )
-    assert all(torch.equal(value, before[name]) for name, value in backbone.model.state_dict().items())
-    assert not torch.equal(after.vectors, start.vectors)
-    assert trained.losses[-1] < trained.losses[0]
-    assert trained.held_out[0] > min(trained.held_out)
-    assert 0 <= precision(backbone, after, rows, columns) <= 1
-    (tmp_path / "prompts.safetensors").write_bytes(prompt_vectors.to_bytes({"home": after}, "tiny"))
-    again = read(tmp_path / "prompts.safetensors")["home"]
-    assert again.layout == after.layout
-    assert torch.equal(again.vectors, after.vectors)
-
-
 def test_the_rate_rises_and_falls_to_zero() -> None:
     shares = [TrainingPlan(rate=1.0, epochs=1).share(step, 100) for step in range(100)]
     assert max(shares) == 1.0 == shares[9]
@@ -94,37 +47,11 @@ def test_the_rate_rises_and_falls_to_zero() -> None:
     assert 0 < shares[-1] < 0.02
 
 
-def test_nothing_to_train_on_is_said(backbone: Backbone) -> None:
-    with pytest.raises(InputError, match="no example"):
-        train_mlm(backbone, [], [], TrainingPlan(rate=1e-3, epochs=1), Masking())
-    with pytest.raises(InputError, match=r"epochs=0, batch=0, .* cannot train: give a rate above 0"):
-        TrainingPlan(rate=1e-3, epochs=0, batch=0)
-
-
-def test_objects_of_one_token_are_those_that_stand_at_the_mask(backbone: Backbone) -> None:
-    """In byte pairs the space before a word is part of its token."""
-    vocabulary = {token: n for n, token in enumerate(["<s>", "<pad>", "</s>", "<unk>", "<mask>", "Ġ", "R", "ĠR"])}
-    pairs = Tokenizer(models.BPE(vocabulary, [("Ġ", "R")], unk_token="<unk>"))
-    pairs.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=pairs, mask_token="<mask>", unk_token="<unk>")
-    fact = Fact("ada", "home", ("{subject} lives in {mask}.",), ("R",), ("",))
-    assert upper_layers.entities_of([fact], tokenizer, 8, expand=False).rows[1] == vocabulary["ĠR"]
-
-
 def test_what_is_longer_than_the_model_reads_loses_its_end(backbone: Backbone) -> None:
     fact = Fact("ada", "home", ("the home of {subject} is {mask}" + " in" * 60,), ("a b",), ("",))
     (row,) = verbalised([fact], backbone, Masking(), 0)
     assert len(row.ids) == backbone.longest
     assert row.ids[-1] == backbone.tokenizer.sep_token_id
-    train_mlm(backbone, [fact, "a b c d " * 40], [], TrainingPlan(rate=1e-4, epochs=1), Masking(policy="random"))
-
-
-def test_sentences_are_masked_at_random_only(backbone: Backbone) -> None:
-    rows = list(verbalised(["paris is the home of ada", "[MASK]", ""] * 10, backbone, Masking(policy="random"), 0))
-    assert len(rows) == 10
-    assert all(backbone.mask_id in row.ids for row in rows)
-    with pytest.raises(InputError, match="use --mask random"):
-        list(verbalised(["paris is the home of ada"], backbone, Masking(), 0))
 
 
 def test_decay_spares_biases_and_norms() -> None:
@@ -156,30 +83,38 @@ class CutError(Exception):
     """Ends a training as a kill would, were it not in this process; `tests/attack` kills for real."""
 
 
-def trained(backbone: Backbone, facts: list[Fact], checkpoint: Path, cut: int = -1) -> bytes:
-    """The weights of a training that is cut after so many steps, or not at all."""
+def values_of(checkpoint: Path, cut: int = -1) -> dict[str, torch.Tensor]:
+    """The values after a training that is cut after so many steps, or not at all."""
 
     def report(step: str, done: int, total: int | None) -> None:
         if done == cut:
             raise CutError
 
+    torch.manual_seed(1)
+    values = nn.ParameterDict({"matrix": torch.randn(4, 4), "bias": torch.zeros(4)})
+    inputs, wanted = torch.randn(8, 4), torch.randn(8, 4)
+
+    def loss(rows: Sequence[int]) -> torch.Tensor:
+        found = inputs[[*rows]] @ values["matrix"] + values["bias"]
+        return nn.functional.dropout(found - wanted[[*rows]], 0.5, values.training).square().mean()
+
     plan = TrainingPlan(rate=1e-2, epochs=5, batch=3, every=2, patience=100)
-    train_mlm(backbone, facts[:6], facts[6:], plan, Masking(), checkpoint=checkpoint, report=report)
-    return save({name: value.contiguous().clone() for name, value in backbone.model.state_dict().items()})
+    train(values, loss, range(6), plan, held_out=[6, 7], checkpoint=checkpoint, report=report)
+    return {name: value.detach().clone() for name, value in values.items()}
 
 
-@pytest.mark.whole(but=["5"])
 @pytest.mark.parametrize("cut", [2, 5, 10])
-def test_cut_short_and_resumed_ends_with_the_same_bytes(
-    another: Callable[[int], Backbone], facts: list[Fact], tmp_path: Path, cut: int
-) -> None:
-    whole, checkpoint = trained(another(0), facts, tmp_path / "whole"), tmp_path / "checkpoint"
+def test_cut_short_and_resumed_ends_with_the_same_bytes(tmp_path: Path, cut: int) -> None:
+    def same(checkpoint: Path) -> bool:
+        return all(torch.equal(value, whole[name]) for name, value in values_of(checkpoint).items())
+
+    whole, checkpoint = values_of(tmp_path / "whole"), tmp_path / "checkpoint"
     with pytest.raises(CutError):
-        trained(another(0), facts, checkpoint, cut)
+        values_of(checkpoint, cut)
     assert checkpoint.exists() == (cut > 2)
-    assert trained(another(0), facts, checkpoint) == whole
+    assert same(checkpoint)
     finished = checkpoint.read_bytes()
-    assert trained(another(0), facts, checkpoint) == whole  # cut before its outcome was kept
+    assert same(checkpoint)  # cut before its outcome was kept
     assert checkpoint.read_bytes() == finished
 
 

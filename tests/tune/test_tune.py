@@ -15,12 +15,11 @@ from lmkbc.link.cleaning import without_subject
 from lmkbc.plan import Plan
 from lmkbc.recipe import read_recipe
 from lmkbc.run.pipeline import propose
-from lmkbc.session.run import Run
+from lmkbc.testing import Candidate, CandidateSet, Example, GoldObject, Nil, Query, Run, State
 from lmkbc.tune.calibrate import fit_expected_f1
 from lmkbc.tune.choice import by_subject
 from lmkbc.tune.learn import Tuned, official
 from lmkbc.tune.outcomes import Outcomes
-from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query, State
 from tests.candidates import candidate_set
 from tests.tuned import tuned as tune_all
 

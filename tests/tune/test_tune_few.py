@@ -12,9 +12,9 @@ from space import MINI, SPACE
 from lmkbc.plan import Origin
 from lmkbc.select.calibration import confidence_text
 from lmkbc.select.selector import PerRelation, confidences
+from lmkbc.testing import Candidate, CandidateSet, Example, GoldObject, Query, Source, State
 from lmkbc.tune import tuned_rules
 from lmkbc.tune.learn import Tuned
-from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query, Source, State
 from tests.rules import rule_of
 from tests.tuned import tuned
 

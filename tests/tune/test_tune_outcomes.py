@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from small import small_edition
 
 from lmkbc import AliasScorer, Edition, IdScorer, MatchingScorer, Metric, ValueScorer
+from lmkbc.testing import Candidate, CandidateSet, Example, GoldObject, Nil, Query
 from lmkbc.tune.outcomes import Curve, Outcomes, cutoff_steps
-from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query
 from tests.candidates import candidate_set, sources
 
 NAMES = ("Ada", "ADA", "Bo", "Cy", "Di")

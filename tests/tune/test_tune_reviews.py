@@ -12,9 +12,9 @@ from rows import jsonl
 from small import give_mini
 from space import SPACE
 
+from lmkbc.testing import Candidate, CandidateSet, Example, GoldObject, Query, Source, State
 from lmkbc.tune.learn import Tuned, tune
 from lmkbc.tune.tuning_set import TuningOptions, TuningSet
-from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query, Source, State
 from tests.rules import rule_of
 from tests.tuned import PLAIN
 

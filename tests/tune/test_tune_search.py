@@ -12,13 +12,13 @@ from space import SPACE
 
 from lmkbc import IdScorer
 from lmkbc.plan import Origin
+from lmkbc.testing import Candidate, CandidateSet, Example, GoldObject, Nil, Query
 from lmkbc.tune import tuned_rules
 from lmkbc.tune.families import Task, fit
 from lmkbc.tune.learn import Tuned
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.studies import Joint, Space, is_over, search
 from lmkbc.tune.tuning_set import TuningOptions
-from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query
 from tests.candidates import candidate_set, sources
 from tests.rules import rule_of
 from tests.tuned import tuned as tune_all

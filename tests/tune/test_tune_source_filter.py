@@ -8,9 +8,9 @@ from msgspec import structs
 from space import SPACE
 
 from lmkbc.select.pool import Pool
+from lmkbc.testing import Candidate, CandidateSet, Example, GoldObject, Query
 from lmkbc.tune.families import Task, applicable, fit
 from lmkbc.tune.outcomes import Outcomes
-from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query
 from tests.candidates import candidate_set, sources
 from tests.tuned import tuned as tune_all
 

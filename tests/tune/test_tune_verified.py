@@ -10,8 +10,8 @@ from msgspec import structs
 from space import SPACE
 
 from lmkbc.select.composed import with_verification
+from lmkbc.testing import Candidate, CandidateSet, Example, GoldObject, Query
 from lmkbc.tune.learn import Tuned
-from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query
 from tests.candidates import sources
 from tests.tuned import tuned as tune_all
 

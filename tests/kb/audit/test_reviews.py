@@ -16,7 +16,7 @@ from wikidata_readers import comma_separated, items, version_1
 
 import lmkbc
 from lmkbc.kb.base.knowledge import Knowledge
-from lmkbc.types import CandidateSet, Query
+from lmkbc.testing import CandidateSet, Query
 
 HEADER = "relation,subject,subject_id,object,object_id,label,value,value_id,source,quote,reviewer,date\n"
 BORDERS, CHILDREN = "country-borders", "children"

@@ -16,7 +16,7 @@ from command import Command
 
 from lmkbc import InputError, LmkbcError
 from lmkbc.kb.builder import base_directory
-from lmkbc.types import CandidateSet, Query
+from lmkbc.testing import CandidateSet, Query
 
 RELATIONS = ("country-borders", "children", "country-languages", "place-of-death")
 LANDS = [f"Land {n}" for n in range(14)]

@@ -17,7 +17,7 @@ from lmkbc.kb.builder.facts import Maker, Tables
 from lmkbc.kinds.numbers import decimal
 from lmkbc.select.calibration import Calibration
 from lmkbc.select.selector import PerRelation
-from lmkbc.types import Candidate, CandidateSet, Nil, Query, Source, State
+from lmkbc.testing import Candidate, CandidateSet, Nil, Query, Source, State
 from tests.rules import rule_of
 
 RELATIONS = {name: SPACE.relation(name) for name in ("CountryBordersCountry", "hasArea", "personHasCityOfDeath")}

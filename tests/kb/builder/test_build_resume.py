@@ -16,7 +16,7 @@ from lmkbc import InputError, KnowledgeBase, LmkbcError
 from lmkbc.kb.builder import base_directory
 from lmkbc.kb.builder.base_directory import Directory
 from lmkbc.kb.builder.growth import Bounds
-from lmkbc.types import CandidateSet, Query
+from lmkbc.testing import CandidateSet, Query
 
 RELATIONS = ("country-borders", "children")
 NAMES = ["Chad", "Mali", "Niger", "Togo", "Benin"]

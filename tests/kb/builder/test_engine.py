@@ -16,8 +16,7 @@ from lmkbc.models.store_place import Database
 from lmkbc.plan import Plan
 from lmkbc.run.pipeline import Block
 from lmkbc.session.options import Servers
-from lmkbc.session.run import Run
-from lmkbc.types import CandidateSet, Query
+from lmkbc.testing import CandidateSet, Query, Run
 from tests.opened import recipe_of
 
 RUN = Run(workspace=SPACE, edition=SPACE.edition("mini"), offline=True)

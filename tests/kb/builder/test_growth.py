@@ -17,7 +17,7 @@ from lmkbc.kb.base.knowledge import Knowledge
 from lmkbc.kb.builder.engine import Answers, ShardPart, Work
 from lmkbc.kb.builder.facts import Tables
 from lmkbc.kb.builder.growth import Bounds
-from lmkbc.types import CandidateSet, Query, State
+from lmkbc.testing import CandidateSet, Query, State
 
 BORDERS, LANGUAGES, RIVERS = "CountryBordersCountry", "CountryHasOfficialLanguage", "RiverBasinsCountry"
 RELATIONS = ("country-borders", "country-languages")

@@ -25,8 +25,7 @@ from lmkbc.cli import build
 from lmkbc.kb.builder.engine import Ask, ShardPart, Work
 from lmkbc.kb.builder.facts import Maker
 from lmkbc.plan import Plan
-from lmkbc.session.run import Run
-from lmkbc.types import Query
+from lmkbc.testing import Query, Run
 from tests.opened import recipe_of
 
 pytestmark = [

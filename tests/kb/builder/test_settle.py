@@ -17,7 +17,7 @@ from lmkbc.kb.builder.facts import Maker
 from lmkbc.kb.builder.settle import Claim, NamedEntities, settled
 from lmkbc.kb.builder.subjects import Classes
 from lmkbc.link.hits import Hit
-from lmkbc.types import CandidateSet, Query
+from lmkbc.testing import CandidateSet, Query
 
 ONE_SUBJECT = "one subject"
 SAME = "same fact"

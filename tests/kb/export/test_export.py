@@ -31,8 +31,8 @@ from lmkbc.files.tables import InputTable
 from lmkbc.kb.base.knowledge import Knowledge
 from lmkbc.kinds.kind import kinds
 from lmkbc.registry import EXPORTS
+from lmkbc.testing import CandidateSet, Query
 from lmkbc.testing.exports import exported, fact
-from lmkbc.types import CandidateSet, Query
 
 RELATIONS = ("country-borders", "children")
 WD = "http://www.wikidata.org/entity/"

@@ -12,8 +12,8 @@ from command import Command
 from pyoxigraph import RdfFormat, Store
 
 from lmkbc.registry import EXPORTS
+from lmkbc.testing import CandidateSet, Query
 from lmkbc.testing.exports import exported, fact
-from lmkbc.types import CandidateSet, Query
 
 REPLY = 'Libya, "Niger"\n\u2028'
 

@@ -10,7 +10,7 @@ from bases import Base, answered, fact, written
 from command import Command
 from pyoxigraph import RdfFormat, parse
 
-from lmkbc.types import CandidateSet, Query
+from lmkbc.testing import CandidateSet, Query
 
 ENTITY = "urn:lmkbc:entity/"
 NEIGHBOURS = {

@@ -10,7 +10,7 @@ from opened import HASTY
 from test_server_odd import BORDERS, Make, one, spain
 
 from lmkbc.models.server.refusal import answer_limit
-from lmkbc.types import Query, State
+from lmkbc.testing import Query, State
 
 ASKED = 32768
 NARROW = (None, 4096, 300)

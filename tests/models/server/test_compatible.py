@@ -15,7 +15,7 @@ from lmkbc.models.server.client import as_served
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.openai_client import ChatClient
 from lmkbc.models.server.refusal import ServerError
-from lmkbc.types import Query, State
+from lmkbc.testing import Query, State
 
 JSON = {"response_format": {"type": "json_object"}}
 ALL = {"samples": 3, "temperature": 0.7, "logprobs": True, "max_tokens": 64, "extra": JSON}

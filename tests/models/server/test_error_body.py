@@ -20,7 +20,7 @@ from lmkbc.models.server.client import as_served
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.openai_client import ChatClient
 from lmkbc.models.server.refusal import ServerError, refusal
-from lmkbc.types import Query, State
+from lmkbc.testing import Query, State
 
 CANARY = "sk-canary"
 TOOL = {"function": {"name": "answer", "arguments": '{"objects": ["Spain"]}'}}

@@ -21,7 +21,7 @@ from lmkbc.models.server.address import Server
 from lmkbc.models.server.openai_client import ChatClient
 from lmkbc.models.server.refusal import ServerError
 from lmkbc.session.options import Servers
-from lmkbc.session.run import Run
+from lmkbc.testing import Run
 
 KEYS = "LMKBC_KEYS"
 

@@ -17,8 +17,7 @@ from lmkbc.local.local_model import LocalModel
 from lmkbc.models.answers import Store
 from lmkbc.models.server.server_model import ServerModel
 from lmkbc.session.options import Servers
-from lmkbc.session.run import Run
-from lmkbc.types import Query, State
+from lmkbc.testing import Query, Run, State
 
 QUERIES = [Query(f"Utopia {place}", "CountryBordersCountry") for place in range(4)]
 

@@ -22,7 +22,7 @@ from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.refusal import ServerError
 from lmkbc.models.server.server_model import ServerModel
-from lmkbc.notes import Notes
+from lmkbc.testing import Notes
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

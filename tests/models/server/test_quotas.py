@@ -11,7 +11,7 @@ from lmkbc.http import CallError
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.refusal import ServerError, refusal
-from lmkbc.types import Query
+from lmkbc.testing import Query
 
 
 def m(text: str, **more: Any) -> Body:

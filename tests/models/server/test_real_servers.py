@@ -29,7 +29,7 @@ from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.refusal import ServerError
 from lmkbc.models.server.server_model import ServerModel
-from lmkbc.types import CandidateSet, Query, State
+from lmkbc.testing import CandidateSet, Query, State
 
 pytestmark = pytest.mark.server
 BORDERS = "CountryBordersCountry"

@@ -13,8 +13,7 @@ from lmkbc.models.answers import Store
 from lmkbc.models.plain_questions import paragraphs, texts, word_log_probabilities
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.server_model import ServerModel
-from lmkbc.notes import Notes
-from lmkbc.types import Query, State
+from lmkbc.testing import Notes, Query, State
 
 LINE = {"parse_as": "line", "listing": "comma", "block": "{{ subject }}:", "answer": "Perhaps {{ answer }}"}
 THOUGHT = '<think>Perhaps ["Peru"], Q419.</think>'

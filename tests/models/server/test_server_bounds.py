@@ -23,8 +23,7 @@ from lmkbc.models.budget import Budget
 from lmkbc.models.server.limits import Limits, estimate
 from lmkbc.models.server.refusal import ServerError
 from lmkbc.session.options import Servers
-from lmkbc.session.run import Run
-from lmkbc.types import Query
+from lmkbc.testing import Query, Run
 from lmkbc.web_client import WebClient
 
 BORDERS = "CountryBordersCountry"

@@ -19,8 +19,7 @@ from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.refusal import too_long
 from lmkbc.recipe import read_recipe
 from lmkbc.session.options import Servers
-from lmkbc.session.run import Run
-from lmkbc.types import CandidateSet, Query
+from lmkbc.testing import CandidateSet, Query, Run
 
 BORDERS = "CountryBordersCountry"
 ROOM = 400

@@ -12,7 +12,7 @@ from test_server_odd import BORDERS, Body, Make, one, spain
 
 from lmkbc.answer.parse import parse
 from lmkbc.models.answers import Store
-from lmkbc.types import Query, State
+from lmkbc.testing import Query, State
 
 QUERY = Query("land", BORDERS)
 BLANKS = (

@@ -13,7 +13,7 @@ from opened import HASTY
 
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.server.refusal import ServerError
-from lmkbc.types import CandidateSet, Query
+from lmkbc.testing import CandidateSet, Query
 
 CANARY = "sk-canary-7f3a91c2"
 BORDERS, CHILDREN = "CountryBordersCountry", "PersonHasNumberOfChildren"

@@ -23,8 +23,7 @@ from lmkbc.models.server.body import decode
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.server_model import ServerModel
 from lmkbc.session.options import Servers
-from lmkbc.session.run import Run
-from lmkbc.types import Query
+from lmkbc.testing import Query, Run
 
 WORDS = ("True", "False")
 HASTY = Limits(first_wait=0.001, attempts=2, timeout=2.0)

@@ -14,7 +14,7 @@ from space import SPACE
 from lmkbc.plan import Plan
 from lmkbc.run.pipeline import Steps
 from lmkbc.session.options import Servers
-from lmkbc.session.run import Run
+from lmkbc.testing import Run
 
 CHAT = """
 description = "A chat."
