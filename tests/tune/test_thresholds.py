@@ -1,58 +1,41 @@
 """Thresholds files: lossless, refused where they do not belong, and wrong ones named."""
 
+import random
+import re
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
+from space import SPACE
 
 from lmkbc import InputError
 from lmkbc.plan import Origin
-from lmkbc.select.calibration import AVERAGE, PROMISES, SURE, Calibration, PrecisionCurve
+from lmkbc.select.calibration import AVERAGE, SURE
 from lmkbc.tune import tuned_rules
-from lmkbc.tune.confidence import Confidences, Kept, RelationConfidence
-from lmkbc.tune.learn import Tuned, TunedRelation
-from lmkbc.tune.reliability import Bin, Reliability
-from lmkbc.tune.tuning_set import TuningOptions
-from tests.rules import rule_of
+from lmkbc.tune.learn import Tuned
+from tests.tune.test_tune import EDITION, OTHER, RELATION, example, scored
+from tests.tuned import tuned as tune_all
 
-CURVE = PrecisionCurve(threshold=(0.25, 0.5), precision=(0.75, 0.905), recall=(0.5, 0.25), max=1)
-WIDER = PrecisionCurve(threshold=(0.125,), precision=(0.9,), recall=(0.75,), max=2)
-SHARED = PrecisionCurve(threshold=(0.5,), precision=(0.92,), recall=(0.5,))
 GPT4 = Origin(models=("gpt-4",), wording="own", wording_sha256="a" * 64)
-RULES = {
-    "b": rule_of("cutoff", threshold=0.0123, min=1),
-    "a": rule_of(
-        "calibrated",
-        inner=rule_of("expected-f1", missing=0.5),
-        weights={"gpt-4:said": -1.0},
-        label_priors={'Ōé "x".y': 0.25},
-    ),
-}
+NAME = 'Ōé "x".y'
 
 
+@cache
 def tuned() -> Tuned:
-    relations = {name: TunedRelation(rule, 1 / 3, 0.5, 100, 0.25, 100) for name, rule in RULES.items()}
-    none = PrecisionCurve()
-    own = RelationConfidence(
-        RULES["a"].calibration, {SURE: none, AVERAGE: replace(none, max=1), "overall": replace(SHARED, max=1)}, 0.0
-    )
-    beside = RelationConfidence(
-        Calibration(weights={"score": 0.5}, label_priors={"ü": 0.125}),
-        {SURE: CURVE, AVERAGE: WIDER, "overall": replace(SHARED, max=2)},
-        0.25,
-    )
-    worth = Reliability(ece=0.125, ace=0.25, brier=0.5, bins=(Bin(3, 0.5, 0.75),))
-    nothing = Kept(facts=0, precision=None, interval=None, recall=0.0, relations=0, broken=0)
-    kept = dict.fromkeys(PROMISES, nothing)
-    known = Confidences(
-        relations={"a": own, "b": beside},
-        recall=0.1,
-        recall_interval=(0, 0.2),
-        kept=dict.fromkeys(PROMISES, kept),
-        raw=worth,
-        calibrated=worth,
-    )
-    return Tuned(relations, 1 / 3, 0.5, (), 0, TuningOptions(trials=200), known, 0.25)
+    """What is learned of a relation whose candidates tell right from wrong, and of one where nothing does."""
+    draw = random.Random(0)
+    sets, examples = [], []
+    for number in range(60):
+        made = example(f"s{number}", *([NAME] if number % 3 else []))
+        right = draw.betavariate(5, 2) if made.objects else draw.betavariate(1, 6)
+        other = example(f"s{number}", NAME if number % 2 else "Q2", relation=OTHER)
+        examples += made, other
+        sets += scored(made, 1 - right, **{NAME: right, "Q2": draw.betavariate(1, 6)}), scored(other, Q2=0.5, Q3=0.6)
+    made = tune_all(sets, examples, EDITION, relations=SPACE.relations, trials=0)
+    known = made.confidences.relations  # of the first, confidences are those of its rule
+    own = replace(known[RELATION], calibration=made.relations[RELATION].rule.calibration)
+    return replace(made, confidences=replace(made.confidences, relations={**known, RELATION: own}))
 
 
 def provenance(**changes: str) -> tuned_rules.Provenance:
@@ -65,18 +48,18 @@ def test_round_trip_is_lossless_and_stable(tmp_path: Path) -> None:
     tuned_rules.write(path, tuned(), provenance())
     assert path == tmp_path / "2023" / "bert--gpt-4.toml"
     selector, read, cv_f1, _ = tuned_rules.read(path)
-    assert cv_f1 == {"a": 0.333333, "b": 0.333333}
-    assert selector.rules == RULES
-    assert selector.calibrations == {"b": Calibration(weights={"score": 0.5}, label_priors={"ü": 0.125})}
-    assert selector.curves[SURE] == {"a": PrecisionCurve(), "b": CURVE}
-    assert selector.curves[AVERAGE] == {"a": PrecisionCurve(max=1), "b": WIDER}
-    assert selector.curves["overall"] == {
-        "a": replace(SHARED, max=1),
-        "b": replace(SHARED, max=2),
-    }  # as many as that of the relation
-    assert selector.calibration("a") == RULES["a"].calibration
+    known = tuned().confidences.relations
+    assert cv_f1 == {name: round(one.cv_f1, 6) for name, one in tuned().relations.items()}
+    assert selector.rules == {name: one.rule for name, one in tuned().relations.items()}
+    assert [selector.rules[name].name for name in (RELATION, OTHER)] == ["calibrated", "cutoff"]
+    assert selector.calibrations == {OTHER: known[OTHER].calibration}
+    assert selector.calibration(RELATION) == known[RELATION].calibration == selector.rules[RELATION].calibration
+    assert NAME in known[RELATION].calibration.label_priors
+    for promise in (SURE, AVERAGE, "overall"):
+        assert selector.curves[promise] == {name: one.curves[promise] for name, one in known.items()}
+    assert (selector.curves["overall"][RELATION].max, selector.curves["overall"][OTHER].max) == (1, None)
     assert read == provenance()
-    assert (read.cv_f1, read.trials) == (0.333333, 200)
+    assert (read.cv_f1, read.trials) == (round(tuned().cv_macro_f1, 6), 0)
     content = path.read_bytes()
     tuned_rules.write(path, tuned(), provenance())
     assert path.read_bytes() == content
@@ -118,22 +101,23 @@ def test_the_origins_own_file_comes_first_and_those_of_other_systems_never(tmp_p
         ("folds = 5", "", "needs provenance.folds"),
         ("seed = 0", 'seed = "0"', "setting 'provenance.seed' is '0': give a whole number"),
         ("relations.", "relation.", "no setting 'relation': did you mean 'relations'"),
-        ("[relations.b.select]", "[relations.b.selec]", "no setting 'relations.b.selec': did you mean 'select'"),
-        ('rule = "cutoff"', 'rule = "cutof"', "setting 'relations.b.select': unknown selection rule 'cutof'"),
+        (f"[relations.{OTHER}.select]", f"[relations.{OTHER}.selec]", r"no setting .*\.selec': did you mean 'select'"),
+        ('rule = "cutoff"', 'rule = "cutof"', f"setting 'relations.{OTHER}.select': unknown selection rule 'cutof'"),
         ('    "gpt-4",', "    4,", "setting 'provenance.models"),
         ('wording = "own"', "wording = 1", "setting 'provenance.wording' is 1: give a string"),
-        ("confidence.b", "confidence.c", "confidence.c: known are: a, b"),
-        ("score = 0.5", "score = inf", "no finite number"),
-        ("    0.905,", "    0.5,", "precision holds no rising numbers"),
-        ("    0.905,", "", "differ in length"),
+        (f"confidence.{OTHER}", "confidence.c", f"confidence.c: known are: {OTHER}, {RELATION}"),
+        (r"(?s)\[confidence(.*?)score = [0-9.]+", r"[confidence\1score = inf", "no finite number"),
+        (r"precision = \[\n    [0-9.]+,", "precision = [\n    0.999,", "precision holds no rising numbers"),
+        (r"precision = \[\n    [0-9.]+,", "precision = [", "differ in length"),
     ],
 )
 def test_a_wrong_file_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = tmp_path / "bert.toml"
     tuned_rules.write(path, tuned(), provenance())
     text = path.read_text(encoding="utf-8")
-    assert old in text
-    path.write_text(text.replace(old, new), encoding="utf-8")
+    pattern = old if "0-9" in old else re.escape(old)
+    assert re.search(pattern, text)
+    path.write_text(re.sub(pattern, new, text), encoding="utf-8")
     with pytest.raises(InputError, match=message) as caught:
         tuned_rules.read(path)
     assert str(path) in str(caught.value)
@@ -157,9 +141,12 @@ def test_a_file_that_lost_a_bit_is_refused_or_says_the_same(tmp_path: Path) -> N
 def test_who_edits_thresholds_by_hand_removes_the_seal(tmp_path: Path) -> None:
     path = tmp_path / "t.toml"
     tuned_rules.write(path, tuned(), provenance())
-    edited = path.read_text().replace("0.0123", "0.3")
+    edited = path.read_text().replace(
+        f'{OTHER}.select]\nrule = "cutoff"\n', f'{OTHER}.select]\nrule = "cutoff"\nmin = 1\n'
+    )
+    assert edited != path.read_text()
     path.write_text(edited)
     with pytest.raises(InputError, match="remove the line sha256"):
         tuned_rules.read(path)
     path.write_text("".join(line for line in edited.splitlines(keepends=True) if not line.startswith("sha256")))
-    assert tuned_rules.read(path)[0].rules["b"] == rule_of("cutoff", threshold=0.3, min=1)
+    assert tuned_rules.read(path)[0].rules[OTHER] == replace(tuned().relations[OTHER].rule, min=1)
