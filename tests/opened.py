@@ -8,25 +8,42 @@ import tomli_w
 from space import MINI, RELATIONS, SPACE, TRAIN
 
 from lmkbc import Relation
-from lmkbc.ask.builder import PromptBuilder, PromptSettings
+from lmkbc.ask.builder import PromptBuilder
 from lmkbc.generate.conversation import Conversation
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.answers import Store
 from lmkbc.models.located import generative
 from lmkbc.models.server.address import Server
-from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.server_model import ServerModel
 from lmkbc.recipe import RecipeFile, make_recipe
-from lmkbc.settings import checked
 from lmkbc.testing import Notes, Run
 
 CUTOFF = {"rule": "cutoff", "threshold": 0.5}
 
 
-def recipe_of(*tables: Mapping[str, Any], name: str = "x", select: Mapping[str, Any] = CUTOFF) -> Any:
-    """A recipe of these generators' tables."""
-    file = RecipeFile(description="", generate=tables, select=select)
-    return make_recipe(name, file, SPACE.relations)
+def recipe_of(
+    *tables: Mapping[str, Any],
+    name: str = "x",
+    select: Mapping[str, Any] = CUTOFF,
+    known: Mapping[str, Relation] = SPACE.relations,
+    **steps: Any,
+) -> Any:
+    """A recipe of these generators' tables. known: relations that it may name. steps: other tables, such as link."""
+    file = RecipeFile(description="", generate=tables, select=select, **steps)
+    return make_recipe(name, file, known)
+
+
+COMPONENTS = {"probe": "masked", "ranking": "causal"}
+"""Part of a generator's table -> a generator that has it; others are those of a chat."""
+
+
+def part(name: str, known: Mapping[str, Relation] = SPACE.relations, /, **settings: Any) -> Any:
+    """Return a part of a recipe as its table gives it: a step's, or one within a generator's table."""
+    if name in ("clean", "link", "pool"):
+        return getattr(recipe_of({"component": "nothing"}, known=known, **{name: settings}), name)
+    table = {"component": COMPONENTS.get(name, "chat"), name: settings}
+    book = {"closed_book": False} if name == "context" else {}
+    return getattr(recipe_of({**table, **book}, known=known).generate[0], name)
 
 
 def recipe_file(path: Path, *tables: Mapping[str, Any], select: Mapping[str, Any] = CUTOFF, **parts: Any) -> Path:
@@ -35,9 +52,9 @@ def recipe_file(path: Path, *tables: Mapping[str, Any], select: Mapping[str, Any
     return path
 
 
-def asks(tables: Mapping[str, Any]) -> PromptSettings:
+def asks(tables: Mapping[str, Any]) -> Any:
     """Return what these tables ask of a model."""
-    return checked(PromptSettings, tables, "generator")
+    return recipe_of({"component": "chat", **tables}).generate[0]
 
 
 def begins_here(recipe: Any) -> bool:
@@ -65,7 +82,7 @@ def over_server(
     return AnswerGenerator(model, talk, server.name, notes)
 
 
-HASTY = Limits(first_wait=0.01, total_wait=60.0, timeout=60.0, attempts=6, concurrency=4)
+HASTY = part("limits", first_wait=0.01, total_wait=60.0, timeout=60.0, attempts=6, concurrency=4)
 """Tries again at once, but gives an answer more time than a busy machine can take from it."""
 
 

@@ -4,14 +4,10 @@ import math
 from typing import Any
 
 import pytest
+from opened import part
 
 from lmkbc import InputError, Rule
-from lmkbc.ask.examples import Shots
-from lmkbc.ask.style import PromptStyle
 from lmkbc.ask.wording import WordFile
-from lmkbc.masked.cloze_settings import ProbeSettings
-from lmkbc.models.server.limits import Limits
-from lmkbc.select.pool import Pooling
 from lmkbc.settings import checked
 from lmkbc.testing import build
 from lmkbc.train.training import Masking
@@ -71,7 +67,7 @@ WORDS: list[tuple[dict[str, Any], str]] = [
 STYLES: list[tuple[dict[str, Any], str]] = [
     ({"listng": "json"}, "no setting 'listng': did you mean 'listing'"),
     ({"form": "haiku"}, "setting 'form' is 'haiku'"),
-    *(({name: "x"}, f"has no setting {name!r} any more: {PromptStyle.REMOVED[name]}") for name in PromptStyle.REMOVED),
+    *(({name: "x"}, f"has no setting {name!r} any more: {reason}") for name, reason in part("prompt").REMOVED.items()),
     ({"task": "List the {{ objct_type }}"}, "task reads {{ objct_type }}: did you mean 'object_type'"),
     ({"block": "{{ subjct }}"}, "block reads {{ subjct }}: did you mean 'subject'"),
     (
@@ -158,18 +154,18 @@ POOLS: list[tuple[dict[str, Any], str]] = [
         (kind, *row)
         for kind, rows in (
             (Rule, RULES),
-            (PromptStyle, STYLES),
-            (Shots, SHOTS),
+            ("prompt", STYLES),
+            ("shots", SHOTS),
             (WordFile, WORDS),
-            (Pooling, POOLS),
-            (Limits, LIMITS),
-            (ProbeSettings, PROBES),
+            ("pool", POOLS),
+            ("limits", LIMITS),
+            ("probe", PROBES),
             (Masking, MASKS),
         )
         for row in rows
     ],
 )
-def test_what_makes_no_sense_is_told(kind: type, table: dict[str, Any], said: str) -> None:
+def test_what_makes_no_sense_is_told(kind: Any, table: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError) as error:
-        build(table) if kind is Rule else checked(kind, table, "it")
-    assert said in str(error.value)
+        build(table) if kind is Rule else part(kind, **table) if isinstance(kind, str) else checked(kind, table, "it")
+    assert said in str(error.value).replace(f"{kind}.", "")

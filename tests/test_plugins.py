@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 from bases import fact, written
-from opened import generators, recipe_of
+from opened import generators, part, recipe_of
 
 from lmkbc import InputError, Workspace, registry
-from lmkbc.ask.style import PromptStyle
 from lmkbc.generate.access import step_model
 from lmkbc.kinds.kind import kind_of
 from lmkbc.link.disambiguation import choose
@@ -211,10 +210,10 @@ def test_a_library_in_this_process_is_a_back_end_without_an_address(tmp_path: Pa
 
 
 def test_a_listing_and_a_linking_strategy_of_a_plugin_are_used() -> None:
-    style = PromptStyle(listing="bar")
+    style = part("prompt", listing="bar")
     assert style.format.write(["Chad", "Mali"]) == "Chad | Mali"
     with pytest.raises(InputError, match="unknown listing 'bat': did you mean 'bar'"):
-        PromptStyle(listing="bat")
+        part("prompt", listing="bat")
     with pytest.raises(InputError, match="it has to be of the class AnswerFormat"):
         registry.LISTINGS.get("odd")
     hits = [Hit("Q2"), Hit("Q3")]

@@ -15,7 +15,6 @@ from space import SPACE
 
 import lmkbc
 from lmkbc import InputError
-from lmkbc.ask.builder import PromptSettings
 from lmkbc.components import SYSTEMS
 from lmkbc.recipe import read_file, read_recipe
 from lmkbc.settings import changed, checked
@@ -327,8 +326,6 @@ def test_the_authors_words_come_before_the_recipe_s(tmp_path: Path, monkeypatch:
     recipe = read_recipe(SPACE, str(path))
     assert [table["frames"] for table in recipe.tables["generate"]] == [str(tmp_path / "mine" / "frames.toml")] * 2
     first, second, _prior = recipe.generate
-    assert isinstance(first, PromptSettings)
-    assert isinstance(second, PromptSettings)
     assert [one.block for one in first.styles] == ["", "What is the size of {{ subject }}?"]
     assert [one.block for one in second.styles] == ["", "And {{ subject }}?"]
 

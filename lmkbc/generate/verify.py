@@ -150,8 +150,7 @@ class FactCheck:
 
     A fact without a clear reply has no score, and neither has NIL.
 
-    scorer: the model; None if requests are only planned. examples: selector of worked examples from train, which leaves
-    out the query's own subject; by default as the check says.
+    scorer: the model; None if requests are only planned.
     """
 
     def __init__(
@@ -161,7 +160,6 @@ class FactCheck:
         relations: Mapping[str, Relation],
         train: Sequence[Example],
         notes: Notes | None = None,
-        examples: ExampleSelector | None = None,
     ) -> None:
         self._check, self._relations = check, relations
         self._given, self.notes = scorer, notes or Notes()
@@ -170,7 +168,7 @@ class FactCheck:
         self._worked_once = lru_cache(maxsize=64)(self.worked)  # facts come by subject, and share their examples
         method: Method = "random" if check.relations == "own" else "fixed"
         shots = Shots(k=check.shots, method=method, seed=check.seed, relations=check.relations)
-        self._examples = examples or ExampleSelector(shots, train)
+        self._examples = ExampleSelector(shots, train)
         self._objects = grouped((example.query.relation, name) for example in train for name in example.names)
 
     @property

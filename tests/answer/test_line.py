@@ -1,19 +1,21 @@
 """The line of an answer: what counts as one, and names as they stand there."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from opened import part
 from space import SPACE
 
 from lmkbc import InputError, Relation
-from lmkbc.ask.style import PromptStyle
 from lmkbc.generate.reply import candidates
 from lmkbc.models.base import Reply
-from lmkbc.settings import checked
 from lmkbc.testing import CandidateSet, Query, State
 
 EXCHANGE, AREA = SPACE.relation("companyTradesAtStockExchange"), SPACE.relation("hasArea")
-STYLE = PromptStyle(listing="comma", null="None", parse_as="line", answer="WHY: {{ reasoning }}\nANSWER: {{ answer }}")
+STYLE = part(
+    "prompt", listing="comma", null="None", parse_as="line", answer="WHY: {{ reasoning }}\nANSWER: {{ answer }}"
+)
 
 
 def drawn(
@@ -21,7 +23,7 @@ def drawn(
     clean: bool | str = "spellings",
     finish: str = "stop",
     relation: Relation = EXCHANGE,
-    style: PromptStyle = STYLE,
+    style: Any = STYLE,
 ) -> CandidateSet:
     query = Query("Foo Ltd", relation.name)
     return candidates(query, relation, style, [Reply(text, finish)], "m", clean=clean)  # type: ignore[arg-type]
@@ -120,4 +122,4 @@ def test_a_reply_is_read_by_its_line_and_spellings_alone_are_replaced() -> None:
 )
 def test_a_line_needs_a_mark_and_names_that_can_be_parted(settings: dict[str, str], error: str) -> None:
     with pytest.raises(InputError, match=error):
-        checked(PromptStyle, {"listing": "comma", "parse_as": "line", **settings}, "prompt")
+        part("prompt", **{"listing": "comma", "parse_as": "line", **settings})

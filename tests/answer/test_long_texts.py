@@ -4,9 +4,9 @@ import time
 from itertools import cycle
 
 import pytest
+from opened import part
 from space import SPACE
 
-from lmkbc.ask.style import PromptStyle
 from lmkbc.generate.reply import candidates
 from lmkbc.models.base import Reply
 from lmkbc.testing import Query
@@ -70,7 +70,7 @@ def seconds(relation: str, start: str, unit: str, end: str, length: int, *, trie
     for more in range(tries):
         began = time.process_time()
         query = Query("Some Subject", relation)
-        candidates(query, SPACE.relation(relation), PromptStyle(), [Reply(text + "." * more)], "m")
+        candidates(query, SPACE.relation(relation), part("prompt"), [Reply(text + "." * more)], "m")
         taken.append(time.process_time() - began)
     return min(taken)
 

@@ -3,27 +3,28 @@
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import Command
+from opened import part
 from reader_grammar import text
 from rows import jsonl
 from space import MINI, SPACE
 
-from lmkbc.ask.style import PromptStyle
 from lmkbc.generate.reply import candidates
 from lmkbc.models.base import Reply
 from lmkbc.testing import CandidateSet, Query
 
 RELATIONS = [*SPACE.relations.values()]
 STYLES = [
-    PromptStyle(),
-    PromptStyle(listing="comma", null="none"),
-    PromptStyle(listing="line"),
-    PromptStyle(listing="python"),
-    PromptStyle(listing="semicolon", parse_as="split"),
-    PromptStyle(listing="comma", parse_as="line", answer="ANSWER: {{ answer }}"),
-    PromptStyle(objects="ids"),
+    part("prompt"),
+    part("prompt", listing="comma", null="none"),
+    part("prompt", listing="line"),
+    part("prompt", listing="python"),
+    part("prompt", listing="semicolon", parse_as="split"),
+    part("prompt", listing="comma", parse_as="line", answer="ANSWER: {{ answer }}"),
+    part("prompt", objects="ids"),
 ]
 SUBJECTS = ["Some Subject", "", "2012", "The", "Côte d'Ivoire", "ı", "(", "C++", "One"]
 KINDS = "country-borders", "company-parent", "compound-elements", "area", "autobiography"
@@ -48,7 +49,7 @@ GONE = [",  though I", "Only", ", though I am not sure", "Unfortunately, ", "**"
 """Texts of which nothing is left without their remarks, and literals in literals."""
 
 
-def read(name: str, written: str, style: PromptStyle = STYLES[0], finish: str = "stop") -> CandidateSet:
+def read(name: str, written: str, style: Any = STYLES[0], finish: str = "stop") -> CandidateSet:
     return candidates(Query("Some Subject", name), SPACE.relation(name), style, [Reply(written, finish)], "m")
 
 

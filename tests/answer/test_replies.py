@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from babel import Locale
 from babel.lists import format_list
+from opened import part
 from space import SPACE
 
 from lmkbc import EntityType, Relation, Shape
 from lmkbc.answer.clean import vocabulary
 from lmkbc.answer.parse import parse
-from lmkbc.ask.style import PromptStyle
 from lmkbc.generate.reply import candidates
 from lmkbc.models.base import Reply
 from lmkbc.testing import Query, State
@@ -83,7 +83,7 @@ def test_a_relation_in_another_language_states_its_objects(
 
 def _read(row: Mapping[str, Any]) -> list[str] | str:
     query, relation = Query(row.get("subject", "Some Subject"), row["relation"]), SPACE.relations[row["relation"]]
-    found = candidates(query, relation, PromptStyle(), [Reply(row["text"], row.get("finish", "stop"))], "m")
+    found = candidates(query, relation, part("prompt"), [Reply(row["text"], row.get("finish", "stop"))], "m")
     if found.draws == (State.ABSTAINED,):
         return []
     return sorted(one.text for one in found.candidates) if found.draws[0].has_objects else "unreadable"

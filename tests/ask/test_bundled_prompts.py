@@ -7,15 +7,15 @@ from dataclasses import replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 from space import SPACE, bundled
 
 from lmkbc import Edition, Workspace
-from lmkbc.ask.builder import PromptBuilder, PromptSettings
+from lmkbc.ask.builder import PromptBuilder
 from lmkbc.ask.prompts import target
 from lmkbc.generate.conversation import Conversation
-from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.recipe import read_file
 from lmkbc.testing import Example, Notes, Query
 
@@ -47,12 +47,12 @@ def rows(name: str, data: str) -> tuple[Edition, dict[str, list[Query]], list[Ex
 class _Asked:
     """All that a generator's model is sent: steps, question, expansion, later turns and checks; and what is learned."""
 
-    def __init__(self, spec: PromptSettings, edition: Edition, train: Sequence[Example]) -> None:
+    def __init__(self, spec: Any, edition: Edition, train: Sequence[Example]) -> None:
         relations = {name: SPACE.relation(name) for name in edition.relations}
         self._only = getattr(spec, "only", ())
         self._asking = PromptBuilder(edition, relations, train, spec, SPACE.relations)
         self._talk = Conversation(self._asking, relations, "", None, Notes())
-        verify = spec.verify if isinstance(spec, LanguageModelSpec) else None
+        verify = getattr(spec, "verify", None)
         self._check = verify and verify.open(None, relations, train)
         self._edition, self._train, self._relations = edition, train, {**SPACE.relations, **relations}
         self._static: dict[int, tuple[object, str]] = {}  # kept, so that no other gets its number
@@ -79,7 +79,7 @@ def digests(system: str, data: str = "") -> dict[str, str]:
     """Return relation -> digest of its prompts, for a recipe that asks a model."""
     recipe, year = bundled(system), read_file(SPACE.recipe_path(system)).year
     edition, queries, train = rows(str(year or 2026) if data else "mini", data)
-    parts = [part for spec in recipe.generate for part in spec.whole() if isinstance(part, PromptSettings)]
+    parts = [part for spec in recipe.generate for part in spec.whole() if hasattr(part, "shots")]
     asked = [_Asked(part, edition, train) for part in parts]
     found = {}
     for name, its in queries.items():

@@ -11,13 +11,12 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from opened import recipe_of
+from opened import part, recipe_of
 from space import SPACE
 
 from lmkbc import InputError
-from lmkbc.ask.context import ContextSettings, as_context, lines, provider
+from lmkbc.ask.context import as_context, lines, provider
 from lmkbc.notes import Passage
-from lmkbc.settings import checked
 from lmkbc.testing import Query
 
 NAME = "CountryBordersCountry"
@@ -61,7 +60,7 @@ def provided(
     with pytest.MonkeyPatch.context() as patch:
         if encoder:
             patch.setattr("lmkbc.models.encoder.find_encoder", lambda: encoder)
-        return provider(checked(ContextSettings, {"path": str(path), **how}, "context"), RELATIONS, cache)
+        return provider(part("context", **{"path": str(path), **how}), RELATIONS, cache)
 
 
 def test_a_title_is_looked_up_whatever_its_case_and_accents(tmp_path: Path) -> None:
@@ -151,4 +150,4 @@ def test_a_wrong_corpus_is_refused(tmp_path: Path, content: str | None, words: s
     if content is not None:
         path.write_text(content)
     with pytest.raises(InputError, match=words):
-        provider(ContextSettings(provider="titles", path=str(path)), RELATIONS)
+        provider(part("context", provider="titles", path=str(path)), RELATIONS)

@@ -3,9 +3,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from opened import part
 
-from lmkbc.ask.examples import ExampleSelector, Shots
-from lmkbc.settings import checked
+from lmkbc import InputError
+from lmkbc.ask.examples import ExampleSelector
 from lmkbc.testing import Example, GoldObject, Query
 
 R, N = "borders", "area"
@@ -21,7 +22,7 @@ NUMBERS = [Example(Query(f"n{place}", N), (GoldObject((str(10**place),)),)) for 
 
 
 def select(train: Sequence[Example] = TRAIN, query: Query | None = None, **settings: Any) -> tuple[Example, ...]:
-    return ExampleSelector(checked(Shots, settings, "shots"), train).select(query or Query("elsewhere", R))
+    return ExampleSelector(part("shots", **settings), train).select(query or Query("elsewhere", R))
 
 
 def sizes(shots: Sequence[Example]) -> list[int]:
@@ -56,13 +57,13 @@ def test_log_spreads_over_the_sizes() -> None:
 
 def test_drawn_once_per_run_or_anew_per_query() -> None:
     one, other = Query("one", R), Query("other", R)
-    run = ExampleSelector(Shots(method="random"), TRAIN)
-    each = ExampleSelector(Shots(method="random", per="query"), TRAIN)
+    run = ExampleSelector(part("shots", method="random"), TRAIN)
+    each = ExampleSelector(part("shots", method="random", per="query"), TRAIN)
     assert run.select(one) == run.select(other)
     assert each.select(one) != each.select(other)
-    assert each.select(one) == ExampleSelector(Shots(method="random", per="query"), TRAIN).select(one)
-    assert run.select(one) != ExampleSelector(Shots(method="random", seed=1), TRAIN).select(one)
-    drawn = ExampleSelector(Shots(method="random", per="draw", fit=True), TRAIN)
+    assert each.select(one) == ExampleSelector(part("shots", method="random", per="query"), TRAIN).select(one)
+    assert run.select(one) != ExampleSelector(part("shots", method="random", seed=1), TRAIN).select(one)
+    drawn = ExampleSelector(part("shots", method="random", per="draw", fit=True), TRAIN)
     hands = {drawn.select(one, draw=draw) for draw in range(3)}
     assert len(hands) == 3
     assert drawn.select(one, draw=2) in hands
@@ -70,7 +71,7 @@ def test_drawn_once_per_run_or_anew_per_query() -> None:
 
 
 def test_whom_the_first_hand_tells_of_is_shown_the_second() -> None:
-    selector = ExampleSelector(Shots(method="random", k=5), TRAIN)
+    selector = ExampleSelector(part("shots", method="random", k=5), TRAIN)
     first = selector.select(Query("elsewhere", R))
     (second,) = {selector.select(shot.query) for shot in first}
     assert len(second) == 5
@@ -82,7 +83,7 @@ def test_whom_the_first_hand_tells_of_is_shown_the_second() -> None:
 
 
 def test_where_train_has_no_second_hand_the_own_subject_alone_is_left_out() -> None:
-    selector = ExampleSelector(Shots(method="random", k=5), TRAIN[:8])
+    selector = ExampleSelector(part("shots", method="random", k=5), TRAIN[:8])
     shots = selector.select(Query("elsewhere", R))
     without = selector.select(shots[2].query)
     assert without[:4] == (*shots[:2], *shots[3:])
@@ -126,10 +127,10 @@ def test_the_own_subject_is_known_by_what_an_object_with_its_identifier_is_calle
 
 def test_an_example_tells_of_so_many_objects_at_most() -> None:
     long = replace(TRAIN[0], objects=tuple(GoldObject((f"name {place}",)) for place in range(30)))
-    (shown,) = ExampleSelector(Shots(k=1, names=4), [long]).select(Query("someone else", long.query.relation))
+    (shown,) = ExampleSelector(part("shots", k=1, names=4), [long]).select(Query("someone else", long.query.relation))
     assert shown.names == ("name 0", "name 1", "name 2", "name 3")
-    with pytest.raises(ValueError, match="names is 0"):
-        Shots(names=0)
+    with pytest.raises(InputError, match="names is 0"):
+        part("shots", names=0)
 
 
 def test_a_draw_by_hash_is_the_same_everywhere_and_tells_of_nobody_twice() -> None:

@@ -7,19 +7,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from opened import recipe_file
+from opened import asks, part, recipe_file, recipe_of
 from prompt_parts import suffix
 from space import SPACE
 
 from lmkbc import InputError
-from lmkbc.ask.builder import Frames, PromptBuilder, PromptSettings
+from lmkbc.ask.builder import PromptBuilder
 from lmkbc.ask.prompts import Composer, target
-from lmkbc.ask.style import PromptStyle
 from lmkbc.generate.reply import candidates, captured
 from lmkbc.models.base import Reply
 from lmkbc.models.identity import paths_in, portable
 from lmkbc.recipe import read_recipe
-from lmkbc.settings import checked
 from lmkbc.testing import Example, GoldObject, Query, Run, State
 
 EDITION = SPACE.edition("2026")
@@ -43,8 +41,8 @@ SHOT = Example(Query("Crete", AREA), (GoldObject(("8336",)),))
 ALIVE = Example(Query("Ada", DEATH), ())
 
 
-def style(**settings: Any) -> PromptStyle:
-    return checked(PromptStyle, settings, "prompt")
+def style(**settings: Any) -> Any:
+    return part("prompt", **settings)
 
 
 def test_one_template_words_examples_and_query() -> None:
@@ -115,7 +113,6 @@ def recipe(folder: Path, frames: str, **table: Any) -> Path:
 
 def asking(path: Path) -> PromptBuilder:
     (spec,) = read_recipe(SPACE, str(path)).generate
-    assert isinstance(spec, PromptSettings)
     return spec.asking(Run(workspace=SPACE, edition=EDITION), [])  # type: ignore[attr-defined,no-any-return]
 
 
@@ -159,7 +156,7 @@ def test_only_relations_that_are_asked_need_a_frame(tmp_path: Path) -> None:
 
 def test_an_unknown_file_is_told() -> None:
     with pytest.raises(InputError, match=r"frames 'nowhere\.toml' is no file: give the path of one"):
-        Frames.read("nowhere.toml")
+        recipe_of({"component": "chat", "frames": "nowhere.toml"})
 
 
 def test_a_subject_that_holds_the_stop_is_told() -> None:
@@ -170,7 +167,7 @@ def test_a_subject_that_holds_the_stop_is_told() -> None:
         "listing": "comma",
         "stop": ["%"],
     }
-    asked = PromptBuilder(EDITION, RELATIONS, [], PromptSettings(prompt=style(**table)))
+    asked = PromptBuilder(EDITION, RELATIONS, [], asks({"prompt": table}))
     with pytest.raises(InputError, match="subject '100% Island' of hasArea holds '%', at which"):
         asked.prompt(Query("100% Island", AREA))
     assert asked.prompt(Query("Island", AREA)).text == "Q: Island"
@@ -204,8 +201,8 @@ def bank(folder: Path, text: str) -> dict[str, Any]:
 
 
 def shown(table: dict[str, Any], subject: str, relation: str = AREA) -> list[str]:
-    asks = checked(PromptSettings, {"prompt": {"form": "completion"}, "shots": table}, "asks")
-    found = PromptBuilder(EDITION, RELATIONS, [], asks, SPACE.relations)
+    given = asks({"prompt": {"form": "completion"}, "shots": table})
+    found = PromptBuilder(EDITION, RELATIONS, [], given, SPACE.relations)
     return [shot.query.subject for shot in found.plan(Query("", relation)).selector.select(Query(subject, relation))]
 
 

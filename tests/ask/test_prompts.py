@@ -3,6 +3,7 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from opened import part
 from prompt_parts import prefix, suffix
 from space import SPACE
 
@@ -10,10 +11,8 @@ from lmkbc import InputError, registry
 from lmkbc.answer.parse import parse
 from lmkbc.ask.prompts import Composer
 from lmkbc.ask.slots import fill
-from lmkbc.ask.style import PromptStyle
 from lmkbc.ask.templates import render
 from lmkbc.models.base import Form, Prompt
-from lmkbc.settings import checked
 from lmkbc.testing import Example, GoldObject, Query
 
 BORDERS, CHILDREN = "CountryBordersCountry", "PersonHasNumberOfChildren"
@@ -26,7 +25,7 @@ SHOTS = (
 
 
 def prompt(query: Query = QUERY, shots: tuple[Example, ...] = SHOTS, context: str = "", **settings: Any) -> Prompt:
-    style = checked(PromptStyle, settings, "prompt")
+    style = part("prompt", **settings)
     return Composer(style, RELATIONS, query.relation, edition="2023").prompt(query, shots, context=context)
 
 
@@ -80,7 +79,7 @@ def test_recall_first_shows_what_is_known_before_each_answer() -> None:
     assert text.endswith("What is known:")
     assert RELATIONS[BORDERS].statement.format(subject="France", object="Spain") in text
     assert text.index("What is known:") < text.index('Answer: ["Spain", "Italy"]')
-    assert PromptStyle(answer=RECALL["answer"]).stops == ("\n\n",)
+    assert part("prompt", answer=RECALL["answer"]).stops == ("\n\n",)
 
 
 def test_an_example_reasons_from_its_facts_to_its_answer() -> None:
@@ -106,8 +105,8 @@ def test_an_example_reasons_from_its_facts_to_its_answer() -> None:
 )
 def test_listings(listing: str, text: str) -> None:
     relation = RELATIONS[BORDERS]
-    assert PromptStyle(listing=listing).listed(["a, b", 'c"d'], relation) == text
-    assert PromptStyle(listing=listing, null="None").listed([], relation) == "None"
+    assert part("prompt", listing=listing).listed(["a, b", 'c"d'], relation) == text
+    assert part("prompt", listing=listing, null="None").listed([], relation) == "None"
 
 
 @pytest.mark.parametrize("listing", registry.LISTINGS.own)
@@ -127,7 +126,7 @@ def test_listings(listing: str, text: str) -> None:
 )
 def test_what_an_example_shows_is_read_as_it_was_shown(listing: str, name: str, names: tuple[str, ...]) -> None:
     relation = SPACE.relation(name)
-    answer = PromptStyle(listing=listing, null="None").listed(names, relation)
+    answer = part("prompt", listing=listing, null="None").listed(names, relation)
     assert parse(answer, relation, "Some Subject").objects == names
 
 

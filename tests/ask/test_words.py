@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from lmkbc import InputError
-from lmkbc.ask.wording import NamedWords, WordFile, WordingSource
+from lmkbc.ask.wording import WordingSource
 from lmkbc.authors import converted
+from lmkbc.settings import checked
 
 SOURCE = r"""
 raise SystemExit("this is run")
@@ -41,10 +42,16 @@ class Model:
 SLOTS = {"who": "{subject}", "gap": "{mask}", "row['name']": "{subject}", "size(row)": "{answer}"}
 
 
+def frames_of(*words: dict[str, Any], **more: Any) -> Any:
+    """The frames of named lines of the source, as a recipe's table `source` gives them."""
+    file = {"format": "python", "path": "https://example.org/ask.py", "words": words, **more}
+    source = checked(WordingSource, {"licence": "MIT", "credit": "Ann", "files": [file]}, "source")
+    return converted(source, [SOURCE.encode()]).frames
+
+
 def frame(name: str, *lines: tuple[int, int], slots: Any = SLOTS, **given: Any) -> dict[str, Any]:
-    words = NamedWords(name=name, lines=lines, relation="hasArea", **given)
-    file = WordFile(format="python", path="https://example.org/ask.py", words=(words,), slots=slots)
-    return converted(WordingSource(licence="MIT", credit="Ann", files=(file,)), [SOURCE.encode()]).frames["hasArea"]
+    words = {"name": name, "lines": lines, "relation": "hasArea", **given}
+    return frames_of(words, slots=slots)["hasArea"]
 
 
 @pytest.mark.parametrize(
@@ -98,11 +105,10 @@ def test_lines_are_an_expression_and_what_the_code_fills_is_a_slot(
 
 def test_words_for_all_relations_and_a_phrase_stand_in_the_words_of_one() -> None:
     words = (
-        NamedWords(name="def ask", lines=((4, 7),), relation="*", slots={"joined(rows)": "{phrase}"}),
-        NamedWords(name="TABLE", lines=((1, 1),), relation="hasArea", slot="phrase"),
+        {"name": "def ask", "lines": [[4, 7]], "relation": "*", "slots": {"joined(rows)": "{phrase}"}},
+        {"name": "TABLE", "lines": [[1, 1]], "relation": "hasArea", "slot": "phrase"},
     )
-    file = WordFile(format="python", path="https://example.org/ask.py", words=words)
-    made = converted(WordingSource(licence="MIT", credit="Ann", files=(file,)), [SOURCE.encode()]).frames
+    made = frames_of(*words)
     assert made["hasArea"] == {"block": "Be brief. Like this: How big is it?"}
 
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from opened import part
 
 from lmkbc import Relation, registry
-from lmkbc.ask.style import PromptStyle
 from lmkbc.generate.reply import candidates
 from lmkbc.models.base import Reply
 from lmkbc.models.endings import list_end
@@ -29,8 +29,9 @@ every = pytest.mark.parametrize(
 cleaned = st.sampled_from([True, False, "spellings"])
 
 
-def style_of(listing: str, parse_as: Any) -> PromptStyle:
-    return PromptStyle(
+def style_of(listing: str, parse_as: Any) -> Any:
+    return part(
+        "prompt",
         form="completion",
         listing=listing,
         parse_as=parse_as,
@@ -44,11 +45,11 @@ def names_of(parse_as: Any) -> st.SearchStrategy[list[str]]:
     return st.lists(st.sampled_from(HARD if parse_as == "any" else PLAIN), unique=True, max_size=6)
 
 
-def answer(style: PromptStyle, names: list[str], relation: Relation) -> str:
+def answer(style: Any, names: list[str], relation: Relation) -> str:
     return (style.answer or "{{ answer }}").replace("{{ answer }}", style.listed(names, relation))
 
 
-def read(style: PromptStyle, text: str, relation: Relation, clean: Any, finish: str = "stop") -> CandidateSet:
+def read(style: Any, text: str, relation: Relation, clean: Any, finish: str = "stop") -> CandidateSet:
     return candidates(Query("Some Subject", relation.name), relation, style, [Reply(text, finish)], "m", clean=clean)
 
 

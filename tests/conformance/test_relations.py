@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opened import part
 from space import SPACE
 from typer.testing import CliRunner
 
 from lmkbc import InputError, Relation, Workspace
 from lmkbc.cli import build
-from lmkbc.masked.cloze_settings import ProbeSettings
 
 FILES = sorted(SPACE.folders("relations")[0].glob("*.py"))
 EDITIONS = {name: edition for name, edition in SPACE.editions.items() if any(edition.splits.values())}
@@ -137,8 +137,8 @@ def test_paraphrases_are_as_many_as_recipes_ask_and_none_repeats() -> None:
         clozes = [*relation.clozes, *relation.paraphrases]
         assert len(clozes) >= asked, name
         assert len({cloze.casefold() for cloze in clozes}) == len(clozes), name
-        assert len(ProbeSettings(clozes={name: asked}).templates(relation)) == asked
-        assert ProbeSettings().templates(relation) == relation.clozes == OWNERS[name].clozes
+        assert len(part("probe", clozes={name: asked}).templates(relation)) == asked
+        assert part("probe").templates(relation) == relation.clozes == OWNERS[name].clozes
         for cloze in relation.paraphrases:
             assert cloze.endswith(".")
             assert cloze[0].isupper() or cloze[0] == "{"

@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import pytest
 from loopback import FAULTS, Body, Loopback
-from opened import HASTY
+from opened import HASTY, part
 
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.budget import Budget
-from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.refusal import ServerError
 from lmkbc.testing import CandidateSet, Query, State
 from tests.candidates import sources
@@ -63,7 +62,7 @@ def test_a_huge_wait_is_not_waited_for(chat: Chat) -> None:
 
 @pytest.mark.parametrize("fault", ["500", "reset", "no-choices", "429-none"])
 def test_a_server_that_stays_broken_is_given_up_in_bounded_time(chat: Chat, fault: str) -> None:
-    limits = Limits(first_wait=0.001, total_wait=60.0, timeout=60.0, attempts=2, concurrency=2)
+    limits = part("limits", first_wait=0.001, total_wait=60.0, timeout=60.0, attempts=2, concurrency=2)
     with Loopback(faults=itertools.repeat(fault)) as server:
         generator = chat(server, limits=limits)
         found = run(generator, queries(50))
@@ -73,7 +72,7 @@ def test_a_server_that_stays_broken_is_given_up_in_bounded_time(chat: Chat, faul
 
 
 def test_a_server_that_was_never_there_is_not_waited_for(chat: Chat) -> None:
-    limits = Limits(first_wait=600.0, total_wait=600.0)
+    limits = part("limits", first_wait=600.0, total_wait=600.0)
     with pytest.raises(ServerError, match=r"^http://127\.0\.0\.1:9/v1 cannot be reached \(.+\): start the server, or"):
         run(chat("http://127.0.0.1:9/v1", limits=limits), queries(20))
 
@@ -120,7 +119,7 @@ def test_many_draws_come_from_one_request(chat: Chat) -> None:
 @pytest.mark.parametrize("habit", ["ignores", "rejects"])
 def test_a_server_without_n_is_asked_draw_by_draw(chat: Chat, habit: str) -> None:
     with Loopback(**{habit: ("n",)}) as server:
-        generator = chat(server, sampling={"samples": 3}, limits=Limits(concurrency=1))
+        generator = chat(server, sampling={"samples": 3}, limits=part("limits", concurrency=1))
         found = run(generator, queries(2))
     assert all(one.draws == (State.ANSWERED,) * 3 for one in found.values())
     asked = [body.get("n", 1) for body in server.requests]
@@ -163,7 +162,7 @@ def test_log_probabilities_score_candidates(chat: Chat, form: str) -> None:
 def test_rates_are_kept(chat: Chat, limit: dict[str, float]) -> None:
     sampling = {"max_tokens": 400}
     with Loopback() as server:
-        run(chat(server, limits=Limits(concurrency=8, **limit), sampling=sampling, shots={"k": 0}), queries(7))
+        run(chat(server, limits=part("limits", concurrency=8, **limit), sampling=sampling, shots={"k": 0}), queries(7))
     # 300 a minute: 0.2 s apart. 120,000 tokens a minute: about 400 tokens a request at first, 110 once it is known.
     assert server.starts[-1] - server.starts[0] > (0.9 if "requests_per_minute" in limit else 0.25)
 
@@ -175,7 +174,7 @@ def test_a_budget_stops_cleanly_and_a_second_run_goes_on(chat: Chat, budget: Bud
     asked = queries(12)
     tables = {"sampling": {"max_tokens": 10}, "shots": {"k": 0}, "prompt": {"task": "x" * 400}}
     with Loopback() as server:
-        first = chat(server, budget=budget, **tables, limits=Limits(concurrency=3))
+        first = chat(server, budget=budget, **tables, limits=part("limits", concurrency=3))
         found = run(first, asked)
         answered = sum(not one.failed for one in found.values())
         assert 0 < answered < 12

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from command import Command
 from loopback import Loopback, prompt_of
-from opened import begins_here, generators, recipe_of
+from opened import begins_here, generators, part, recipe_of
 from space import SPACE, bundled
 
 from lmkbc import Workspace
@@ -18,7 +18,6 @@ from lmkbc.components import SYSTEMS
 from lmkbc.generate.reply import candidates
 from lmkbc.link import linker
 from lmkbc.link.hits import Hit
-from lmkbc.link.linker import Linking
 from lmkbc.models.base import Reply
 from lmkbc.plan import Plan
 from lmkbc.recipe import read_file
@@ -292,7 +291,7 @@ def test_a_model_chooses_among_hits_once(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setenv("LMKBC_CONTACT", "a test")
     monkeypatch.setattr(linker, "open_search", lambda *_, **__: Inns())
-    link = Linking(strategies={"country-borders": ("model",)}, ask={"component": "chat", "model": "m"})
+    link = part("link", strategies={"country-borders": ("model",)}, ask={"component": "chat", "model": "m"})
     recipe = replace(recipe_of({"component": "chat", "model": "m"}), link=link)
     asked = [Query(f"land {place}", "CountryBordersCountry") for place in range(3)]
     with Loopback(answer) as server:

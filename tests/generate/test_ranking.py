@@ -7,19 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from opened import asks, part
 from prompt_parts import suffix
 from space import MINI, RELATIONS, SPACE
 
-from lmkbc.ask.builder import PromptBuilder, PromptSettings
-from lmkbc.ask.examples import Shots
-from lmkbc.ask.style import PromptStyle
-from lmkbc.generate.option_ranking import CandidateRanking, RankingGenerator
+from lmkbc.ask.builder import PromptBuilder
+from lmkbc.generate.option_ranking import RankingGenerator
 from lmkbc.models.base import Prompt
 from lmkbc.testing import CandidateSet, Example, Query, State
 
 NAME = "CountryHasOfficialLanguage"
 TRAIN = [row for row in SPACE.examples(MINI, "train") if row.query.relation == NAME]
-STYLE = PromptStyle(form="completion", block="{{ subject }}, {{ phrase }}:", listing="comma", null="none")
+STYLE = {"form": "completion", "block": "{{ subject }}, {{ phrase }}:", "listing": "comma", "null": "none"}
 
 
 class Fixed:
@@ -44,8 +43,8 @@ class Fixed:
 
 
 def generator(scorer: Fixed, train: Sequence[Example] = TRAIN, **how: object) -> RankingGenerator:
-    asking = PromptBuilder(MINI, RELATIONS, train, PromptSettings(prompt=STYLE, shots=Shots(k=2)))
-    settings = replace(CandidateRanking(calibration="nothing"), **how)  # type: ignore[arg-type]
+    asking = PromptBuilder(MINI, RELATIONS, train, asks({"prompt": STYLE, "shots": {"k": 2}}))
+    settings = part("ranking", **{"calibration": "nothing", **how})
     return RankingGenerator(scorer, asking, MINI, RELATIONS, train, settings, "m")  # type: ignore[arg-type]
 
 

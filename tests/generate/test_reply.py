@@ -1,23 +1,24 @@
 """Draws that were not at their end: what they had come to the end of counts, marked; their last words do not."""
 
 from math import exp
+from typing import Any
 
 import pytest
+from opened import part
 from space import SPACE
 
-from lmkbc.ask.style import PromptStyle
 from lmkbc.generate.reply import _sureness, candidates, united
 from lmkbc.models.base import Reply
 from lmkbc.select.pool import Pool
 from lmkbc.testing import CandidateSet, Query, State
 
 RELATIONS = {name: SPACE.relation(name) for name in SPACE.edition("2023").relations}
-LISTS = PromptStyle(form="completion", block="{{ subject }}, {{ phrase }}:")
-COMMAS = PromptStyle(form="completion", block="{{ subject }}, {{ phrase }}:", listing="comma", null="none")
-QIDS = PromptStyle(form="completion", objects="ids")
+LISTS = part("prompt", form="completion", block="{{ subject }}, {{ phrase }}:")
+COMMAS = part("prompt", form="completion", block="{{ subject }}, {{ phrase }}:", listing="comma", null="none")
+QIDS = part("prompt", form="completion", objects="ids")
 
 
-def drawn(relation: str, text: str, finish: str = "loop", style: PromptStyle = LISTS) -> CandidateSet:
+def drawn(relation: str, text: str, finish: str = "loop", style: Any = LISTS) -> CandidateSet:
     return candidates(Query("Algeria", relation), RELATIONS[relation], style, [Reply(text, finish)], "m")
 
 
@@ -42,7 +43,7 @@ REAL = [
 @pytest.mark.parametrize(("relation", "text", "style", "state", "expected"), REAL)
 @pytest.mark.parametrize("finish", ["length", "loop"])
 def test_the_whole_items_of_a_real_list_that_was_cut_off_count_once_each(
-    relation: str, text: str, style: PromptStyle, state: State, expected: list[str] | int, finish: str
+    relation: str, text: str, style: Any, state: State, expected: list[str] | int, finish: str
 ) -> None:
     found = drawn(relation, text, finish, style)
     assert found.draws == (state,)

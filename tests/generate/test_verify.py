@@ -7,16 +7,15 @@ from typing import Any
 
 import pytest
 import tiny_causal
+from opened import part
 from space import SPACE
 from writing import Writing
 
-from lmkbc.ask.examples import ExampleSelector, Shots
-from lmkbc.generate.verify import Check, FactCheck
+from lmkbc import InputError
 from lmkbc.local.local_model import LocalModel
 from lmkbc.local.model import CausalModel
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Prompt
-from lmkbc.settings import checked
 from lmkbc.testing import Candidate, CandidateSet, Example, GoldObject, Nil, Query
 from tests.candidates import candidate_set, sources
 
@@ -59,9 +58,8 @@ def holds(prompt: str) -> bool:
     return any(subject in last and name in last for subject, name in TRUE)
 
 
-def check(scorer: Any, **table: Any) -> FactCheck:
-    examples = ExampleSelector(Shots(k=4), TRAIN)
-    return FactCheck(scorer, checked(Check, table, "verify"), RELATIONS, TRAIN, examples=examples)
+def check(scorer: Any, **table: Any) -> Any:
+    return part("verify", **table).open(scorer, RELATIONS, TRAIN)
 
 
 def one(subject: str, *objects: str, count: int = 1) -> CandidateSet:
@@ -132,9 +130,9 @@ def test_examples_of_all_relations_are_the_same_for_every_fact() -> None:
     known = {**RELATIONS, speaks: SPACE.relation(speaks)}
     train = [*TRAIN, *(Example(Query(name, speaks), (GoldObject((name[::-1],)),)) for name in ("Ada", "Bob", "Cyd"))]
     scorer, asked = Knowing(), (Query("France", NAME), Query("Eve", speaks), Query("Ada", speaks))
-    how = checked(Check, {"shots": 4, "relations": "all"}, "verify")
+    how = part("verify", shots=4, relations="all")
     sets = [candidate_set(query, (Candidate("Spain", 0.8, sources("m#0")),)) for query in asked]
-    list(FactCheck(scorer, how, known, train).verify(sets))
+    list(how.open(scorer, known, train).verify(sets))
     shown = {
         query.subject: next(one for one in scorer.asked if query.subject in one.rpartition("\n\n")[2])
         for query in asked
@@ -150,8 +148,7 @@ def test_a_false_example_is_false_under_every_name() -> None:
     twice = [*TRAIN, Example(Query("Spain's neighbour", NAME), (GoldObject(("the Spain",)), GoldObject(("Spain",))))]
     scorer = Knowing()
     for seed in range(20):
-        examples = ExampleSelector(Shots(k=4), twice)
-        fact_check = FactCheck(scorer, Check(seed=seed, shots=8), RELATIONS, twice, examples=examples)
+        fact_check = part("verify", seed=seed, shots=8).open(scorer, RELATIONS, twice)
         list(fact_check.verify([one("France", "Spain")]))
     truths = {(example.query.subject, name) for example in twice for gold in example.objects for name in gold.names}
     for asked in scorer.asked:
@@ -189,14 +186,14 @@ def test_backwards_a_share_of_the_subject_s_words_may_do() -> None:
         for match in (1.0, 0.6, 0.3)
     }
     assert truth == {1.0: 0.0, 0.6: 0.75, 0.3: 1.0}
-    with pytest.raises(ValueError, match="give a share of words"):
-        Check(match=1.5)
+    with pytest.raises(InputError, match="give a share of words"):
+        part("verify", match=1.5)
 
 
 def test_backwards_from_a_number() -> None:
     name = "PersonHasNumberOfChildren"
-    backwards = FactCheck(
-        Knowing(says=("Marie Curie",)), Check(variants=("reverse",), shots=0), {name: SPACE.relation(name)}, []
+    backwards = part("verify", variants=["reverse"], shots=0).open(
+        Knowing(says=("Marie Curie",)), {name: SPACE.relation(name)}, []
     )
     given = [candidate_set(Query(subject, name), (Candidate("2", 0.5),)) for subject in ("Marie Curie", "Ada Lovelace")]
     assert [truths(found)["2"] for found in backwards.verify(given)] == [1.0, 0.0]
@@ -234,4 +231,4 @@ def test_what_a_local_model_judged_is_kept(by: str, tmp_path: Path, monkeypatch:
 
 def test_several_draws_are_sampled_and_one_is_not() -> None:
     tables: list[dict[str, Any]] = [{}, {"samples": 3}, {"samples": 3, "temperature": 0.2}]
-    assert [checked(Check, table, "verify").sampling_temperature for table in tables] == [0, 1, 0.2]
+    assert [part("verify", **table).sampling_temperature for table in tables] == [0, 1, 0.2]

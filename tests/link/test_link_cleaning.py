@@ -7,13 +7,10 @@ from typing import Any
 
 import pytest
 from command import Command
+from opened import part
 
 from lmkbc import Relation
-from lmkbc.link.cleaning import Cleaning
-from lmkbc.link.index import AliasIndex
 from lmkbc.link.index_sources import build_index
-from lmkbc.settings import checked
-from lmkbc.systems.yang23.system import TypeFilter
 from lmkbc.testing import Candidate, CandidateSet, Dropped, Query, State
 
 ROWS = [
@@ -34,27 +31,6 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "index.sqlite"
 
 
-def kept(index: Path, relations: dict[str, Relation], relation: str, *candidates: Candidate) -> list[str]:
-    found = CandidateSet(Query("Somebody", relation), candidates)
-    return [one.text for one in TypeFilter(relations, AliasIndex(index)).keep(found).candidates]
-
-
-def test_names_of_another_kind_are_dropped(index: Path, relations: dict[str, Relation]) -> None:
-    names = ["Inn", "Nile", "Passau", "Guitar", "Nowhere", "Atlantis", ""]
-    candidates = [Candidate(name) for name in names]
-    assert kept(index, relations, "Rivers", *candidates) == ["Inn", "Nile", "Nowhere", "Atlantis", ""]
-    assert kept(index, relations, "Instruments", *candidates) == ["Guitar", "Nowhere", "Atlantis", ""]
-
-
-def test_a_link_says_which_thing_is_meant(index: Path, relations: dict[str, Relation]) -> None:
-    hotel, river, other = Candidate("Inn", id="Q27686"), Candidate("Inn", id="Q14369"), Candidate("Inn", id="Q1")
-    assert kept(index, relations, "Rivers", hotel, river, other) == ["Inn", "Inn"]
-
-
-def test_numbers_have_no_kind(index: Path, relations: dict[str, Relation]) -> None:
-    assert kept(index, relations, "Children", Candidate("Passau")) == ["Passau"]
-
-
 RECIPE = """
 description = "d"
 [[generate]]
@@ -72,7 +48,9 @@ def test_a_recipe_of_any_generator_asks_for_it(command: Command, index: Path, tm
     command.done("predict", "--edition", "mini", "--system", "prior", "--out", "p")
     with gzip.open(tmp_path / "p" / "candidates.jsonl.gz", "rt") as file:
         asked = [json.loads(line) for line in file]
-    names = [{"object": "Passau", "score": 0.9}, {"object": "Inn", "score": 0.8}, {"object": "Guitar", "score": 0.7}]
+    known = ["Passau", "Inn", "Guitar", "Nile", "Nowhere", "Atlantis"]
+    names: list[dict[str, Any]] = [{"object": name, "score": 0.9 - n / 10} for n, name in enumerate(known)]
+    names += [{"object": "the hotel", "score": 0.2, "id": "Q27686"}, {"object": "another", "score": 0.1, "id": "Q1"}]
     answers.write_text("".join(json.dumps(row | {"candidates": names}) + "\n" for row in asked))
     recipe, counts = tmp_path / "own.toml", {}
     for types, clean in (("false", ""), ("true", 'component = "yang23/types"')):
@@ -88,6 +66,9 @@ def test_a_recipe_of_any_generator_asks_for_it(command: Command, index: Path, tm
     dropped = {(relation, name) for relation, name, _ in counts["false"] - counts["true"]}
     assert ("PersonPlaysInstrument", "Passau") in dropped
     assert ("RiverBasinsCountry", "Guitar") in dropped
+    instruments = {name for relation, name, _ in counts["true"] if relation == "PersonPlaysInstrument"}
+    assert instruments == {"Guitar", "Nowhere", "Atlantis", "another"}, "of a link, its own kind counts"
+    assert not any(relation == "PersonHasNumberOfChildren" for relation, _ in dropped), "numbers have no kind"
     assert not any(name == "Guitar" for relation, name in dropped if relation == "PersonPlaysInstrument")
 
 
@@ -113,7 +94,7 @@ def test_without_an_index_there_is_nothing_to_tell_kinds_by(command: Command, tm
 def test_names_of_another_shape_are_dropped(relations: dict[str, Relation], shape: dict[str, Any], kept: str) -> None:
     names = ["Ada King", "al-Battani", "Room 7", "Émile Zola winner", "X Æ A-Xii"]
     found = CandidateSet(Query("s", "Rivers"), tuple(Candidate(name) for name in names))
-    left = checked(Cleaning, {"shape": shape}, "cleaning").kept(found, relations["Rivers"])
+    left = part("clean", relations, shape=shape).kept(found, relations["Rivers"])
     assert "|".join(one.text for one in left.candidates) == kept
     assert {loss.rule for loss in left.dropped} <= {"name shape"}
 
@@ -121,11 +102,11 @@ def test_names_of_another_shape_are_dropped(relations: dict[str, Relation], shap
 def test_words_and_ids_that_are_never_an_object_are_dropped(relations: dict[str, Relation]) -> None:
     given = [("None", "Q9"), ("unknown", None), ("Inn", "Q14369"), ("film", "Q543287"), ("me", "Q1"), ("Q543287", None)]
     found = CandidateSet(Query("s", "Rivers", "Q1"), tuple(Candidate(text, id=qid) for text, qid in given))
-    cleaning = Cleaning(stop=("none", "Unknown", "Q543287"))
+    cleaning = part("clean", relations, stop=("none", "Unknown", "Q543287"))
     kept = cleaning.kept(found, relations["Rivers"])
     assert [one.text for one in kept.candidates] == ["Inn"]
     assert {loss.rule for loss in kept.dropped} == {"stop", "subject"}
-    assert Cleaning(subject=False).kept(found, relations["Rivers"]) == found
+    assert part("clean", relations, subject=False).kept(found, relations["Rivers"]) == found
     nothing = cleaning.kept(CandidateSet(Query("s", "Rivers"), (Candidate("NONE"),)), relations["Rivers"])
     assert (nothing.candidates, nothing.draws, nothing.failed) == ((), (State.DROPPED,), False)
     assert nothing.dropped == (Dropped("NONE", "stop"),)

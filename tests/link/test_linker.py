@@ -1,10 +1,12 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from opened import part
 from stand_in import item
 
 from lmkbc import InputError, Relation
@@ -12,10 +14,9 @@ from lmkbc.link.disambiguation import HitChoice
 from lmkbc.link.hits import Hit, Link
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.index_sources import build_index
-from lmkbc.link.linker import Linker, Linking
+from lmkbc.link.linker import Linker
 from lmkbc.link.search import SearchTable
 from lmkbc.link.train_objects import TrainObjects
-from lmkbc.settings import checked
 from lmkbc.testing import Candidate, Example, GoldObject, Nil, Query
 from tests.candidates import candidate_set
 
@@ -34,6 +35,10 @@ class Described:
 
     def entities(self, ids: Sequence[str], /) -> dict[str, Hit | None]:
         return {"Q1": Hit("Q2"), "Q404": None}
+
+
+def linking(relations, **table: Any) -> Any:
+    return part("link", relations, **table)
 
 
 def one(linker: Linker, text: str, relation: str, subject: str = "s") -> Link:
@@ -118,20 +123,20 @@ def test_nothing_is_asked_twice_and_each_round_is_one_call(relations) -> None:
 
 def test_strategies_can_be_given_per_relation_and_are_checked(relations) -> None:
     hits = {"Voice": [Hit("Q1", popularity=3), Hit("Q2", popularity=9)]}
-    settings = Linking(strategies={"Instruments": ("popularity", "first")})
+    settings = linking(relations, strategies={"Instruments": ("popularity", "first")})
     popular = Linker(relations, search=Described(hits), settings=settings)
     assert one(popular, "Voice", "instruments").id == "Q2"
     with pytest.raises(InputError, match="strategies of instruments: unknown linking strategy 'popular': did you mean"):
-        Linking(strategies={"instruments": ("popular",)})
+        linking(relations, strategies={"instruments": ("popular",)})
 
 
 def test_keywords_can_be_given_per_relation(relations) -> None:
     hits = {"Burton": [Hit("Q1", description="English town"), Hit("Q2", description="American bassist")]}
-    settings = Linking(strategies={"Spouses": ("keyword", "first")}, keywords={"spouses": ("Bassist",)})
+    settings = linking(relations, strategies={"Spouses": ("keyword", "first")}, keywords={"spouses": ("Bassist",)})
     linker = Linker(relations, search=Described(hits), settings=settings)
     assert one(linker, "Burton", "spouses").id == "Q2"
     with pytest.raises(InputError, match="'spouse', which is no relation: did you mean 'spouses'"):
-        Linker(relations, settings=Linking(keywords={"spouse": ()}))
+        Linker(relations, settings=linking(relations, keywords={"spouse": ()}))
 
 
 def test_a_language_model_chooses_among_described_hits(relations) -> None:
@@ -145,7 +150,9 @@ def test_a_language_model_chooses_among_described_hits(relations) -> None:
         return [next((at for at, hit in enumerate(one.hits) if hit.description == "river"), None) for one in questions]
 
     rounds: list[int] = []
-    how = Linking(strategies={"rivers": ("model",), "Instruments": ("first",)}, ask={"component": "chat", "model": "m"})
+    how = linking(
+        relations, strategies={"rivers": ("model",), "Instruments": ("first",)}, ask={"component": "chat", "model": "m"}
+    )
     linker = Linker(relations, search=Described(hits), settings=how, ask=ask)
     sets = [candidate_set(Query(str(at), "rivers"), (Candidate("Inn"), Candidate("Ill"))) for at in range(3)]
     links = [
@@ -171,14 +178,14 @@ def test_sets_come_back_whole_and_in_order(relations: dict[str, Relation], texts
 
 def test_the_first_hit_of_a_search_may_be_all_the_evidence(relations, examples) -> None:
     table = SearchTable({"Inn": "Q256020", "Voice": "Q1", "don river": "Q2", "Don": "Q3", "Don (x)": "", "Inns": ""})
-    settings = Linking(evidence=("search",), typed=(), strategies={"instruments": ("first",)})
+    settings = linking(relations, evidence=("search",), typed=(), strategies={"instruments": ("first",)})
     alone = Linker(relations, search=table, settings=settings)
     assert one(alone, "Inn", "rivers").id == "Q256020"
     assert one(alone, "Voice", "instruments").id == "Q1"
     assert one(alone, "Don", "rivers").id == "Q3"
     assert [one(alone, text, "rivers").id for text in ("Inns", "Don (x)", "Innn")] == [None] * 3
     assert table.searched == {"inn", "voice", "don", "inns", "don (x)", "innn"}
-    typed = Linker(relations, search=table, settings=Linking(evidence=("search",), typed=("rivers",)))
+    typed = Linker(relations, search=table, settings=linking(relations, evidence=("search",), typed=("rivers",)))
     assert [one(typed, text, "rivers").id for text in ("Don", "Inn", "Inns")] == ["Q2", "Q256020", None]
 
 
@@ -186,7 +193,7 @@ def test_a_relation_s_names_may_be_searched_for_in_a_phrase_and_known_by_a_word(
     table = SearchTable({"Physics prize": "Q38104", "Physics": "Q413"})
     known = {"instruments": {"Peace": "Q35637", "medicine": "Q80061"}}
     table_of = {"component": "minimal23/words", "searched": {"instruments": "{{ object }} prize"}, "known": known}
-    settings = checked(Linking, table_of, "link")
+    settings = linking(relations, **table_of)
     linker = Linker(relations, search=table, settings=settings)
     texts = ("Physics", "peace", "Physiology or Medicine in 1968", "{object}", "chess")
     assert [one(linker, text, "instruments").id for text in texts] == ["Q38104", "Q35637", "Q80061", None, None]
@@ -195,7 +202,7 @@ def test_a_relation_s_names_may_be_searched_for_in_a_phrase_and_known_by_a_word(
 
 
 def test_a_name_that_nothing_links_may_stay_in_its_id_s_place(relations) -> None:
-    linker = Linker(relations, search=SearchTable({"Inn": "Q1"}), settings=Linking(unlinked="name"))
+    linker = Linker(relations, search=SearchTable({"Inn": "Q1"}), settings=linking(relations, unlinked="name"))
     given = candidate_set(Query("s", "rivers"), (Candidate("Inn"), Candidate(" Lech "), Candidate("x", id="Q7")))
     (linked,) = linker.link([given])
     assert [candidate.id for candidate in linked.candidates] == ["Q1", "Lech", "Q7"]
@@ -203,7 +210,7 @@ def test_a_name_that_nothing_links_may_stay_in_its_id_s_place(relations) -> None
 
 def test_the_head_of_a_title_is_searched_for_where_the_title_has_no_hit(relations) -> None:
     search = Described({"My Life": [Hit("Q1")], "Whole: Title": [Hit("Q2")]})
-    plain = Linking(evidence=("search",), typed=(), strategies={"instruments": ("first",)})
+    plain = linking(relations, evidence=("search",), typed=(), strategies={"instruments": ("first",)})
     headed = replace(plain, evidence=("search", "head"))
     for settings, text, found in (
         (headed, "My Life: A", "Q1"),

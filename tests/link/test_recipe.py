@@ -4,16 +4,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from opened import part
 
 from lmkbc import InputError, Relation
-from lmkbc.link.linker import Linker, Linking
-from lmkbc.settings import checked
+from lmkbc.link.linker import Linker
 
 WORDS = {"component": "minimal23/words"}
 
 
 def test_relations_are_known_by_any_name_and_only_the_edition_s_count(relations: dict[str, Relation]) -> None:
-    linking = checked(Linking, {"strategies": {"rivers": ["first"], "Spouses": ["keyword", "first"]}}, "link")
+    linking = part("link", relations, strategies={"rivers": ["first"], "Spouses": ["keyword", "first"]})
     edition = {name: relations[name] for name in ("Rivers", "Causes")}
     rivers, causes = (relations[name].name for name in edition)
     plain = Linker(edition, settings=linking, every=relations).kinds
@@ -47,4 +47,4 @@ def test_relations_are_known_by_any_name_and_only_the_edition_s_count(relations:
 )
 def test_what_makes_no_sense_is_named(relations: dict[str, Relation], table: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        checked(Linking, table, "link").check(relations)
+        part("link", relations, **table)

@@ -1,40 +1,44 @@
+"""`lmkbc link`: a file of names becomes a file of ids, wrong rows are named, and one link is explained."""
+
 import json
 from pathlib import Path
 
 import pytest
+from command import Command
 
-from lmkbc import InputError, Relation
-from lmkbc.link.explained import explain, link_rows, read_rows
-from lmkbc.link.linker import Linker
-from lmkbc.link.search import SearchTable
-from lmkbc.link.train_objects import TrainObjects
-from lmkbc.testing import Example
+import lmkbc
+from lmkbc import InputError
 
 
 @pytest.fixture
-def linker(relations: dict[str, Relation], examples: list[Example]) -> Linker:
-    return Linker(relations, TrainObjects(examples, relations), search=SearchTable({"Isar": "Q7", "Inn": "Q9"}))
+def table(tmp_path: Path) -> Path:
+    """What a search found: of these names alone."""
+    path = tmp_path / "search.json"
+    path.write_text(json.dumps({"Atlantis": "Q7", "Spain": "Q9"}))
+    return path
 
 
 def rows(path: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_a_predictions_file_is_linked_and_counted(tmp_path: Path, linker: Linker, relations) -> None:
+def test_a_predictions_file_is_linked_and_counted(tmp_path: Path, table: Path) -> None:
     source, target = tmp_path / "p.jsonl", tmp_path / "linked.jsonl"
+    borders, children, instruments = "CountryBordersCountry", "PersonHasNumberOfChildren", "PersonPlaysInstrument"
+    names = ["spain", "Atlantis", "ATLANTIS", "Nowhere", ""]
     lines = [
-        {"SubjectEntity": "Ulm", "Relation": "Rivers", "ObjectEntities": ["inn", "Isar", "ISAR", "Lech", ""]},
-        {"SubjectEntity": "Ada", "Relation": "children", "ObjectEntitiesID": ["3"]},
-        {"SubjectEntity": "Bob", "SubjectEntityID": "Q1", "Relation": "spouses", "ObjectEntitiesID": []},
+        {"SubjectEntity": "Ulmia", "Relation": borders, "ObjectEntities": names},
+        {"SubjectEntity": "Ada", "Relation": children, "ObjectEntitiesID": ["3"]},
+        {"SubjectEntity": "Bob", "SubjectEntityID": "Q1", "Relation": instruments, "ObjectEntitiesID": []},
     ]
     source.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    report = link_rows(read_rows(source, relations), target, linker)
-    assert [row["ObjectEntitiesID"] for row in rows(target)] == [["Q14369", "Q7"], ["3"], []]
-    assert rows(target)[0]["ObjectEntities"] == lines[0]["ObjectEntities"]
+    report = lmkbc.link(source, target, edition="mini", search_table=table)
+    assert [row["ObjectEntitiesID"] for row in rows(target)] == [["Q29", "Q7"], ["3"], []]
+    assert rows(target)[0]["ObjectEntities"] == names
     assert rows(target)[2]["SubjectEntityID"] == "Q1"
-    assert report.per_relation() == {"Rivers": (3, 1, 0), "children": (1, 0, 0)}
+    assert report.per_relation() == {borders: (3, 1, 0), children: (1, 0, 0)}
     assert [(query.subject, link.searched, link.strategy) for query, link in report.unlinked] == [
-        ("Ulm", "Lech", "no hit")
+        ("Ulmia", "Nowhere", "no hit")
     ]
     assert {(tally.evidence, tally.linked) for tally in report.tallies() if tally.linked} == {
         ("relation", 1),
@@ -43,18 +47,18 @@ def test_a_predictions_file_is_linked_and_counted(tmp_path: Path, linker: Linker
     }
 
 
-GOOD = '{"SubjectEntity": "Ulm", "Relation": "rivers", "ObjectEntities": []}'
+GOOD = '{"SubjectEntity": "Ulm", "Relation": "spouse", "ObjectEntities": []}'
 ODD_ROWS = {
-    '{"SubjectEntity": "Ulm", "Relation": "River", "ObjectEntities": []}': "Relation: unknown 'River'; did you mean",
-    '{"SubjectEntity": " ", "Relation": "rivers", "ObjectEntities": []}': "SubjectEntity: empty",
-    '{"SubjectEntity": "Ulm", "Relation": "rivers"}': "ObjectEntities: absent",
-    '{"SubjectEntity": "Ulm", "Relation": "rivers", "ObjectEntities": null}': "ObjectEntities: absent",
-    '{"SubjectEntity": "Ulm", "Relation": "rivers", "Objects": ["Inn"]}': "ObjectEntities: absent",
-    '{"SubjectEntity": "Ulm", "Relation": "rivers", "ObjectEntities": [["Inn"]]}': r"ObjectEntities.* Expected `str`",
-    '{"SubjectEntity": "Ulm", "Relation": "rivers", "ObjectEntities": [null]}': r"ObjectEntities.* Expected `str`",
-    '{"SubjectEntity": "Ulm", "Relation": "rivers", "ObjectEntities": "Inn"}': "ObjectEntities: Expected `array",
-    '{"SubjectEntity": 5, "Relation": "rivers", "ObjectEntities": []}': "SubjectEntity: Expected `str`",
-    '{"Relation": "rivers", "ObjectEntities": []}': "missing required field `SubjectEntity`",
+    '{"SubjectEntity": "Ulm", "Relation": "spous", "ObjectEntities": []}': "Relation: unknown 'spous'; did you mean",
+    '{"SubjectEntity": " ", "Relation": "spouse", "ObjectEntities": []}': "SubjectEntity: empty",
+    '{"SubjectEntity": "Ulm", "Relation": "spouse"}': "ObjectEntities: absent",
+    '{"SubjectEntity": "Ulm", "Relation": "spouse", "ObjectEntities": null}': "ObjectEntities: absent",
+    '{"SubjectEntity": "Ulm", "Relation": "spouse", "Objects": ["Inn"]}': "ObjectEntities: absent",
+    '{"SubjectEntity": "Ulm", "Relation": "spouse", "ObjectEntities": [["Inn"]]}': r"ObjectEntities.* Expected `str`",
+    '{"SubjectEntity": "Ulm", "Relation": "spouse", "ObjectEntities": [null]}': r"ObjectEntities.* Expected `str`",
+    '{"SubjectEntity": "Ulm", "Relation": "spouse", "ObjectEntities": "Inn"}': "ObjectEntities: Expected `array",
+    '{"SubjectEntity": 5, "Relation": "spouse", "ObjectEntities": []}': "SubjectEntity: Expected `str`",
+    '{"Relation": "spouse", "ObjectEntities": []}': "missing required field `SubjectEntity`",
     "[]": "Expected `object`",
     "null": "Expected `object`",
     "{": "not valid JSON",
@@ -63,23 +67,18 @@ ODD_ROWS = {
 
 
 @pytest.mark.parametrize(("row", "reason"), ODD_ROWS.items(), ids=range(len(ODD_ROWS)))
-def test_an_odd_row_is_named_by_line_and_field(
-    tmp_path: Path, linker: Linker, relations: dict[str, Relation], row: str, reason: str
-) -> None:
+def test_an_odd_row_is_named_by_line_and_field(tmp_path: Path, table: Path, row: str, reason: str) -> None:
     (tmp_path / "p.jsonl").write_text(f"{GOOD}\n\n{row}\n")
     with pytest.raises(InputError, match=f"line 3.*{reason}"):
-        read_rows(tmp_path / "p.jsonl", relations)
+        lmkbc.link(tmp_path / "p.jsonl", tmp_path / "out", edition="mini", search_table=table)
     assert not (tmp_path / "out").exists()
 
 
-def test_explain_shows_every_candidate_with_its_evidence(linker: Linker) -> None:
-    link, offers = explain(linker, "Inn", "rivers", "Rosenheim")
-    assert (link.id, link.evidence) == ("Q14369", "relation")
-    assert [(offer.evidence, offer.hit.id, offer.fits, offer.chosen) for offer in offers] == [
-        ("relation", "Q14369", True, True),
-        ("search", "Q9", None, False),
-    ]
-    link, offers = explain(linker, "Isar (upper)", "rivers")
-    assert (link.evidence, link.searched) == ("re-search", "Isar")
-    assert (offers[-1].evidence, offers[-1].chosen) == ("search 'Isar'", True)
-    assert explain(linker, "Lech", "rivers")[1] == []
+def test_explain_shows_every_candidate_with_its_evidence(command: Command, table: Path) -> None:
+    def offers(text: str) -> list[list[str]]:
+        asked = ("link", "--edition", "mini", "--search-table", table, "--relation", "country-borders")
+        return [line.split() for line in command.done(*asked, "--explain", text)[0].splitlines()[1:]]
+
+    assert offers("Spain") == [["*", "relation", "Q29", "Spain", "yes"], ["search", "Q9", "unknown"]]
+    assert offers("Atlantis (lost)")[-1][:3] == ["*", "search", "'Atlantis'"]
+    assert offers("Nowhere") == []

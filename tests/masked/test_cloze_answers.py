@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
+from opened import part
 from space import SPACE
 
 from lmkbc import InputError
 from lmkbc.masked.candidates import ClozeAnswers
-from lmkbc.masked.cloze_settings import ProbeSettings
-from lmkbc.settings import checked
 from lmkbc.testing import Query
 
 EDITION = SPACE.edition("2022")
@@ -21,7 +20,7 @@ ELEMENTS = RELATIONS["ChemicalCompoundElement"]
 
 
 def cleaning(**settings: Any) -> ClozeAnswers:
-    return ClozeAnswers(checked(ProbeSettings, settings, "probe"), EDITION, RELATIONS, {})
+    return ClozeAnswers(part("probe", **settings), EDITION, RELATIONS, {})
 
 
 def kept(relation: str, scores: dict[str, float], subject: str = "Somebody", **settings: Any) -> dict[str, float]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from opened import generators, recipe_of
+from opened import generators, part, recipe_of
 from small import small_edition
 from space import SPACE
 from tiny_families import probabilities
@@ -19,12 +19,10 @@ from lmkbc import AliasScorer, EntityType, InputError, Metric, Precondition, Rel
 from lmkbc.generate.recorded import Recorded
 from lmkbc.masked.backbone import Backbone
 from lmkbc.masked.candidates import ClozeAnswers, combine, origins_of
-from lmkbc.masked.cloze_settings import ProbeSettings
-from lmkbc.masked.masked import Masked, MaskedGenerator
+from lmkbc.masked.masked import MaskedGenerator
 from lmkbc.masked.preconditions import rewritten
 from lmkbc.masked.vocabulary import Words
 from lmkbc.session.run import RecordedFile
-from lmkbc.settings import checked
 from lmkbc.testing import Candidate, CandidateSet, Example, GoldObject, Query, Run
 from tests.candidates import proposals, sources
 
@@ -43,6 +41,7 @@ CAPITAL = Relation(
     statement="The capital of {subject} is {object}.",
     shape=Shape(stop=frozenset({"the", "of"})),
 )
+KNOWN = dict.fromkeys(("capital", "CountryCapital"), CAPITAL)
 EDITION = small_edition(["CountryCapital"], metric=Metric(AliasScorer(), average="relation"))
 ITALY, PERU, NORWAY = (Query(name, "CountryCapital") for name in ("Italy", "Peru", "Norway"))
 TRAIN = [
@@ -55,9 +54,8 @@ TRAIN = [
 def run(
     backbone: Backbone, queries: Sequence[Query] = (NORWAY,), relation: Relation = CAPITAL, **settings: Any
 ) -> list[CandidateSet]:
-    spec = Masked(component="masked", probe=checked(ProbeSettings, settings, "probe"))
-    spec.check({"CountryCapital": relation})
-    generator = MaskedGenerator(backbone, EDITION, {"CountryCapital": relation}, TRAIN, spec.probe)
+    probe = part("probe", KNOWN, **settings)
+    generator = MaskedGenerator(backbone, EDITION, {"CountryCapital": relation}, TRAIN, probe)
     return list(generator.generate(queries))
 
 
@@ -90,7 +88,7 @@ def test_recorded_scores_are_read_as_those_of_the_model(
     path = tmp_path / "answers.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     relations = {"CountryCapital": replace(CAPITAL, may_be_empty=True)}
-    probe = checked(ProbeSettings, settings, "probe")
+    probe = part("probe", KNOWN, **settings)
     answers = ClozeAnswers(probe, EDITION, relations, origins_of(TRAIN, EDITION))
     recorded = list(Recorded([RecordedFile(path)], EDITION, relations, score=answers.of_row).generate(queries))
     live = run(backbone, queries, relations["CountryCapital"], **settings)
@@ -106,7 +104,7 @@ def test_a_recorded_object_keeps_its_id_and_verification_score_and_a_veto_counts
     path = tmp_path / "answers.jsonl"
     path.write_text(json.dumps({"SubjectEntity": "Norway", "Relation": "CountryCapital", "candidates": scored}))
     relations = {"CountryCapital": CAPITAL}
-    probe = ProbeSettings()
+    probe = part("probe", KNOWN)
     answers = ClozeAnswers(probe, EDITION, relations, origins_of(TRAIN, EDITION))
     (found,) = Recorded(
         [RecordedFile(path)], replace(EDITION, target="id", column="ObjectEntitiesID"), relations, score=answers.of_row
@@ -266,7 +264,7 @@ def test_an_answer_of_several_tokens_is_refused(backbone: Backbone) -> None:
         ({"clozes": {"CountryCapital": ["{subject} only"]}}, "each exactly once"),
         ({"top_k": 0}, r"probe: top_k is 0: give a whole number of at least 1"),
         ({"top_k": {"CountryCapital": -1}}, r"probe: top_k is -1"),
-        ({"top_k": "ten"}, "'top_k' is 'ten': give a whole number or a table"),
+        ({"top_k": "ten"}, "'probe.top_k' is 'ten': give a whole number or a table"),
         ({"clozes": -1}, r"probe: clozes is -1"),
         ({"name_words": {"CountryCapital": 2}}, "from 0 to 1"),
         ({"null": "zebra"}, "'zebra', which is not one token"),
@@ -281,14 +279,14 @@ def test_wrong_settings_are_refused(backbone: Backbone, settings: dict[str, Any]
 
 
 def test_a_cut_subject_is_remarked(backbone: Backbone) -> None:
-    generator = MaskedGenerator(backbone, EDITION, {"CountryCapital": CAPITAL}, TRAIN, ProbeSettings(clozes=1))
+    generator = MaskedGenerator(backbone, EDITION, {"CountryCapital": CAPITAL}, TRAIN, part("probe", KNOWN, clozes=1))
     list(generator.generate([Query("rome " * 600, "CountryCapital")]))
     assert generator.notes.remarks == [f"1 clozes were cut to the longest input of {Path(backbone.name).name}"]
 
 
 def test_a_relation_without_a_known_object_is_remarked(backbone: Backbone) -> None:
     train = [Example(ITALY, (GoldObject(("東京",)),))]
-    probe = ProbeSettings(vocabulary="train")
+    probe = part("probe", KNOWN, vocabulary="train")
     generator = MaskedGenerator(backbone, EDITION, {"CountryCapital": CAPITAL}, train, probe)
     assert [found.candidates for found in generator.generate([NORWAY, PERU])] == [(), ()]
     assert generator.notes.remarks[0].startswith("no train object of CountryCapital is in")

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
+from opened import part
 from space import SPACE
 
 from lmkbc import Edition, InputError
 from lmkbc.link.cleaning import without_subject
 from lmkbc.run.submission import candidate_rows
-from lmkbc.select.pool import Merging, Pool, Pooling
-from lmkbc.settings import checked
+from lmkbc.select.pool import Merging, Pool
 from lmkbc.testing import Candidate, CandidateSet, Nil, Query, Source, State
 from tests.candidates import candidate_set, sources
 from tests.small import small_relation
@@ -27,7 +27,7 @@ QUERY = Query("Some Subject", "awardWonBy")
 
 
 def pool(edition: Edition, settings: Mapping[str, Any]) -> Pool:
-    return Pool(edition, checked(Pooling, settings, "pool"))
+    return Pool(edition, part("pool", **settings))
 
 
 def draws(model: str, *answers: list[str] | State, query: Query = QUERY) -> CandidateSet:
@@ -158,7 +158,7 @@ MODELS = st.lists(st.lists(ANSWER, min_size=1, max_size=5), min_size=1, max_size
 @given(MODELS, st.sampled_from(["draw", "model"]), st.randoms(use_true_random=False))
 def test_order_is_irrelevant_and_scores_are_shares(models: list, per: str, random: random.Random) -> None:
     sets = [draws(f"m{index}", *answers) for index, answers in enumerate(models)]
-    pool = Pool(STRINGS, Pooling(per=per))
+    pool = Pool(STRINGS, part("pool", per=per))
     (merged,) = pool.merge([[one] for one in sets])
     shuffled = [replace(one, candidates=tuple(random.sample(one.candidates, len(one.candidates)))) for one in sets]
     random.shuffle(shuffled)

@@ -6,16 +6,15 @@ from typing import Any
 
 import pytest
 from loopback import Loopback, prompt_of
+from opened import part, recipe_of
 from space import SPACE
 from writing import Writing
 
 from lmkbc import InputError
 from lmkbc.plan import Plan
-from lmkbc.recipe import RecipeFile, make_recipe
 from lmkbc.run.pipeline import propose
 from lmkbc.session.options import Servers
-from lmkbc.settings import checked
-from lmkbc.systems.mave26.system import NameGrouper, Questions
+from lmkbc.systems.mave26.system import NameGrouper
 from lmkbc.testing import Candidate, CandidateSet, Query, Run, State
 from tests.candidates import candidate_set, sources
 
@@ -81,8 +80,7 @@ def recipe(**pool: Any) -> Any:
     source = {"component": "chat", "model": "m", "shots": {"k": 0}}
     each = [{"name": "a"}, {"name": "b", "prompt": {"task": "Say."}}]
     select = {"rule": "quorum", "models": 2}
-    file = RecipeFile(description="", generate=({**source, "each": each},), select=select, pool=pool)
-    return make_recipe("x", file, SPACE.relations)
+    return recipe_of({**source, "each": each}, select=select, pool=pool)
 
 
 def test_sources_that_name_one_object_differently_agree(tmp_path: Path) -> None:
@@ -121,7 +119,7 @@ FRANCE = candidate_set(Query("France", "CountryBordersCountry"), (Candidate("Spa
 def judged(says: tuple[str, ...], **table: Any) -> tuple[list[str], float | None]:
     """What is asked about France and Spain, and its score."""
     scorer = Drawing(says)
-    (found,) = checked(Questions, table, "verify").open(scorer, BORDERS, []).verify([FRANCE])
+    (found,) = part("verify", component="mave26/questions", **table).open(scorer, BORDERS, []).verify([FRANCE])
     return scorer.asked, found.candidates[0].verification
 
 
@@ -151,6 +149,6 @@ def test_questions_judge_by_the_word_that_affirms_and_each_has_one_vote() -> Non
         {"ask": "{{ object }}?", "holds": "on land"},
     ):
         with pytest.raises(InputError, match=r"verify"):
-            checked(Questions, {"questions": [wrong]}, "verify")
+            part("verify", component="mave26/questions", **{"questions": [wrong]})
     with pytest.raises(InputError, match="at least one variant"):
-        checked(Questions, {"variants": []}, "verify")
+        part("verify", component="mave26/questions", **{"variants": []})

@@ -1,12 +1,11 @@
 """ProP: facts of its own choice before the bare fact, and only one word denies it."""
 
 import pytest
+from opened import part
 from space import SPACE
 from writing import Writing
 
 from lmkbc import InputError
-from lmkbc.settings import checked
-from lmkbc.systems.prop22.system import BareFacts
 from lmkbc.testing import Candidate, Query
 from tests.candidates import candidate_set
 
@@ -26,7 +25,7 @@ def test_only_a_reply_that_is_nothing_but_the_word_denies() -> None:
     scorer, how = Replying(), {"by": "text", "facts": {NAME: [["Peru", "Chile", True], ["FRANCE", "Chad", False]]}}
     names = ("Spain", "Italy", "Andorra", "Monaco")
     given = candidate_set(Query("France", NAME), tuple(Candidate(name, 0.8) for name in names))
-    (found,) = checked(BareFacts, how, "verify").open(scorer, RELATIONS, []).verify([given])
+    (found,) = part("verify", component="prop22/facts", **how).open(scorer, RELATIONS, []).verify([given])
     truths = {one.text: one.verification for one in found.candidates}
     assert truths == {"Spain": 0.0, "Italy": 1.0, "Andorra": 1.0, "Monaco": None}
     statement = RELATIONS[NAME].statement
@@ -37,4 +36,4 @@ def test_only_a_reply_that_is_nothing_but_the_word_denies() -> None:
 def test_a_check_that_reads_no_whole_reply_is_refused() -> None:
     for wrong in ({}, {"by": "text", "samples": 2}):
         with pytest.raises(InputError, match="one greedy reply"):
-            checked(BareFacts, wrong, "verify")
+            part("verify", component="prop22/facts", **wrong)

@@ -11,15 +11,14 @@ import pytest
 from command import Command
 from hypothesis import given
 from hypothesis import strategies as st
-from opened import recipe_file
+from opened import part, recipe_file, recipe_of
 from rows import jsonl
 from space import MINI, SPACE, TRAIN
 from tiny_masked import save
 
 from lmkbc import InputError
 from lmkbc.masked.backbone import load
-from lmkbc.masked.cloze_settings import ProbeSettings
-from lmkbc.masked.masked import Masked, MaskedGenerator
+from lmkbc.masked.masked import MaskedGenerator
 from lmkbc.testing import Example, GoldObject, Query
 from lmkbc.train.mined_prompts import TrainF1, choose, mine
 
@@ -154,7 +153,7 @@ def test_a_recipe_asks_the_clozes_that_a_text_gave(command: Command, model: Path
     asked = ("--edition", "mini", "--split", "train", "--model", model, "--relation", ASKED)
     command.done("predict", "--system", "mine.toml", *asked, "--out", "run")
     backbone, relation = load(model, offline=True), SPACE.relation(ASKED)
-    probe = ProbeSettings(clozes={ASKED: made["clozes"]}, rescale=True)
+    probe = part("probe", clozes={ASKED: made["clozes"]}, rescale=True)
     rows = [row for row in TRAIN if row.query.relation == ASKED]
     direct = MaskedGenerator(backbone, MINI, {ASKED: relation}, TRAIN, probe).generate([row.query for row in rows])
     kept = [json.loads(line) for line in gzip.decompress(Path("run/candidates.jsonl.gz").read_bytes()).splitlines()]
@@ -172,7 +171,7 @@ def test_an_average_is_what_a_generator_of_several_clozes_gives(model: Path) -> 
     backbone, relation = load(model, offline=True), SPACE.relation(ASKED)
     scored = TrainF1(backbone, MINI, relation, rows)
     asked = [scored.answers(cloze) for cloze in clozes]
-    probe = ProbeSettings(clozes={ASKED: clozes}, rescale=True)
+    probe = part("probe", clozes={ASKED: clozes}, rescale=True)
     for one in MaskedGenerator(backbone, MINI, {ASKED: relation}, rows, probe).generate([row.query for row in rows]):
         place = [row.query for row in rows].index(one.query)
         for candidate in one.candidates:
@@ -184,7 +183,7 @@ def test_an_average_is_what_a_generator_of_several_clozes_gives(model: Path) -> 
 def test_frames_of_a_masked_model_come_before_its_own_clozes(tmp_path: Path, model: Path) -> None:
     path = tmp_path / "mined.toml"
     path.write_text('[country-borders]\nclozes = ["{subject} borders {mask}."]\n')
-    Masked(component="masked", frames=str(path)).check(SPACE.relations)
+    recipe_of({"component": "masked", "frames": str(path)})
     for wrong, sentence in {
         '[borders]\nclozes = ["{subject} borders {mask}."]': "frames names 'borders'",
         '[country-borders]\nclozes = ["{subject} borders."]': "needs {subject} and {mask}",
@@ -193,7 +192,7 @@ def test_frames_of_a_masked_model_come_before_its_own_clozes(tmp_path: Path, mod
     }.items():
         path.write_text(wrong)
         with pytest.raises(InputError) as error:
-            Masked(component="masked", frames=str(path)).check(SPACE.relations)
+            recipe_of({"component": "masked", "frames": str(path)})
         assert sentence in str(error.value)
         assert "mined.toml" in str(error.value) or "frames" in str(error.value)
 

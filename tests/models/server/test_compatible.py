@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 from loopback import KEY, Anthropic, Body, Gemini, Loopback, Request, Sent, response
+from opened import part
 from test_server_odd import BORDERS, Make, one, spain
 
 from lmkbc import InputError
 from lmkbc.models.answers import Store
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.client import as_served
-from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.openai_client import ChatClient
 from lmkbc.models.server.refusal import ServerError
 from lmkbc.testing import Query, State
@@ -80,7 +80,9 @@ def test_what_is_withheld_is_no_answer_and_not_a_failed_call(chat: Make, finish:
 
 def test_under_any_model_an_azure_deployment_is_its_own_name_and_no_list_is_asked_for(tmp_path: Path) -> None:
     server = Server.of("https://mine.openai.azure.com/openai/v1/", "prod", any_model=True)
-    found = as_served(server, partial(ChatClient, server, Limits()), Store(tmp_path / "s.sqlite"), {}, offline=False)
+    found = as_served(
+        server, partial(ChatClient, server, part("limits")), Store(tmp_path / "s.sqlite"), {}, offline=False
+    )
     assert (found.model, found.takes("gpt-4o-2024-08-06")) == ("prod", True)
     with pytest.raises(InputError, match="no model is named: give one with --model"):
         Server.of("https://mine.openai.azure.com/openai/v1/", "", any_model=True)

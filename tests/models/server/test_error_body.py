@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from growth import in_proportion
 from loopback import Body, Fault, Loopback, Request, Sent, response, whole
-from opened import HASTY
+from opened import HASTY, part
 from test_server_odd import BORDERS, Make, one, spain
 
 from lmkbc import LmkbcError
@@ -17,7 +17,6 @@ from lmkbc.models.answers import Store
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import decode
 from lmkbc.models.server.client import as_served
-from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.openai_client import ChatClient
 from lmkbc.models.server.refusal import ServerError, refusal
 from lmkbc.testing import Query, State
@@ -94,7 +93,7 @@ def test_an_error_that_no_request_can_mend_ends_the_run(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     with Loopback(fault=refusing(status, error)) as server, pytest.raises(ServerError, match=said) as caught:
-        list(chat(server, limits=Limits(concurrency=1)).generate([Query("a", BORDERS), Query("b", BORDERS)]))
+        list(chat(server, limits=part("limits", concurrency=1)).generate([Query("a", BORDERS), Query("b", BORDERS)]))
     assert server.served == 1
     assert CANARY not in str(caught.getrepr(showlocals=True))
     assert "[key]" in str(caught.value)

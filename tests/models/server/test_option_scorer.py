@@ -11,6 +11,7 @@ import tiny_gguf
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from loopback import Loopback
+from opened import part
 from telling import Telling
 
 from lmkbc.local.local_model import LocalModel
@@ -19,14 +20,13 @@ from lmkbc.models.answers import Store
 from lmkbc.models.base import Message, Prompt
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.address import Server
-from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.refusal import ServerError
 from lmkbc.models.server.server_model import ServerModel
 from lmkbc.testing import Notes
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-HASTY = Limits(concurrency=3, first_wait=0.001, attempts=2, timeout=20.0)
+HASTY = part("limits", concurrency=3, first_wait=0.001, attempts=2, timeout=20.0)
 OPTIONS = ["Spain", "Spain and Peru", "Sp", "Perú", "none", "none"]
 Make = Callable[..., ServerModel]
 

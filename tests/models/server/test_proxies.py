@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 from loopback import Loopback, Request, Sent, Server, response
+from opened import part
 from test_server_odd import Make, one, spain
 
 from lmkbc import InputError, LmkbcError
 from lmkbc.http import _certificates
-from lmkbc.models.server.limits import Limits
 
 DEAD = "http://ann:canary-word@127.0.0.1:9"
 FAR, SECURE = "http://models.example.org/v1", "https://models.example.org/v1"
@@ -61,7 +61,7 @@ def test_a_proxy_that_is_dead_or_refuses_is_named_at_once(
     with Refusing(code or 200) as proxy:
         monkeypatch.setenv(name, f"http://ann:canary-word@127.0.0.1:{proxy.port if code else 9}")
         with pytest.raises(LmkbcError) as error:
-            one(chat(url, limits=Limits(concurrency=1, first_wait=600.0)))
+            one(chat(url, limits=part("limits", concurrency=1, first_wait=600.0)))
         assert proxy.served <= 2  # of the server's models, and of the question
     said = str(error.value)
     assert said.startswith(url)

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 from loopback import Body, Loopback, response
+from opened import part
 from test_server_odd import BORDERS, Make
 
 from lmkbc.http import CallError
 from lmkbc.models.server.address import Server
-from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.refusal import ServerError, refusal
 from lmkbc.testing import Query
 
@@ -179,7 +179,9 @@ WAITED: list[tuple[int, Any, float | None]] = [
 def test_a_spent_quota_ends_the_run_by_one_request_in_the_server_s_words(chat: Make, status: int, body: Any) -> None:
     with Loopback(fault=lambda _: response(json.dumps(body).encode(), status)) as server:
         with pytest.raises(ServerError, match=r"has no quota left|asks to wait [\d,]+ s") as error:
-            list(chat(server, limits=Limits(concurrency=1)).generate([Query("a", BORDERS), Query("b", BORDERS)]))
+            list(
+                chat(server, limits=part("limits", concurrency=1)).generate([Query("a", BORDERS), Query("b", BORDERS)])
+            )
         assert server.served == 1
     said = body[0] if isinstance(body, list) else body
     said = said.get("error", said)

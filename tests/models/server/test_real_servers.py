@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import tiny_causal
 import tiny_gguf
-from opened import asks
+from opened import asks, part
 from postgres import free_port
 from space import MINI, RELATIONS, TRAIN
 
@@ -26,7 +26,6 @@ from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.answers import Store
 from lmkbc.models.plain_questions import word_log_probabilities
 from lmkbc.models.server.address import Server
-from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.refusal import ServerError
 from lmkbc.models.server.server_model import ServerModel
 from lmkbc.testing import CandidateSet, Query, State
@@ -77,8 +76,8 @@ def transformers_serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
     sampled, tokenizer = model(), tiny_causal.tokenizer()
     sampled.generation_config.do_sample = True  # the server samples only where the model's own settings say so
     tokenizer.chat_template = tiny_gguf.TEMPLATE
-    for part in (sampled, tokenizer):
-        part.save_pretrained(folder / "tiny")
+    for made in (sampled, tokenizer):
+        made.save_pretrained(folder / "tiny")
     port = free_port()
     command = [sys.executable, "-c", "from transformers.cli.transformers import main; main()", "serve"]
     command += ["--host", "127.0.0.1", "--port", str(port), "--device", "cpu"]
@@ -108,7 +107,7 @@ def server(request: pytest.FixtureRequest) -> Server:
 @pytest.fixture
 def ask(server: Server, chat: Chat) -> Callable[..., tuple[AnswerGenerator, dict[str, CandidateSet]]]:
     def ask(concurrency: int = 2, **tables: Any) -> tuple[AnswerGenerator, dict[str, CandidateSet]]:
-        limits = Limits(concurrency=concurrency, attempts=2, first_wait=0.1, timeout=60.0)
+        limits = part("limits", concurrency=concurrency, attempts=2, first_wait=0.1, timeout=60.0)
         generator = chat(server, limits=limits, **{"shots": {"k": 2}, **tables})
         found = {one.query.subject: one for one in generator.generate(QUERIES)}
         assert found.keys() == {query.subject for query in QUERIES}
@@ -167,7 +166,7 @@ def test_completion(ask: Ask) -> None:
 
 @pytest.mark.parametrize("completion", [False, True])
 def test_verification_asks_for_probabilities(server: Server, tmp_path: Path, completion: bool) -> None:
-    limits = Limits(attempts=2, timeout=60.0)
+    limits = part("limits", attempts=2, timeout=60.0)
     scorer = ServerModel(server, Store(tmp_path / "s.sqlite"), limits, completion=completion)
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"  # a token each, so that some are among the likeliest of a random model
     found = np.exp(word_log_probabilities(scorer, ["Is it so?", "Or so?"], [*letters]))
@@ -184,7 +183,7 @@ def test_verification_asks_for_probabilities(server: Server, tmp_path: Path, com
 @pytest.mark.whole
 def test_a_model_that_is_not_there(transformers_serve: Server, chat: Chat, tmp_path: Path) -> None:
     other = Server(transformers_serve.base_url, str(tmp_path / "absent"), any_model=True)
-    limits = Limits(concurrency=1, attempts=2, first_wait=0.1)
+    limits = part("limits", concurrency=1, attempts=2, first_wait=0.1)
     generator = chat(other, limits=limits, shots={"k": 0}, sampling={"max_tokens": 4})
     found = list(generator.generate(QUERIES))
     assert all(one.draws == (State.MISSING,) for one in found)
@@ -194,7 +193,7 @@ def test_llama_cpp_tells_its_context_and_prompts_are_fitted_to_it(llama_cpp: Ser
     tables: dict[str, Any] = {"shots": {"k": 60, "fit": True, "relations": "all"}, "sampling": {"max_tokens": 8}}
     asking = PromptBuilder(MINI, RELATIONS, TRAIN, asks(tables))
     assert len(asking.prompt(QUERIES[0]).text) > 4096  # its tokens are bytes, and two share its context of 8192
-    limits = Limits(concurrency=2, attempts=2, first_wait=0.1, timeout=300.0)
+    limits = part("limits", concurrency=2, attempts=2, first_wait=0.1, timeout=300.0)
     generator = chat(llama_cpp, limits=limits, **tables)
     found = list(generator.generate(QUERIES[:2]))
     assert not any(State.MISSING in one.draws for one in found), generator.notes.remarks
@@ -204,6 +203,6 @@ def test_llama_cpp_tells_its_context_and_prompts_are_fitted_to_it(llama_cpp: Ser
 
 def test_llama_cpp_says_what_it_calls_its_model(llama_cpp: Server, chat: Chat) -> None:
     other = Server(llama_cpp.base_url, "gpt-4")
-    generator = chat(other, limits=Limits(concurrency=1), shots={"k": 0}, sampling={"max_tokens": 4})
+    generator = chat(other, limits=part("limits", concurrency=1), shots={"k": 0}, sampling={"max_tokens": 4})
     with pytest.raises(ServerError, match=r"asked for model 'gpt-4', .* answers as 'tiny.gguf': say --model tiny.gguf"):
         list(generator.generate(QUERIES))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from loopback import Body, Loopback
-from opened import recipe_file
+from opened import part, recipe_file
 from postgres import free_port
 
 import lmkbc
@@ -19,7 +19,6 @@ from lmkbc.api.predicting import estimate
 from lmkbc.models.answers import Store
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.client import as_served
-from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.openai_client import ChatClient
 
 
@@ -142,7 +141,7 @@ def test_the_model_that_is_asked_for_comes_before_others(listed: Sequence[str], 
     with Loopback() as server:
         server.tells["models"] = {"data": [{"id": name} for name in listed]}
         given = Server(server.url, "gpt-4", any_model=True)
-        found = as_served(given, partial(ChatClient, given, Limits()), store, {}, offline=False)
+        found = as_served(given, partial(ChatClient, given, part("limits")), store, {}, offline=False)
     assert found.model == chosen
 
 

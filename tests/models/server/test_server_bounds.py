@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import OK, Body, Files, Loopback, Sent, response
-from opened import generators, recipe_of
+from opened import generators, part, recipe_of
 from space import MINI, SPACE
 
 from lmkbc import InputError
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.budget import Budget
-from lmkbc.models.server.limits import Limits, estimate
+from lmkbc.models.server.limits import estimate
 from lmkbc.models.server.refusal import ServerError
 from lmkbc.session.options import Servers
 from lmkbc.testing import Query, Run
@@ -75,7 +75,7 @@ def test_a_body_is_bounded_while_it_is_unpacked(chat: Chat, kind: str, status: i
     bombs = response(body(), status, *(f"Content-Encoding: {encoding}" for encoding in encodings))
     with Loopback() as server:
         server.respond = lambda _: bombs  # type: ignore[method-assign]
-        generator = chat(server, limits=Limits(attempts=2, concurrency=1, first_wait=0.001))
+        generator = chat(server, limits=part("limits", attempts=2, concurrency=1, first_wait=0.001))
         (found,) = generator.generate(queries(1))
     assert server.served == (2 if kind == "no gzip" else 1)  # which a fault of the line may be
     assert found.failed
@@ -102,7 +102,7 @@ def test_memory_does_not_grow_with_what_a_body_unpacks_to() -> None:
 @pytest.mark.timeout(60)  # the whole would drip for 100 s
 def test_a_byte_now_and_then_is_not_waited_for_beyond_the_deadline(chat: Chat) -> None:
     with Loopback(faults=["drip", "drip"]) as server:
-        generator = chat(server, limits=Limits(attempts=1, timeout=0.5, concurrency=1))
+        generator = chat(server, limits=part("limits", attempts=1, timeout=0.5, concurrency=1))
         (found,) = generator.generate(queries(1))
     assert found.failed
     assert "no whole answer within 0.5 s" in generator.notes.remarks[-1]
@@ -115,7 +115,7 @@ def test_a_redirect_is_not_followed(chat: Chat, status: int, there: str) -> None
         to = other.url if there == "another host" else server.url
         server.fault = lambda _: response(b"", status, f"Location: {to}/more")
         with pytest.raises(ServerError, match="where no prompt was sent") as error:
-            list(chat(server, limits=Limits(concurrency=1)).generate(queries(3)))
+            list(chat(server, limits=part("limits", concurrency=1)).generate(queries(3)))
         assert server.url in str(error.value)
         assert to.removesuffix("/v1") in str(error.value)
         assert (server.served, other.served) == (1, 0)
@@ -143,7 +143,9 @@ def test_a_server_that_reports_more_than_was_estimated_overspends_by_the_first_r
         dearest = (seen.prompt_tokens + seen.completion_tokens) * 1.1  # other subjects are as long but for digits
         most = int(25 * dearest / times)
         budget = Budget(**{limit: most}, prices=(1e6, 1e6))
-        list(chat(server, **SHORT, limits=Limits(concurrency=concurrency), budget=budget).generate(queries(200)))
+        list(
+            chat(server, **SHORT, limits=part("limits", concurrency=concurrency), budget=budget).generate(queries(200))
+        )
     spent = budget.prompt_tokens + budget.completion_tokens
     assert budget.requests < 200
     assert spent <= max(most, dearest)

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 from loopback import Body, Loopback, prompt_of
-from opened import asks, generators, over_server
+from opened import asks, generators, over_server, part
 from space import MINI, RELATIONS, SPACE, TRAIN
 
 from lmkbc.ask.builder import PromptBuilder
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.answers import Store
 from lmkbc.models.server.address import Server
-from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.refusal import too_long
 from lmkbc.recipe import read_recipe
 from lmkbc.session.options import Servers
@@ -110,7 +109,7 @@ def test_prompts_that_are_too_long_are_told_first_and_keep_no_others_from_being_
 ) -> None:
     caplog.set_level(logging.WARNING, "lmkbc")
     with Narrow(kind, room) as server:
-        generator = chat(server, limits=Limits(concurrency=1))
+        generator = chat(server, limits=part("limits", concurrency=1))
         found = run(generator, LONG + SHORT)
     assert {one.query.subject for one in found.values() if one.failed} == {query.subject for query in LONG}
     assert len(server.requests) == 48  # none is asked for again

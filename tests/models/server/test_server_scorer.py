@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from command import Command
 from loopback import Loopback, prompt_of
-from opened import CUTOFF, generated, recipe_file, recipe_of
+from opened import CUTOFF, generated, part, recipe_file, recipe_of
 from space import MINI, SPACE
 
 from lmkbc.models.answers import Store
@@ -20,13 +20,12 @@ from lmkbc.models.budget import Budget
 from lmkbc.models.plain_questions import paragraphs, texts, word_log_probabilities
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import decode
-from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.server_model import ServerModel
 from lmkbc.session.options import Servers
 from lmkbc.testing import Query, Run
 
 WORDS = ("True", "False")
-HASTY = Limits(first_wait=0.001, attempts=2, timeout=2.0)
+HASTY = part("limits", first_wait=0.001, attempts=2, timeout=2.0)
 Make = Callable[..., ServerModel]
 
 
