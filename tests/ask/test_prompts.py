@@ -1,4 +1,4 @@
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,9 +10,7 @@ from space import SPACE
 from lmkbc import InputError, registry
 from lmkbc.answer.parse import parse
 from lmkbc.ask.prompts import Composer
-from lmkbc.ask.slots import fill
-from lmkbc.ask.templates import render
-from lmkbc.models.base import Form, Prompt
+from lmkbc.models.base import Prompt
 from lmkbc.testing import Example, GoldObject, Query
 
 BORDERS, CHILDREN = "CountryBordersCountry", "PersonHasNumberOfChildren"
@@ -41,6 +39,7 @@ def test_chat_turns_stand_in_order() -> None:
     ]
 
 
+FORMS = ("completion", "single", "chat")
 BLOCKS = {
     "triple": "{{ subject }}, {{ phrase }}:",
     "tuple": '("{{ subject }}", "{{ phrase }}",',
@@ -61,7 +60,7 @@ def test_completion_texts_end_where_the_answer_begins(block: str) -> None:
     assert prompt(form="completion", block=BLOCKS[block]).text == TEXTS[block]
 
 
-@pytest.mark.parametrize("form", get_args(Form))
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("style", [*({"block": block} for block in BLOCKS.values()), RECALL])
 def test_the_subject_comes_last_and_the_rest_is_shared(form: str, style: dict[str, str]) -> None:
     one, other = (prompt(Query(name, BORDERS), form=form, **style) for name in ("Utopia", "Oz"))
@@ -161,7 +160,7 @@ def test_a_text_as_one_message() -> None:
     assert prompt(form="single").messages() == [{"role": "user", "content": found.text}]
 
 
-@given(st.text(), st.sampled_from([*BLOCKS.values()]), st.sampled_from(get_args(Form)))
+@given(st.text(), st.sampled_from([*BLOCKS.values()]), st.sampled_from(FORMS))
 def test_any_subject_is_put_in_whole_on_one_line(subject: str, block: str, form: str) -> None:
     name = " ".join(subject.split())
     own = suffix(prompt(Query(subject, BORDERS), form=form, block=block))
@@ -169,16 +168,18 @@ def test_any_subject_is_put_in_whole_on_one_line(subject: str, block: str, form:
     assert len(own.splitlines()) <= 3 + len(name.splitlines())
 
 
-@given(st.text(), st.text())
-def test_what_is_filled_in_is_not_looked_at_again(subject: str, phrase: str) -> None:
-    assert fill("{subject}|{phrase}|{other}", {"subject": subject, "phrase": phrase}) == f"{subject}|{phrase}|{{other}}"
-    filled = render("{{ subject }}|{{ phrase }}|{other}", {"subject": subject, "phrase": phrase})
-    assert filled == f"{subject}|{phrase}|{{other}}"
+@pytest.mark.parametrize("subject", ["{{ phrase }}", "{phrase}{other}", "{% if x %}", "{mask} {subject}", "\\{{"])
+def test_what_is_filled_in_is_not_looked_at_again(subject: str) -> None:
+    asked = Query(subject, BORDERS)
+    assert prompt(asked, form="completion", block="{{ subject }}|{{ relation }}:").text.splitlines()[-1] == (
+        f"{subject}|{BORDERS}:"
+    )
+    assert prompt(asked).messages()[-1]["content"] == RELATIONS[BORDERS].question.replace("{subject}", subject)
 
 
 def test_a_template_cannot_fill_the_memory() -> None:
-    with pytest.raises(InputError, match="makes 1,250,000 characters, far more than its values have"):
-        render("{{ x }}" * 10, {"x": "a" * 125_000})
+    with pytest.raises(InputError, match="makes 12,500,000 characters, far more than its values have"):
+        prompt(Query("a" * 125_000, BORDERS), form="completion", block="{{ subject }}" * 100)
 
 
 def test_an_example_says_its_own_words_where_it_has_any() -> None:

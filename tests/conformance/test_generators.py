@@ -17,18 +17,15 @@ from tiny_causal import BYTES, model, tokenizer
 from tiny_masked import save
 
 from lmkbc import registry
+from lmkbc.cli import build
 from lmkbc.generate.spec import spec_of
 from lmkbc.local.checkpoint import load as load_causal
 from lmkbc.local.model import CausalModel
-from lmkbc.masked.backbone import load
 from lmkbc.plan import Plan
 from lmkbc.progress import ExpectedStep
 from lmkbc.run.pipeline import Steps, propose
 from lmkbc.session.options import Servers
 from lmkbc.testing import CandidateSet, Query, Run, State
-from lmkbc.train import upper_layers
-from lmkbc.train.corpus import of_examples
-from lmkbc.train.random_controls import randomised
 from tests.candidates import proposals
 
 QUERIES = [row.query for row in SPACE.examples(MINI, "val")][::40]
@@ -65,12 +62,11 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         speller.lm_head.weight[[index for index, byte in enumerate([*BYTES, "<end>"]) if byte not in LETTERS]] = 0
     speller.save_pretrained(folder / "causal")
     tokenizer().save_pretrained(folder / "causal")
-    backbone = load(folder / "masked", offline=True)
-    facts = list(of_examples(TRAIN, {name: SPACE.relation(name) for name in MINI.relations}))
-    entities = upper_layers.entities_of(facts, backbone.tokenizer, backbone.model.config.vocab_size, expand=False)
-    randomised(backbone.model).save_pretrained(folder / "entities")
-    backbone.tokenizer.save_pretrained(folder / "entities")
-    (folder / "entities" / "entities.json").write_bytes(entities.to_json())
+    taught = ["train", "finetune", "--backbone", folder / "masked", "--out", folder / "entities", "--device", "cpu"]
+    taught += ["--edition", "mini", "--epochs", "1", "--offline", "--batch", "64"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("LMKBC_DATA", raising=False)
+        build()([*map(str, taught)], standalone_mode=False)
     rows = [
         {
             "SubjectEntity": query.subject,

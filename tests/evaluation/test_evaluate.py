@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from space import SPACE
 
+import lmkbc
 from lmkbc import InputError
 from lmkbc.evaluation.official import evaluate
 from lmkbc.files import reader
-from lmkbc.session.subset import Subset
 
 
 def write(path: Path, edition: str, rows: list[tuple[str, object]]) -> Path:
@@ -154,7 +154,7 @@ def test_subjects_in_another_unicode_form_are_matched_and_counted(
     edition = SPACE.edition("2023")
     gold = write(tmp_path / "gold", "2023", [("Rhône", ["Q1"]), ("São Tomé", ["Q2"]), ("Elbe", ["Q3"])])
     rows = [("Elbe", ["Q3"]), ("Rho\u0302ne ", ["Q1"]), ("Sa\u0303o\xa0Tomé", ["Q2"])]
-    found = evaluate(write(tmp_path / "p", "2023", rows), gold, edition, subset=Subset(limit=limit))
+    found = lmkbc.score(write(tmp_path / "p", "2023", rows), gold, "2023", limit=limit).evaluation
     assert (found.table.overall.f1, found.missing, found.unknown) == (1.0, 0, 0)
     assert "p: 2 rows are matched by Unicode form (NFC) and blanks, first" in caplog.text
     assert "the official script finds exact spellings alone" in caplog.text

@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from space import SPACE
 
@@ -14,8 +15,16 @@ from lmkbc import InputError
 from lmkbc.files import reader
 from lmkbc.files.columns import Column
 from lmkbc.files.jsonl import read_jsonl
-from lmkbc.files.splits import QueryRow
 from lmkbc.files.tables import InputTable
+
+
+class QueryRow(msgspec.Struct):
+    """A row of a file of queries."""
+
+    SubjectEntity: str
+    Relation: str
+    ObjectEntities: list[str] = []
+
 
 ROWS = [{"SubjectEntity": f'Sønder {{"{n}}}\\', "Relation": "r", "ObjectEntities": ["x\n"] * (n % 3)} for n in range(9)]
 FORMS: dict[str, Callable[[list[dict[str, object]]], str]] = {

@@ -7,7 +7,7 @@ import pytest
 from opened import part
 from space import SPACE
 
-from lmkbc.generate.reply import _sureness, candidates, united
+from lmkbc.generate.reply import candidates, united
 from lmkbc.models.base import Reply
 from lmkbc.select.pool import Pool
 from lmkbc.testing import CandidateSet, Query, State
@@ -64,8 +64,10 @@ def test_an_id_that_was_cut_off_is_none() -> None:
 
 
 def test_a_text_is_as_sure_as_the_tokens_that_spell_it() -> None:
-    reply = Reply("Mali Chad", logprobs=[("Ma", -1.0), ("li", -2.0), (" ", -9.0), ("Cha", -3.0), ("d", -4.0)])
-    assert [_sureness(text, reply) for text in ("Mali", "Chad")] == [exp(-1.5), exp(-3.5)]
+    spelt = [("Ma", -1.0), ("li", -2.0), (", ", -9.0), ("Cha", -3.0), ("d", -4.0)]
+    query, relation = Query("x", "CountryBordersCountry"), SPACE.relation("CountryBordersCountry")
+    found = candidates(query, relation, COMMAS, [Reply("Mali, Chad", logprobs=spelt)], "m")
+    assert {one.text: one.score for one in found.candidates} == {"Mali": exp(-1.5), "Chad": exp(-3.5)}
 
 
 def test_no_rounding_makes_a_model_surer_than_sure() -> None:

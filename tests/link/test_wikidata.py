@@ -13,7 +13,7 @@ from stand_in import FAULTS, REFUSALS, SLOW, STATUSES, WAYS, StandIn, item
 from lmkbc import InputError, LmkbcError
 from lmkbc.link.linker import Linker
 from lmkbc.link.search import Wikidata
-from lmkbc.link.wikidata import Client, user_agent
+from lmkbc.link.wikidata import Client
 from lmkbc.testing import Candidate, CandidateSet, Query
 
 CONTACT = "Jane Doe, jane@example.org"
@@ -210,15 +210,17 @@ def test_a_linker_asks_cold_and_not_warm(cache: Path, relations) -> None:
     assert [group.candidates[0].id for group in cold[:2]] == ["Q1000", "Q1001"]
 
 
-def test_the_contact_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_contact_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     monkeypatch.setenv("LMKBC_CONTACT", "Lab, https://lab.example.org\nX-Evil: 1")
-    assert "Lab, https://lab.example.org X-Evil: 1" in user_agent(None)
+    with StandIn(WORLD, ITEMS) as stand_in:
+        Wikidata(Client(None, stand_in.url, rate=1000), cache).search(NAMES[:1])
+    assert all("Lab, https://lab.example.org X-Evil: 1" in head for head in stand_in.headers)
     for contact in ("", "Jane Doe", "  "):
         monkeypatch.setenv("LMKBC_CONTACT", contact)
         with pytest.raises(InputError, match="set LMKBC_CONTACT"):
             Client()
     with pytest.raises(InputError, match="write it in ASCII"):
-        user_agent("Zoë, zoe@example.org")
+        Client("Zoë, zoe@example.org")
     with pytest.raises(InputError, match="no web address"):
         Client(CONTACT, "ftp://example.org")
     for url in ("http://", "https:///w/api.php", "http://localhost:99999/"):
