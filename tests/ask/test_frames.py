@@ -1,12 +1,15 @@
 """Frames: one template for examples and query, read back by the same words; what is wrong in one is a sentence."""
 
+import json
 import logging
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command import Command
 from hypothesis import given
 from hypothesis import strategies as st
+from loopback import Loopback
 from opened import asks, part, recipe_file, recipe_of
 from prompt_parts import suffix
 from space import SPACE
@@ -16,7 +19,6 @@ from lmkbc.ask.builder import PromptBuilder
 from lmkbc.ask.prompts import Composer, target
 from lmkbc.generate.reply import candidates, captured
 from lmkbc.models.base import Reply
-from lmkbc.models.identity import paths_in, portable
 from lmkbc.recipe import read_recipe
 from lmkbc.testing import Example, GoldObject, Query, Run, State
 
@@ -179,16 +181,22 @@ def test_what_is_learned_ends_where_the_answer_does() -> None:
     assert target(closed, RELATIONS, SHOT) == " 8336%"
 
 
-def test_a_run_s_records_name_files_without_the_way_to_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "my.toml").write_text("")
-    (tmp_path / "prop22").mkdir()
-    tables = {"frames": f"{tmp_path}/my.toml#a", "each": [{"shots": {"file": "far/bank.jsonl"}}, {"frames": "prop22"}]}
-    assert portable(tables) == {
-        "frames": "my.toml#a",
-        "each": [{"shots": {"file": "bank.jsonl"}}, {"frames": "prop22"}],
-    }
-    assert [*paths_in(tables)] == [f"{tmp_path}/my.toml"]
+def test_a_run_s_records_name_files_without_the_way_to_them(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "bank.jsonl").write_text(BANK)
+    (tmp_path / "my.toml").write_text('["*"]\nblock = "{{ subject }}, {{ phrase }}:"\n[parts.a."*"]\ntask = "Say."\n')
+    each = [{"name": "a", "shots": {"file": "far/bank.jsonl"}}]
+    with Loopback() as server:
+        table = {"component": "chat", "model": "m", "base_url": server.url, "frames": f"{tmp_path}/my.toml"}
+        recipe_file(tmp_path / "own.toml", {**table, "each": each})
+        asked = ("--edition", "mini", "--split", "val", "--limit", "1", "--failed-as-empty")
+        command.done("predict", "--system", "own.toml", *asked, "--out", "run")
+    manifest = (tmp_path / "run" / "manifest.json").read_text()
+    assert str(tmp_path) not in manifest
+    known = json.loads(manifest)
+    (told,) = known["recipe"]["generate"]
+    assert (told["frames"], told["each"][0]["shots"]["file"]) == ("my.toml", "bank.jsonl")
+    assert {"my.toml", "bank.jsonl"} <= known["inputs"].keys()
 
 
 BANK = '{"subject": "Crete", "relation": "area", "objects": ["8336"]}\n'

@@ -26,7 +26,7 @@ from lmkbc.local.decode import Decoding
 from lmkbc.local.model import CausalModel
 from lmkbc.recipe import read_recipe
 from lmkbc.testing import Example, Notes, Query, Run
-from lmkbc.train.corpus import Corpus, HeldOut, alias_groups, gather
+from lmkbc.train.corpus import HeldOut, gather
 from lmkbc.train.lora import _TaughtPrompt, loss, of_facts, of_split, train
 from lmkbc.train.training import Lora
 from lmkbc.types import Fact
@@ -86,9 +86,8 @@ def test_the_command_teaches_facts_and_tells_the_proof(command: Command, tiny: P
     training = json.loads((out / "training.json").read_text())
     assert training["proof"][-1] == "overlap of subjects to train on with held-out names: 0"
     assert training["proof"][-1] in told
-    held_out = HeldOut.of(Workspace(), alias_groups(run().train))
-    rows = [row for row in run().train if row.query.relation == "PersonPlaysInstrument"]
-    assert training["examples"] + training["left_out"] == sum(not held_out.names(row.query.subject) for row in rows)
+    rows = [row for row in learnt(Workspace()) if row.query.relation == "PersonPlaysInstrument"]
+    assert training["examples"] + training["left_out"] == len(rows)
 
 
 def facts() -> dict[str, Any]:
@@ -117,10 +116,10 @@ def test_the_adapter_is_loaded_as_a_model_and_changes_it(tiny: Path, trained: tu
     assert answers(trained[0]) != answers(tiny)
 
 
-def learnt() -> list[Example]:
+def learnt(space: Workspace = SPACE) -> list[Example]:
     """The rows of the train split whose subject no edition holds out."""
-    held_out = HeldOut.of(SPACE, alias_groups(run().train))
-    return [row for row in run().train if not held_out.names(row.query.subject)]
+    held_out = HeldOut.of(space, [gold.names for row in TRAIN for gold in row.objects])
+    return [row for row in TRAIN if not held_out.names(row.query.subject)]
 
 
 def test_no_held_out_subject_is_learnt_or_shown(tiny: Path) -> None:
@@ -219,7 +218,7 @@ CHAT = (
     "{% if add_generation_prompt %}<assistant>{% endif %}"
 )
 RELATION = "PersonPlaysInstrument"
-NOBODY = HeldOut(frozenset(), ())
+CORPUS = gather(SPACE, [], [MINI.name])
 
 
 def source(**more: Any) -> Any:
@@ -234,7 +233,7 @@ def fact(subject: str, *objects: str) -> Fact:
 
 
 def lessons(facts: Sequence[Fact], spec: Any = None) -> list[_TaughtPrompt]:
-    return of_facts(RUN, spec or source(), MODEL, Corpus(tuple(facts), (), {}, NOBODY), 0, 0)
+    return of_facts(RUN, spec or source(), MODEL, replace(CORPUS, challenge=tuple(facts)), 0, 0)
 
 
 def text(lesson: _TaughtPrompt) -> str:
