@@ -8,7 +8,7 @@ from lmkbc.progress import silent
 from lmkbc.select.narrowings import Narrowing
 from lmkbc.select.selector import PerRelation
 from lmkbc.testing import Candidate, CandidateSet, Example
-from lmkbc.tune.learn import Tuned, tune
+from lmkbc.tune.learn import tune
 from lmkbc.tune.tuning_set import TuningOptions, TuningSet
 from tests.rules import rule_of
 
@@ -24,7 +24,7 @@ def tuned(
     selector: PerRelation = PLAIN,
     report: Any = silent,
     **options: Any,
-) -> Tuned:
+) -> Any:
     how = TuningOptions(**options)
     data = TuningSet(sets, examples, edition, relations, selector, how)
     return tune(data, report=report)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from itertools import cycle
 from typing import Any
 
-from lmkbc.models.base import Dialogue, Reply, Response, Sampling, next_requests
+from lmkbc.models.base import Reply, Response, next_requests
 
 
 class Writing:
@@ -14,14 +14,14 @@ class Writing:
 
     def __init__(self, *replies: str | None) -> None:
         self.asked: list[str] = []
-        self.samplings: list[Sampling] = []
+        self.samplings: list[Any] = []
         self._replies = cycle(replies)
 
     def drawn(self, prompt: str) -> list[str | None]:
         """Return the draws of a prompt."""
         return [next(self._replies)]
 
-    def complete(self, dialogues: Mapping[Any, Dialogue[Any]], _: Any = None) -> Iterator[tuple[Any, Any]]:
+    def complete(self, dialogues: Mapping[Any, Any], _: Any = None) -> Iterator[tuple[Any, Any]]:
         for key, dialogue in dialogues.items():
             requests, result = next_requests(dialogue)
             while requests:

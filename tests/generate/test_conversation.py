@@ -9,7 +9,7 @@ from space import MINI, RELATIONS, TRAIN
 
 from lmkbc.ask.builder import PromptBuilder
 from lmkbc.generate.conversation import Conversation
-from lmkbc.models.base import Dialogue, Reply, Request, Response, next_requests
+from lmkbc.models.base import Reply, Response, next_requests
 from lmkbc.notes import Passage
 from lmkbc.testing import CandidateSet, Notes, Query, State
 
@@ -38,9 +38,7 @@ def conversation(draws: int, **style: Any) -> Conversation:
     return made
 
 
-def held(
-    dialogue: Dialogue[CandidateSet], *rounds: Sequence[Reply | None]
-) -> tuple[list[list[Request]], CandidateSet | None]:
+def held(dialogue: Any, *rounds: Sequence[Reply | None]) -> tuple[list[list[Any]], CandidateSet | None]:
     """Return what is asked, round after round, and the result. A round's replies are one request's or one to each."""
     requests, result = next_requests(dialogue)
     asked = [requests]

@@ -11,6 +11,7 @@ import tiny_causal
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from opened import part
 from transformers import (
     BloomConfig,
     Gemma2Config,
@@ -31,10 +32,8 @@ from lmkbc.local.caches import PrefixCaches, cache_argument, sliding_window
 from lmkbc.local.decode import Decoding, Room
 from lmkbc.local.model import CausalModel
 from lmkbc.models import hardware
-from lmkbc.models.base import Sampling
 from lmkbc.models.endings import Repeats
 from lmkbc.models.prefixes import beginnings, common, groups
-from lmkbc.settings import checked
 
 TOKENIZER = tiny_causal.tokenizer()
 PREFIX = "Rome, borders: Vatican City\nLesotho, borders: South Africa\nMalta, borders: none\n"
@@ -412,11 +411,9 @@ def test_the_log_probabilities_of_what_was_drawn() -> None:
 
 
 def test_a_recipe_says_how_to_decode() -> None:
-    assert Decoding.of(Sampling(), ("\n",)) == Decoding(stops=("\n",))
-    assert Decoding.of(Sampling(samples=3), ()).temperature == 1.0
-    told = checked(
-        Sampling, {"temperature": 0.5, "stop": [";"], "max_tokens": 9, "extra": {"top_k": 5}, "seed": 3}, "sampling"
-    )
+    assert Decoding.of(part("sampling"), ("\n",)) == Decoding(stops=("\n",))
+    assert Decoding.of(part("sampling", samples=3), ()).temperature == 1.0
+    told = part("sampling", temperature=0.5, stop=[";"], max_tokens=9, extra={"top_k": 5}, seed=3)
     assert Decoding.of(told, ("\n",)) == Decoding(max_tokens=9, temperature=0.5, top_k=5, seed=3, stops=(";",))
 
 
@@ -434,4 +431,4 @@ def test_a_recipe_says_how_to_decode() -> None:
 def test_senseless_sampling_is_refused(table: dict[str, Any]) -> None:
     name = next(iter(table.get("extra", table)))
     with pytest.raises(InputError, match=name):
-        Decoding.of(checked(Sampling, table, "sampling"), ())
+        Decoding.of(part("sampling", **table), ())

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc import InputError
-from lmkbc.masked.backbone import Backbone, Clozes, load
+from lmkbc.masked.backbone import Clozes, load
 from lmkbc.masked.masked import Lexicon
 from lmkbc.masked.vocabulary import Words
 
@@ -37,12 +38,12 @@ def test_one_mask_whatever_the_subject(save_model: Callable[..., Path], family: 
         ("{subject} is {mask} [MASK].", "holds the token"),
     ],
 )
-def test_a_wrong_template_is_refused(backbone: Backbone, template: str, reason: str) -> None:
+def test_a_wrong_template_is_refused(backbone: Any, template: str, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         Clozes(backbone).fill(template, ["France"])
 
 
-def test_a_subject_of_600_tokens_is_cut_and_counted(backbone: Backbone) -> None:
+def test_a_subject_of_600_tokens_is_cut_and_counted(backbone: Any) -> None:
     clozes = Clozes(backbone)
     long, short = clozes.fill(TEMPLATE, ["rome " * 600, "france"])
     assert len(long) == backbone.longest
@@ -51,19 +52,19 @@ def test_a_subject_of_600_tokens_is_cut_and_counted(backbone: Backbone) -> None:
     assert clozes.cut == 1
 
 
-def test_a_template_that_leaves_no_room_is_refused(backbone: Backbone) -> None:
+def test_a_template_that_leaves_no_room_is_refused(backbone: Any) -> None:
     with pytest.raises(InputError, match="longer than the 40 tokens"):
         Clozes(backbone).fill("paris " * 50 + "{subject} {mask}", ["France"])
 
 
 @given(st.text(max_size=60))
-def test_any_subject_fits(backbone: Backbone, subject: str) -> None:
+def test_any_subject_fits(backbone: Any, subject: str) -> None:
     (ids,) = Clozes(backbone).fill(TEMPLATE, [subject])
     assert ids.count(backbone.mask_id) == 1
     assert len(ids) <= backbone.longest
 
 
-def test_words_of_word_pieces(backbone: Backbone) -> None:
+def test_words_of_word_pieces(backbone: Any) -> None:
     words = Words(backbone.tokenizer)
     plain = set(words.plain.values())
     assert {"paris", "new", "x"} <= plain
@@ -91,7 +92,7 @@ def test_bytes_become_letters(save_model: Callable[..., Path]) -> None:
     assert "Zürich" in Words(load(save_model("roberta"), offline=True).tokenizer).plain.values()
 
 
-def test_a_lexicon_holds_what_the_model_knows(backbone: Backbone) -> None:
+def test_a_lexicon_holds_what_the_model_knows(backbone: Any) -> None:
     words = Words(backbone.tokenizer)
     assert Lexicon.of_names(words, ["Papua New Guinea", "東京"]).names == ()
     assert Lexicon.of_names(words, ["Papua New Guinea", "Rome"]).names == ("Rome",)

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.masked import forward
-from lmkbc.masked.backbone import Backbone, load
+from lmkbc.masked.backbone import load
 from lmkbc.masked.forward import Forward, buckets
 
 FAMILIES = ["bert", "roberta", "electra", "albert", "distilbert"]
 
 
-def inputs(backbone: Backbone, masks: int = 1) -> list[list[int]]:
+def inputs(backbone: Any, masks: int = 1) -> list[list[int]]:
     generator = torch.Generator().manual_seed(1)
     made = []
     for length in (5, 9, 5, 12, 7, 9, 9):
@@ -27,7 +27,7 @@ def inputs(backbone: Backbone, masks: int = 1) -> list[list[int]]:
     return made
 
 
-def plain(backbone: Backbone, ids: Sequence[int]) -> torch.Tensor:
+def plain(backbone: Any, ids: Sequence[int]) -> torch.Tensor:
     """The model itself, one input at a time: (m, v)."""
     with torch.inference_mode():
         logits = backbone.model(input_ids=torch.tensor([ids])).logits[0]
@@ -61,7 +61,7 @@ def test_bf16_stays_near(save_model: Callable[..., Path], family: str) -> None:
         assert (row - exact[index]).abs().max() < 0.15 * exact[index].std() + 0.15
 
 
-def test_distances_are_those_of_states_and_output_rows(backbone: Backbone) -> None:
+def test_distances_are_those_of_states_and_output_rows(backbone: Any) -> None:
     """The squares of two distances differ as the products do: |h - v|^2 - |h - w|^2 = |v|^2 - |w|^2 - 2 h (v - w)."""
     columns = torch.tensor([7, 30, 9])
     decoder: Any = backbone.model.get_output_embeddings()
@@ -91,9 +91,7 @@ def _rows(batches: object) -> list[tuple[int, torch.Tensor]]:
 
 
 @pytest.mark.parametrize("masks", [1, 2])
-def test_logits_that_would_not_fit_come_in_parts(
-    backbone: Backbone, masks: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_logits_that_would_not_fit_come_in_parts(backbone: Any, masks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     made = inputs(backbone, masks)
     whole = dict(_rows(Forward(backbone).logits(made)))
     monkeypatch.setattr(forward, "CELLS", 2 * len(backbone.tokenizer))

@@ -17,7 +17,6 @@ from tiny_masked import save
 
 from lmkbc import AliasScorer, EntityType, InputError, Metric, Precondition, Relation, Shape
 from lmkbc.generate.recorded import Recorded
-from lmkbc.masked.backbone import Backbone
 from lmkbc.masked.candidates import ClozeAnswers, combine, origins_of
 from lmkbc.masked.masked import MaskedGenerator
 from lmkbc.masked.preconditions import rewritten
@@ -52,7 +51,7 @@ TRAIN = [
 
 
 def run(
-    backbone: Backbone, queries: Sequence[Query] = (NORWAY,), relation: Relation = CAPITAL, **settings: Any
+    backbone: Any, queries: Sequence[Query] = (NORWAY,), relation: Relation = CAPITAL, **settings: Any
 ) -> list[CandidateSet]:
     probe = part("probe", KNOWN, **settings)
     generator = MaskedGenerator(backbone, EDITION, {"CountryCapital": relation}, TRAIN, probe)
@@ -72,7 +71,7 @@ def run(
     ids=str,
 )
 def test_recorded_scores_are_read_as_those_of_the_model(
-    settings: dict[str, Any], backbone: Backbone, tmp_path: Path
+    settings: dict[str, Any], backbone: Any, tmp_path: Path
 ) -> None:
     queries = (NORWAY, PERU)
     rows = []
@@ -117,7 +116,7 @@ def scores(found: CandidateSet) -> dict[str, float]:
     return {one.text if isinstance(one, Candidate) else "": one.score for one in proposals(found)}
 
 
-def test_scores_are_the_probabilities_of_words(backbone: Backbone) -> None:
+def test_scores_are_the_probabilities_of_words(backbone: Any) -> None:
     (found,) = run(backbone, clozes=1, clean=False, top_k=10)
     wanted = probabilities(backbone, "the capital of Norway is [MASK].")
     plain = Words(backbone.tokenizer).plain
@@ -126,7 +125,7 @@ def test_scores_are_the_probabilities_of_words(backbone: Backbone) -> None:
     assert {candidate.sources for candidate in found.candidates} == {sources(f"{Path(backbone.name).name}#0")}
 
 
-def test_a_list_is_a_vocabulary(backbone: Backbone) -> None:
+def test_a_list_is_a_vocabulary(backbone: Any) -> None:
     names = ["Rome", "Oslo", "New Guinea"]
     wanted = probabilities(backbone, "the capital of Norway is [MASK].")
     index = {name: Words(backbone.tokenizer).single(name) for name in names[:2]}
@@ -136,19 +135,19 @@ def test_a_list_is_a_vocabulary(backbone: Backbone) -> None:
     assert sum(scores(subset).values()) == pytest.approx(1.0, rel=1e-4)
 
 
-def test_train_objects_of_the_query_itself_are_not_proposed(backbone: Backbone) -> None:
+def test_train_objects_of_the_query_itself_are_not_proposed(backbone: Any) -> None:
     norway, italy, peru = run(backbone, [NORWAY, ITALY, PERU], vocabulary="train", softmax="subset", objects="expand")
     assert scores(norway).keys() == {"Rome", "Lima", "New Guinea", "Paris"}
     assert scores(italy).keys() == {"Lima", "New Guinea", "Paris"}
     assert scores(peru).keys() == {"Rome", "Lima", "Paris"}
 
 
-def test_a_vocabulary_that_holds_nothing_is_refused(backbone: Backbone) -> None:
+def test_a_vocabulary_that_holds_nothing_is_refused(backbone: Any) -> None:
     with pytest.raises(InputError, match="nothing is left to propose"):
         run(backbone, vocabulary=["Papua New Guinea"])
 
 
-def test_min_prob_and_top_k_bound_the_answers(backbone: Backbone) -> None:
+def test_min_prob_and_top_k_bound_the_answers(backbone: Any) -> None:
     everything = scores(run(backbone, clozes=1, clean=False)[0])
     least = sorted(everything.values())[-3]
     (few,) = run(backbone, clozes=1, clean=False, min_prob={"CountryCapital": least})
@@ -156,7 +155,7 @@ def test_min_prob_and_top_k_bound_the_answers(backbone: Backbone) -> None:
     assert len(run(backbone, clozes=1, clean=False, top_k={"CountryCapital": 4})[0].candidates) == 4
 
 
-def test_cleaning_drops_stop_words_and_the_subject_and_rescales(backbone: Backbone) -> None:
+def test_cleaning_drops_stop_words_and_the_subject_and_rescales(backbone: Any) -> None:
     raw = scores(run(backbone, clozes=1, clean=False, top_k=300)[0])
     kept = scores(run(backbone, clozes=1, top_k=300)[0])
     assert {"the", "of", "norway"} <= raw.keys()
@@ -173,7 +172,7 @@ KIND = Precondition(
 )
 
 
-def test_a_veto_scales_all_scores_and_proposes_nothing(backbone: Backbone) -> None:
+def test_a_veto_scales_all_scores_and_proposes_nothing(backbone: Any) -> None:
     (plain,) = run(backbone, top_k=5)
     (found,) = run(backbone, relation=replace(CAPITAL, preconditions=(DEAD,)), preconditions=True, top_k=5)
     asked = probabilities(backbone, "Norway is [MASK].")
@@ -184,7 +183,7 @@ def test_a_veto_scales_all_scores_and_proposes_nothing(backbone: Backbone) -> No
         assert scores(found)[text] == pytest.approx(score * (1 - vetoed), rel=1e-4)
 
 
-def test_a_name_of_a_type_rewrites_the_cloze_of_each_subject(backbone: Backbone) -> None:
+def test_a_name_of_a_type_rewrites_the_cloze_of_each_subject(backbone: Any) -> None:
     """The names are train's: its subjects are the countries of this edition."""
     slot = {
         "cloze": "{subject} is in {mask}.",
@@ -199,14 +198,14 @@ def test_a_name_of_a_type_rewrites_the_cloze_of_each_subject(backbone: Backbone)
     assert scores(found)["Rome"] == pytest.approx(float(wanted[Words(backbone.tokenizer).single("Rome")]), rel=1e-4)
 
 
-def test_more_clozes_than_a_module_has_are_paraphrases(backbone: Backbone) -> None:
+def test_more_clozes_than_a_module_has_are_paraphrases(backbone: Any) -> None:
     relation = replace(CAPITAL, paraphrases=("{subject} has the capital {mask}.", "{mask} governs {subject}."))
     for count, asked in ((0, 2), (1, 1), (3, 3), (9, 4)):
         (found,) = run(backbone, relation=relation, clozes={"*": count}, vocabulary=["Rome"])
         assert len(found.candidates[0].sources) == asked
 
 
-def test_the_word_for_nothing_is_proposed_where_there_may_be_nothing(backbone: Backbone) -> None:
+def test_the_word_for_nothing_is_proposed_where_there_may_be_nothing(backbone: Any) -> None:
     settings: dict[str, Any] = {"objects": "expand", "null": "no object", "vocabulary": "train", "softmax": "subset"}
     assert "" not in scores(run(backbone, **settings)[0])
     (found,) = run(backbone, relation=replace(CAPITAL, may_be_empty=True), **settings)
@@ -214,7 +213,7 @@ def test_the_word_for_nothing_is_proposed_where_there_may_be_nothing(backbone: B
     assert sum(scores(found).values()) == pytest.approx(1.0, rel=1e-4)
 
 
-def test_words_of_the_name_are_asked_too(backbone: Backbone) -> None:
+def test_words_of_the_name_are_asked_too(backbone: Any) -> None:
     """Each answer has the best score that the name or any of its words gives it; one that is named has at least 0.7."""
     relation = replace(CAPITAL, clozes=CAPITAL.clozes[:1], shape=Shape(closed={"Rome": (), "Lima": (), "Oslo": ()}))
     settings: dict[str, Any] = {"relation": relation, "stems": {"*": 3}, "top_k": 1000}
@@ -232,13 +231,13 @@ def test_words_of_the_name_are_asked_too(backbone: Backbone) -> None:
     assert any(source.draw == "name" for one in found.candidates if one.text == "Lima" for source in one.sources)
 
 
-def test_a_neutral_subject_calibrates(backbone: Backbone) -> None:
+def test_a_neutral_subject_calibrates(backbone: Any) -> None:
     relation = replace(CAPITAL, preconditions=(replace(DEAD, neutral="Norway"),))
     (found,) = run(backbone, relation=relation, preconditions=True)
     assert scores(found)[""] == pytest.approx(0.5, rel=1e-4)
 
 
-def test_an_answer_rewrites_the_cloze(backbone: Backbone) -> None:
+def test_an_answer_rewrites_the_cloze(backbone: Any) -> None:
     relation = replace(CAPITAL, preconditions=(KIND,))
     (found,) = run(backbone, relation=relation, preconditions=True, clean=False, vocabulary=["Rome"])
     asked = probabilities(backbone, "Norway is a [MASK].")
@@ -249,7 +248,7 @@ def test_an_answer_rewrites_the_cloze(backbone: Backbone) -> None:
     assert rewritten(KIND, "Oslo City", {"state": 0.9, "city": 0.1}) == ("the city {subject} borders the city {mask}.",)
 
 
-def test_an_answer_of_several_tokens_is_refused(backbone: Backbone) -> None:
+def test_an_answer_of_several_tokens_is_refused(backbone: Any) -> None:
     relation = replace(CAPITAL, preconditions=(replace(DEAD, answers=("alive", "zebra")),))
     with pytest.raises(InputError, match="'zebra', which is not one token"):
         run(backbone, relation=relation, preconditions=True)
@@ -273,18 +272,18 @@ def test_an_answer_of_several_tokens_is_refused(backbone: Backbone) -> None:
         ({"vectors": "file.txt"}, "has no use without"),
     ],
 )
-def test_wrong_settings_are_refused(backbone: Backbone, settings: dict[str, Any], reason: str) -> None:
+def test_wrong_settings_are_refused(backbone: Any, settings: dict[str, Any], reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         run(backbone, **settings)
 
 
-def test_a_cut_subject_is_remarked(backbone: Backbone) -> None:
+def test_a_cut_subject_is_remarked(backbone: Any) -> None:
     generator = MaskedGenerator(backbone, EDITION, {"CountryCapital": CAPITAL}, TRAIN, part("probe", KNOWN, clozes=1))
     list(generator.generate([Query("rome " * 600, "CountryCapital")]))
     assert generator.notes.remarks == [f"1 clozes were cut to the longest input of {Path(backbone.name).name}"]
 
 
-def test_a_relation_without_a_known_object_is_remarked(backbone: Backbone) -> None:
+def test_a_relation_without_a_known_object_is_remarked(backbone: Any) -> None:
     train = [Example(ITALY, (GoldObject(("東京",)),))]
     probe = part("probe", KNOWN, vocabulary="train")
     generator = MaskedGenerator(backbone, EDITION, {"CountryCapital": CAPITAL}, train, probe)

@@ -8,7 +8,7 @@ from small import small_relation
 from tiny_families import probabilities
 
 from lmkbc import EntityType, Precondition, Relation
-from lmkbc.masked.backbone import Backbone, Clozes
+from lmkbc.masked.backbone import Clozes
 from lmkbc.masked.forward import Forward
 from lmkbc.masked.masked import names_of_type
 from lmkbc.masked.preconditions import Asker, Prepared, rewritten
@@ -28,18 +28,18 @@ def weighed(**settings: Any) -> Any:
     return checked(Precondition, {"component": "li22/precondition", **settings}, "it")
 
 
-def asker(backbone: Backbone) -> Asker:
+def asker(backbone: Any) -> Asker:
     names = {"Q6256": COUNTRIES}
     return Asker(Forward(backbone), Clozes(backbone), Words(backbone.tokenizer), lambda qid: names.get(qid, []))
 
 
-def test_without_an_answer_the_usual_clozes_are_asked(backbone: Backbone) -> None:
+def test_without_an_answer_the_usual_clozes_are_asked(backbone: Any) -> None:
     nowhere = Precondition(cloze=SLOT.cloze, type="Q1", top_k=5, clozes=SLOT.clozes)
     assert asker(backbone).prepare([nowhere], ["oslo", "lima"]) == [Prepared(), Prepared()]
 
 
 @pytest.mark.parametrize("bound", ["top_k", "min_prob"])
-def test_an_answer_counts_only_within_bounds(backbone: Backbone, bound: str) -> None:
+def test_an_answer_counts_only_within_bounds(backbone: Any, bound: str) -> None:
     """The bounds are those of the whole vocabulary, whatever the answers share among themselves."""
     found = probabilities(backbone, "oslo has [MASK].")
     died = float(found[Words(backbone.tokenizer).single("died")])
@@ -52,7 +52,7 @@ def test_an_answer_counts_only_within_bounds(backbone: Backbone, bound: str) -> 
         assert asker(backbone).prepare([one], ["oslo"])[0].vetoed == pytest.approx(0 if counted else 1)
 
 
-def test_preconditions_add_up(backbone: Backbone) -> None:
+def test_preconditions_add_up(backbone: Any) -> None:
     kind = Precondition(cloze="{subject} is a {mask}.", answers=("dead", "alive"), vetoes=frozenset({"alive"}))
     one = asker(backbone).prepare([kind], ["oslo"])[0].vetoed
     both = asker(backbone).prepare([kind, SLOT, kind], ["oslo"])[0]
@@ -88,7 +88,7 @@ def test_names_of_a_type_are_subjects_and_objects() -> None:
     assert names_of_type(rows, relations, "Q6256") == ["Federal Republic of Germany", "Germany", "France", "Spain"]
 
 
-def test_an_answer_may_count_more_than_once(backbone: Backbone) -> None:
+def test_an_answer_may_count_more_than_once(backbone: Any) -> None:
     dead = weighed(cloze="{subject} is {mask}.", answers=["dead", "alive"], vetoes=["alive"])
     (once,) = asker(backbone).answers(dead, ["italy"])
     (twice,) = asker(backbone).answers(replace(dead, times={"dead": 2.0}), ["italy"])
@@ -112,7 +112,7 @@ def test_where_no_answer_counts_one_may_be_drawn() -> None:
         replace(kind, top_k=0)
 
 
-def test_the_likeliest_answer_may_decide_alone(backbone: Backbone) -> None:
+def test_the_likeliest_answer_may_decide_alone(backbone: Any) -> None:
     sure = weighed(cloze="{subject} is {mask}.", answers=["dead", "alive"], vetoes=["alive"], decisive=True)
     for much in ("dead", "alive"):
         (prepared,) = asker(backbone).prepare([replace(sure, times={much: 1e9})], ["italy"])

@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from space import SPACE
@@ -13,7 +14,6 @@ from lmkbc import InputError
 from lmkbc.plan import Origin
 from lmkbc.select.calibration import AVERAGE, SURE
 from lmkbc.tune import tuned_rules
-from lmkbc.tune.learn import Tuned
 from tests.tune.test_tune import EDITION, OTHER, RELATION, example, scored
 from tests.tuned import tuned as tune_all
 
@@ -22,7 +22,7 @@ NAME = 'Ōé "x".y'
 
 
 @cache
-def tuned() -> Tuned:
+def tuned() -> Any:
     """What is learned of a relation whose candidates tell right from wrong, and of one where nothing does."""
     draw = random.Random(0)
     sets, examples = [], []

@@ -3,6 +3,7 @@
 import random
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from lmkbc.run.pipeline import propose
 from lmkbc.testing import Candidate, CandidateSet, Example, GoldObject, Nil, Query, Run, State
 from lmkbc.tune.calibrate import fit_expected_f1
 from lmkbc.tune.choice import by_subject
-from lmkbc.tune.learn import Tuned, official
+from lmkbc.tune.learn import official
 from lmkbc.tune.outcomes import Outcomes
 from tests.candidates import candidate_set
 from tests.tuned import tuned as tune_all
@@ -51,7 +52,7 @@ def toy(rows: int, relation: str = RELATION, seed: int = 0) -> tuple[list[Candid
     return sets, examples
 
 
-def run(sets: list[CandidateSet], examples: list[Example], **options: object) -> Tuned:
+def run(sets: list[CandidateSet], examples: list[Example], **options: object) -> Any:
     options.setdefault("trials", 0)
     return tune_all(sets, examples, EDITION, relations=RELATIONS, **options)  # type: ignore[arg-type]
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,6 @@ from lmkbc.select.calibration import confidence_text
 from lmkbc.select.selector import PerRelation, confidences
 from lmkbc.testing import Candidate, CandidateSet, Example, GoldObject, Query, Source, State
 from lmkbc.tune import tuned_rules
-from lmkbc.tune.learn import Tuned
 from tests.rules import rule_of
 from tests.tuned import tuned
 
@@ -34,11 +34,11 @@ def rows(relation: str, *given: tuple[str, dict[str, float]]) -> tuple[list[Cand
     return sets, examples
 
 
-def run(sets: list[CandidateSet], examples: list[Example]) -> Tuned:
+def run(sets: list[CandidateSet], examples: list[Example]) -> Any:
     return tuned(sets, examples, EDITION, relations=SPACE.relations, selector=OWN, trials=0)
 
 
-def read_again(made: Tuned, tmp_path: Path) -> tuned_rules.Thresholds:
+def read_again(made: Any, tmp_path: Path) -> tuned_rules.Thresholds:
     about = tuned_rules.Provenance.of(made, Origin(), edition="2023", system="s", data_sha256="", candidates_sha256="")
     tuned_rules.write(tmp_path / "t.toml", made, about)
     return tuned_rules.read(tmp_path / "t.toml", OWN)

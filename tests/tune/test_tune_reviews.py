@@ -13,7 +13,7 @@ from small import give_mini
 from space import SPACE
 
 from lmkbc.testing import Candidate, CandidateSet, Example, GoldObject, Query, Source, State
-from lmkbc.tune.learn import Tuned, tune
+from lmkbc.tune.learn import tune
 from lmkbc.tune.tuning_set import TuningOptions, TuningSet
 from tests.rules import rule_of
 from tests.tuned import PLAIN
@@ -32,7 +32,7 @@ def rows(names: Sequence[str], score: float, *, is_right: bool) -> list[tuple[Ca
     return made
 
 
-def learned(own: Sequence[Any], reviewed: Sequence[Any]) -> Tuned:
+def learned(own: Sequence[Any], reviewed: Sequence[Any]) -> Any:
     sets, examples = zip(*own, *reviewed, strict=True)
     how = TuningOptions(trials=0)
     selector = PLAIN.under({BORDERS: rule_of("cutoff", threshold=0.5)})

@@ -11,7 +11,6 @@ from space import SPACE
 
 from lmkbc.select.composed import with_verification
 from lmkbc.testing import Candidate, CandidateSet, Example, GoldObject, Query
-from lmkbc.tune.learn import Tuned
 from tests.candidates import sources
 from tests.tuned import tuned as tune_all
 
@@ -41,7 +40,7 @@ def rows(relation: str, seed: int) -> list[tuple[CandidateSet, Example]]:
     return made
 
 
-def tuned(pairs: Sequence[tuple[CandidateSet, Example]], **options: Any) -> Tuned:
+def tuned(pairs: Sequence[tuple[CandidateSet, Example]], **options: Any) -> Any:
     sets, examples = [found for found, _ in pairs], [example for _, example in pairs]
     return tune_all(sets, examples, EDITION, relations=SPACE.relations, **{"trials": 0, **options})
 
