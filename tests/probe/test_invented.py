@@ -1,16 +1,14 @@
 """Invented names: what counts as a triple, names that nobody has, and who says nothing about them."""
 
 import json
-from typing import Any
 
 import pytest
+from command import Command
 from writing import Writing
 
 import lmkbc.probe.invented as probe
-from lmkbc.errors import OptionError
 from lmkbc.probe.benchmark import BenchmarkRun
 from lmkbc.probe.invented import invented_subjects
-from lmkbc.probe.probing import invented
 
 RIVERS = "Danube Garonne Dordogne Marne Saone Rhone Amazon Orinoco Parana Madeira Volga Vistula Oder Elbe Neva Dvina"
 ONE = {"subject": "Gulf of Varennes", "predicate": "instanceOf", "object": "gulf"}
@@ -56,26 +54,28 @@ def test_triples_about_invented_names_stand_beside_those_about_real_ones() -> No
     assert model.samplings[0].extra["response_format"]["json_schema"]["schema"] == probe.SCHEMA
 
 
-def test_a_system_is_asked_with_and_without_its_rule() -> None:
-    found = invented(edition="mini", system="prior", subjects=3, relation="PersonHasPlaceOfDeath", offline=True).values
+PLACE = ("--subjects", "3", "--relation", "PersonHasPlaceOfDeath", "--edition", "mini", "--offline", "--json")
+
+
+def test_a_system_is_asked_with_and_without_its_rule(command: Command) -> None:
+    asked = command.under("probe", "invented")
+    found = json.loads(asked.done("--system", "prior", *PLACE)[0])
     assert [list(kinds) for kinds in found.values()] == [["invented", "real"]] * 3
     died = found["PersonHasPlaceOfDeath"]["invented"]
     assert (died["queries"], died["failed"], died["empty in gold"]) == (3, 0, None)
     assert died["best candidate"] == {"empty": 0.0, "triples": 3, "answered": 3}
     assert died["recipe's rule"] == found["PersonHasPlaceOfDeath"]["real"]["recipe's rule"]  # it reads no subject
-    nothing = invented(edition="mini", system="bl22-empty", subjects=3, relation="PersonHasPlaceOfDeath", offline=True)
-    ways = [way["empty"] for way in nothing.values["*** All ***"]["invented"].values() if isinstance(way, dict)]
+    nothing = json.loads(asked.done("--system", "bl22-empty", *PLACE)[0])
+    ways = [way["empty"] for way in nothing["*** All ***"]["invented"].values() if isinstance(way, dict)]
     assert ways == [1.0] * len(ways) != []
 
 
-@pytest.mark.parametrize("asked", [{"system": "prior", "edition": "mini"}, {"model": "m", "base_url": "http://h/v1"}])
-def test_weights_are_those_of_a_bare_model_here(asked: dict[str, Any]) -> None:
-    with pytest.raises(OptionError, match="is for a model of this machine"):
-        invented(quantise="8bit", **asked)
+@pytest.mark.parametrize("asked", ["--system prior --edition mini", "--model m --base-url http://h/v1"])
+def test_weights_are_those_of_a_bare_model_here(command: Command, asked: str) -> None:
+    told = command.fails("probe", "invented", "--quantise", "8bit", *asked.split())
+    assert "--quantise is for a model of this machine" in told
 
 
-@pytest.mark.parametrize(("name", "value"), [("relation", "x"), ("untuned", True), ("data", "x"), ("split", "val")])
-def test_options_of_a_system_are_refused_without_one(name: str, value: Any) -> None:
-    with pytest.raises(OptionError) as refused:
-        invented(model="m", **{name: value})
-    assert refused.value.option == name
+@pytest.mark.parametrize("option", ["--relation x", "--untuned", "--data x", "--split val"])
+def test_options_of_a_system_are_refused_without_one(command: Command, option: str) -> None:
+    assert f"{option.split(maxsplit=1)[0]} " in command.fails("probe", "invented", "--model", "m", *option.split())
