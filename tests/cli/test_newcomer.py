@@ -19,7 +19,7 @@ from msgspec import Meta
 from typer.testing import CliRunner
 
 from lmkbc import Workspace, registry
-from lmkbc.cli import KEPT, build
+from lmkbc.cli import build
 from lmkbc.commands.keywords import keywords
 from lmkbc.commands.typed import made_from, spread
 from lmkbc.registry import COMMANDS
@@ -112,7 +112,7 @@ def test_a_shell_completes_it(
     assert (sorted(shown.split()), told) == (sorted(offered), "")
 
 
-@pytest.mark.parametrize("name", sorted(KEPT))
+@pytest.mark.parametrize("name", ["ask", "build", "data", "link", "predict", "probe", "train", "tune"])
 def test_an_interrupted_command_says_what_is_kept(command: Command, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
@@ -130,7 +130,8 @@ def test_an_interrupted_command_says_what_is_kept(command: Command, monkeypatch:
     }
     status, shown, told = command(name, *words.get(name, ("-e", "mini")))
     assert (status, shown) == (130, "")
-    assert told == f"error: interrupted; nothing half-written is left behind; {KEPT[name]}\n"
+    kept = r"\bkept\b.* the same command (goes on|gets the rest)"
+    assert re.fullmatch(rf"error: interrupted; nothing half-written is left behind; .*{kept}.*\n", told), told
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from lmkbc import InputError
 from lmkbc.masked.backbone import Clozes, load
-from lmkbc.masked.masked import Lexicon
 from lmkbc.masked.vocabulary import Words
 
 TEMPLATE = "The capital of {subject} is {mask}."
@@ -90,9 +89,3 @@ def test_words_of_other_schemes(save_model: Callable[..., Path], family: str, ma
 
 def test_bytes_become_letters(save_model: Callable[..., Path]) -> None:
     assert "Zürich" in Words(load(save_model("roberta"), offline=True).tokenizer).plain.values()
-
-
-def test_a_lexicon_holds_what_the_model_knows(backbone: Any) -> None:
-    words = Words(backbone.tokenizer)
-    assert Lexicon.of_names(words, ["Papua New Guinea", "東京"]).names == ()
-    assert Lexicon.of_names(words, ["Papua New Guinea", "Rome"]).names == ("Rome",)

@@ -291,6 +291,11 @@ def test_a_relation_without_a_known_object_is_remarked(backbone: Any) -> None:
     assert generator.notes.remarks[0].startswith("no train object of CountryCapital is in")
 
 
+def test_of_listed_names_those_of_one_token_are_asked_for(backbone: Any) -> None:
+    (found,) = run(backbone, vocabulary=["Papua New Guinea", "Rome", "東京"], top_k=99)
+    assert {one.text for one in found.candidates} == {"Rome"}
+
+
 PROPOSALS = st.lists(
     st.dictionaries(st.sampled_from("abcd"), st.integers(1, 999).map(lambda n: n / 1000)), min_size=1, max_size=4
 )
