@@ -224,6 +224,8 @@ DROPOUT = 0.1
 RATES = {"layers": 0.3, "rows": 0.1}
 """Shares of the peak rate: the head is new, but layers and vectors start from trained weights."""
 FOLDS = 3
+TOP = 1
+"""Number of layers to train besides the head."""
 SECOND_RATE = 0.6
 """Share of the first pass's rate in the second pass, which refines a head that can already answer."""
 LEAST = 40
@@ -236,31 +238,29 @@ def teach(
     corpus: Corpus,
     *,
     expand: bool = True,
-    top: int = 1,
     report: Report = silent,
 ) -> Trained:
     """Write a model that answers with objects, and a head for each fold. Return the result of the last pass.
 
-    expand: whether objects get rows of their own. top: number of layers to train besides the head. A killed run can be
-    resumed.
+    expand: whether objects get rows of their own. A killed run can be resumed.
     """
     backbone = open_encoder(training, plan)
     others, challenge = facts_of(training, plan, corpus)
     entities = answers(backbone, others, challenge, expand=expand)
-    learner = Top(cast(BertForMaskedLM, backbone.model), entities, top)
+    learner = Top(cast(BertForMaskedLM, backbone.model), entities, TOP)
     trained = Trained((), (), 0)
     if others:
         some, apart = split(others, training.apart, plan.seed)
-        prompts = prepare(backbone, some, entities, top, clozes=1, report=report)
+        prompts = prepare(backbone, some, entities, clozes=1, report=report)
         some_known = any(numbers_of(entities, apart))
-        held_out = prepare(backbone, apart, entities, top, clozes=1, report=report) if some_known else None
+        held_out = prepare(backbone, apart, entities, clozes=1, report=report) if some_known else None
         checkpoint = checkpoint_of(training.out, "others")
         trained = train_top(learner, prompts, plan, held_out=held_out, checkpoint=checkpoint, report=report)
     folds: list[Top] = []
     if challenge:
         *folds, learner = (copy.deepcopy(learner) for _ in range(FOLDS + 1))
         second = replace(plan, rate=SECOND_RATE * plan.rate)
-        prompts = prepare(backbone, challenge, entities, top, report=report)
+        prompts = prepare(backbone, challenge, entities, report=report)
         for fold, head in enumerate((*folds, learner)):  # the last head leaves no subject out
             trained = train_top(
                 head,
@@ -316,7 +316,6 @@ def prepare(
     backbone: Backbone,
     facts: Sequence[Fact],
     entities: Entities,
-    top: int,
     clozes: int | None = None,
     report: Report = silent,
 ) -> _CachedPrompts:
@@ -330,7 +329,7 @@ def prepare(
     if not items:
         raise InputError("no fact has an object that the model can answer with: give more facts, or expand")
     ids = masked(backbone, [cloze for _, cloze, _ in items], [facts[n].subject for n, _, _ in items])
-    cached = activations(cast(BertForMaskedLM, backbone.model), ids, backbone.mask_id, top, report)
+    cached = activations(cast(BertForMaskedLM, backbone.model), ids, backbone.mask_id, TOP, report)
     return _CachedPrompts(cached, [gold for _, _, gold in items], [number for number, _, _ in items])
 
 

@@ -308,3 +308,9 @@ def test_objects_of_one_token_are_those_that_stand_at_the_mask(teaching: Teachin
     teaching.knows({name: ["R"] for name in NAMES})
     teaching.of("finetune", *QUICK, backbone=tmp_path / "pairs")
     assert entities()["rows"][1:] == [vocabulary["ĠR"]]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_all_that_learns_lies_where_the_model_lies(teaching: Teaching) -> None:
+    teaching.of("mlm", *QUICK, "--device", "cuda")
+    assert "paris" in entities()["names"]
