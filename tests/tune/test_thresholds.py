@@ -14,11 +14,12 @@ from lmkbc import InputError
 from lmkbc.plan import Origin
 from lmkbc.select.calibration import AVERAGE, SURE
 from lmkbc.tune import tuned_rules
-from tests.tune.test_tune import EDITION, OTHER, RELATION, example, scored
+from tests.tune.test_tune import EDITION, RELATION, example, scored
 from tests.tuned import tuned as tune_all
 
 GPT4 = Origin(models=("gpt-4",), wording="own", wording_sha256="a" * 64)
 NAME = 'Ōé "x".y'
+OTHER = "StateBordersState"
 
 
 @cache
@@ -105,7 +106,7 @@ def test_the_origins_own_file_comes_first_and_those_of_other_systems_never(tmp_p
         ('rule = "cutoff"', 'rule = "cutof"', f"setting 'relations.{OTHER}.select': unknown selection rule 'cutof'"),
         ('    "gpt-4",', "    4,", "setting 'provenance.models"),
         ('wording = "own"', "wording = 1", "setting 'provenance.wording' is 1: give a string"),
-        (f"confidence.{OTHER}", "confidence.c", f"confidence.c: known are: {OTHER}, {RELATION}"),
+        (f"confidence.{OTHER}", "confidence.c", f"confidence.c: known are: {RELATION}, {OTHER}"),
         (r"(\[confidence\.\w+\.weights\]\n\w+) = [-0-9.]+", r"\1 = inf", "no finite number"),
         (r"precision = \[\n    [0-9.]+,", "precision = [\n    0.999,", "precision holds no rising numbers"),
         (r"precision = \[\n    [0-9.]+,", "precision = [", "differ in length"),

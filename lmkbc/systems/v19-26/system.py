@@ -127,7 +127,7 @@ class FullestWindow(NumericRule):
     def points(self, values: Floats, weights: Floats) -> Sequence[float]:
         """Return the median."""
         least = min((weight for weight in weights if weight > 0), default=1.0)
-        draws = np.minimum(np.round(weights / least), 1000).astype(np.int64)
+        draws = np.round(np.minimum(weights, 1000 * least) / least).astype(np.int64)
         before = np.append(0, np.cumsum(draws))
         first = np.searchsorted(values, values, "left")
         last = np.searchsorted(values, values * (1 + self.width) + 1e-9, "right")
