@@ -15,6 +15,7 @@ from lmkbc.relation import Relation
 from lmkbc.words import FORM, WORDS
 
 _FURTHER = frozenset(map(folded_key, WORDS["further"]))
+_LITTLE = frozenset(map(folded_key, WORDS["little"]))
 
 
 LONG = 25
@@ -167,9 +168,11 @@ def is_made_of(text: str, known: frozenset[str]) -> bool:
 
 @lru_cache(maxsize=1024)
 def stems(*texts: str) -> frozenset[str]:
-    """Return the words of texts as terms, without words that state nothing."""
+    """Return the words of texts as terms, without words that state nothing in English, or in their own language."""
     words = folded_key(FORM.slot.sub(" ", "\n".join(texts))).split()
-    return frozenset(_stem(word) for word in words if len(word) > 2 and word not in WORDS["stop"])
+    stop, others = WORDS["stop"], _LITTLE.intersection(words)
+    stop = stop | others if len(others) > len(stop.intersection(words)) else stop
+    return frozenset(_stem(word) for word in words if len(word) > 2 and word not in stop)
 
 
 @lru_cache(maxsize=4096)

@@ -78,18 +78,20 @@ def adapted(text: str, relation: Relation, subject: str) -> str:
         return text.replace(".", "")
     if has_titles(relation) or relation.has_values() or text[:1] in tuple("[{(<|") or len(text) > 20 * LONGEST_SENTENCE:
         return text
+    text = replaced(text, "pairs")
     if not WORDS["stop"].intersection(folded_key(relation.question).split()):  # the relation speaks another language
         text = _unstated(text, relation, subject)
-    text = replaced(text, "pairs")
     if relation.object_type.qid in SETTLEMENTS:
         return FORM.place_before.sub("", _without_lead(text), count=1)
     return "\n".join(_joined(line, relation) for line in _without_lead(text).split("\n"))
 
 
 def _unstated(text: str, relation: Relation, subject: str) -> str:
-    """Return the objects of a sentence that goes as the relation's statement or a cloze does, else the text."""
-    for sentence in (relation.statement.replace("{object}", "{mask}"), *relation.clozes):
-        before, after = (re.escape(part.strip(" .")) for part in sentence.split("{mask}"))
+    """Return the objects of a sentence that goes as the relation's statement, question or clozes do, else the text."""
+    asking, _, rest = relation.question.partition(" ")
+    asked = [f"{{mask}} {rest}"] if asking.casefold() in WORDS["asking"] else []
+    for sentence in (relation.statement.replace("{object}", "{mask}"), *relation.clozes, *asked):
+        before, after = (re.escape(part.strip(" .?")) for part in sentence.split("{mask}"))
         frame = rf"\W*{before}\s*\b(.+?)\s*{after}\W*".replace(
             r"\{subject\}", rf"(?:{re.escape(subject)}|[^\W\d_]{{1,5}})"
         )
@@ -146,6 +148,10 @@ def _joined(line: str, relation: Relation) -> str:
     if FORM.point.search(line) and places().issuperset(map(folded_key, FORM.point.split(line.strip(_WRAP)))):
         line = FORM.point.sub(", ", line)
     line = FORM.first_article.sub("", line)  # as in "Le Chili et la Bolivie"
+    if FORM.bullet.match(line) and "," not in line and FORM.joint.search(line):
+        names = FORM.joint.split(line)
+        if any(" " not in name.strip() for name in (names[-1], FORM.bullet.sub("", names[0], count=1))):
+            return line  # as in "- Weber und Sohn"; of English names, too, only those of several words are parted
     persons, given = "person" in relation.object_type.noun or relation.object_type.qid == PERSON, FORM.comma.split(line)
     parts = [FORM.joint_first.sub("", part, count=1) if place else part for place, part in enumerate(given)]
     parts = [
@@ -180,8 +186,9 @@ def with_and(text: str, relation: Relation) -> str:
     if "," in relation.shape.separators and "," in text and FORM.last_stop.search(text):
         text = text.rstrip(". ")
     head, comma, last = text.rpartition(",")
-    is_list = comma and ";" not in text and relation.shape.conjunction and "," in relation.shape.separators
-    return f"{head},{_apart(_apart(last, FORM.joint, ' and '), FORM.joint_within, ' and ')}" if is_list else text
+    is_list = ";" not in text and relation.shape.conjunction and "," in relation.shape.separators
+    last = _apart(_apart(last, FORM.joint, " and "), FORM.joint_within, " and ") if is_list else last
+    return f"{head}{comma}{last}"
 
 
 def _apart(part: str, joint_form: re.Pattern[str], mark: str, persons: bool = False) -> str:

@@ -226,7 +226,7 @@ def _tidy(word: Word, relation: Relation) -> str:
     if not word.quoted and "," not in relation.shape.separators:
         text = FORM.apposition.sub("", text)
     bare, listed = trim(without_trailer(text)) or text, vocabulary(relation.shape).canonical
-    if not relation.has_values() and (not relation.shape.closed or (listed(bare) and not listed(text))):
+    if not (relation.has_values() or listed(text)) and (not relation.shape.closed or listed(bare)):
         text = bare
     if word.quoted or relation.has_values():
         return text

@@ -86,9 +86,11 @@ class Column:
                 f"{self.path} holds {kind}, and {self.column} is wanted: 'lmkbc predict --from {self.path}' makes "
                 "predictions of them"
             ) from None
-        if first.lstrip()[:1] == b"{" and not any(f'"{name}"'.encode() in first for name, _ in FIELDS):
+        names = (*(name for name, _ in FIELDS), self.column)
+        lacking = [name for name in names if f'"{name}"'.encode() not in first]
+        if first.lstrip()[:1] == b"{" and lacking in ([*names], [*names[:-1]], [self.column]):
             raise InputError(
-                f"{self.path} has no fields SubjectEntity and Relation: if it is of a script of yours, 'lmkbc predict "
+                f"{self.path} has no field {' and '.join(lacking)}: if it is of a script of yours, 'lmkbc predict "
                 f"--from {self.path}' makes predictions of it"
             ) from None
 

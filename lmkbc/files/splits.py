@@ -223,9 +223,9 @@ def check_one_meaning(where: str, text: str, relation: Relation) -> None:
     kind = kind_of(relation)  # with a blank behind it, a text is not taken for the form in which numbers are kept
     meant = [*dict.fromkeys((*kind.read(text, relation), *kind.read(f"{text} ", relation)))]
     if kind.is_numeric and meant[1:]:
-        raise InputError(
-            f"{where}: {text!r} may mean {meant[0]} or {meant[1]}: write {meant[1]}, or {meant[0].replace('.', ',')}"
-        )
+        other = meant[0].replace(".", ",")
+        either = f", or {other}" * (kind.read(f"{other} ", relation) == meant[:1])
+        raise InputError(f"{where}: {text!r} may mean {meant[0]} or {meant[1]}: write {meant[1]}{either}")
 
 
 def name_objects(path: Path) -> bool:

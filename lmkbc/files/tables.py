@@ -175,7 +175,7 @@ class InputTable:
                 if not isinstance(schema[name], pl.String | pl.Categorical | pl.Enum | pl.Null):
                     raise InputError(f"{self.path}, column {name!r}: holds {schema[name]}, where text is due; cast it")
             texts = pl.scan_parquet(self.path, glob=False).select(
-                pl.col(*filter(None, there)).cast(pl.String),
+                *(pl.col(name).cast(pl.String) for name in there if name),
                 *(name if schema[name].is_nested() else pl.col(name).cast(pl.String) for name in others),
             )
             for batch in texts.collect_batches(chunk_size=AT_ONCE, maintain_order=True):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lmkbc.errors import InputError, check_known
+from lmkbc.errors import InputError, OptionError, check_known
 from lmkbc.models.answers import CountingModel, DryStore, Store
 from lmkbc.models.base import LanguageModel, check_extra
 from lmkbc.models.budget import Budget
@@ -85,6 +85,8 @@ def _names_server(model: ModelReference, run: ModelRun) -> bool:
 def served(model: ModelReference, run: ModelRun) -> str | None:
     """Return the name of the model that a server serves, if the recipe leaves the choice to the server; else None."""
     back_end = back_end_of(model, run)
+    if back_end == LOCAL and run.servers.get("any_model", False):
+        raise OptionError("any_model", "needs a server: name one with --base-url, or leave it out")
     wanted = back_end != LOCAL and (model.any_model or run.servers.get("any_model", False))
     return server_of(model, run, BACK_ENDS.get(back_end), run.store()).name if wanted else None
 

@@ -16,22 +16,23 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from lmkbc.answer.abstain import is_abstention, is_refusal
 from lmkbc.answer.clean import is_abbreviation
-from lmkbc.answer.languages import says_nothing
 from lmkbc.edition import Edition
 from lmkbc.errors import UNDECODABLE, InputError, counted, did_you_mean
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.checksum import sha256
+from lmkbc.files.fact_rows import names_nothing
 from lmkbc.files.jsonl import numbered
 from lmkbc.files.places import cache_dir
 from lmkbc.files.tables import InputTable
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation
+from lmkbc.types import grouped
 from lmkbc.workspace import Workspace
 
 COLUMNS: Mapping[str, str] = {
@@ -44,10 +45,14 @@ COLUMNS: Mapping[str, str] = {
     "completions": "completions completion outputs output responses response generations generation generatedtext "
     "replies reply texts text samples content message raw rawoutput rawresponse modeloutput modelresponse llmoutput",
     "model": "model modelname modelid engine",
+    "score": "score confidence probability prob",
+    "draw": "draw sample sampleid drawid run iteration trial",
 }
 """Content of a column -> its usual names, the likeliest first, in lower case and without blanks and signs."""
 
 ANSWERS = ("answers", "completions")
+_NAMES = ("object", "name", "label", "answer", "value", "text", "entity")
+"""Keys of an object's name in a list of objects with scores."""
 A_ROW_EACH = ("object", "obj", "tail", "objectname", "objectlabel")
 """Names of columns with one object: the rows of a query name its objects together."""
 
@@ -56,6 +61,9 @@ LACKING = ("nan", "NaN", "<NA>")
 
 _LISTS = re.compile(r"[;\[\n]")
 """Signs of several objects in a cell."""
+
+_AN_ARRAY = re.compile(r"""((?<=[\[\s])(?:'[^'\n]*'|"[^"\n]*"))\s+(?=['"])""")
+"""A text and the blank behind it, in an array as NumPy shows one: ['France' 'Spain']."""
 
 _MAPPING = re.compile(r"(.+?):((?:\w+=[^,=]+)(?:,\w+=[^,=]+)*)")
 
@@ -91,14 +99,21 @@ def _as_recorded(given: Path, space: Workspace, edition: Edition) -> Path:
         return path
     rows = [*InputTable(path, (), 0, keeps_more=True).rows()]
     columns = _columns(path, [*rows[0].more] if rows else [], mapping, alone=len(edition.relations) == 1)
-    kind, made = ANSWERS["answers" not in columns], defaultdict[tuple[str | None, ...], list[str | None]](list)
+    kind, made = ANSWERS["answers" not in columns], defaultdict[tuple[str | None, ...], list[_Cell]](list)
+    if "score" in columns and not all(_is_share(row.more.get(columns["score"]) or "1") for row in rows):
+        log.warning(
+            "%s: the column %s is not read, since it holds more than numbers from 0 to 1", path, columns["score"]
+        )
+        del columns["score"]
     for row in rows:
         text = {"relation": edition.relations[0]} | {what: row.more.get(name) for what, name in columns.items()}
         relation = edition.spelt(called := text["relation"] or "")
         if not (relation and text["subject"]):
             hint = f"{called!r} is no relation of edition {edition.name}; {did_you_mean(called, edition.relations)}"
             raise InputError(f"{row.place}: {'it names no subject' if relation else hint}")
-        made[text["subject"], as_qid(text.get("id") or ""), relation, text.get("model")].append(text[kind])
+        made[text["subject"], as_qid(text.get("id") or ""), relation, text.get("model")].append(
+            _Cell(text[kind], float(text.get("score") or 1), text.get("draw"))
+        )
     names = ("SubjectEntity", "SubjectEntityID", "Relation", "model")
     column = _folded(columns[kind])
     together = kind == "answers" and (together or column in A_ROW_EACH or _name_one_each(made.values()))
@@ -129,12 +144,28 @@ def _is_foreign(path: Path) -> bool:
     return not own or bool(not {"completions", "candidates"} & first.keys() and _found([*first], ANSWERS))
 
 
-def _name_one_each(queries: Iterable[Sequence[str | None]]) -> bool:
+class _Cell(NamedTuple):
+    """What a row says: a text, the score of the object that it may be, and the draw that it belongs to."""
+
+    text: str | None
+    score: float = 1.0
+    draw: str | None = None
+
+
+def _name_one_each(queries: Iterable[Sequence[_Cell]]) -> bool:
     """Return whether rows of a query name one object each: draws would repeat a name, or hold lists."""
     several = [cells for cells in queries if len(cells) > 1]
     return bool(several) and all(
-        len({*cells}) == len(cells) and not any(cell and _LISTS.search(cell) for cell in cells) for cells in several
+        len({(cell.text, cell.draw) for cell in cells}) == len(cells)
+        and not any(cell.text and _LISTS.search(cell.text) for cell in cells)
+        for cells in several
     )
+
+
+def _is_share(text: str) -> bool:
+    with suppress(ValueError):
+        return 0 <= float(text) <= 1
+    return False
 
 
 def _folded(name: str) -> str:
@@ -166,21 +197,21 @@ def _columns(path: Path, names: Sequence[str], mapping: Mapping[str, str], *, al
     return found
 
 
-def _draws(cells: Sequence[str | None], *, together: bool, many: bool) -> list[Any]:
+def _draws(cells: Sequence[_Cell], *, together: bool, many: bool) -> list[Any]:
     """Return the draws in the cells of a query: of JSON or of Python, where they are lists.
 
-    together: whether each cell is an object of one draw. A lone cell with a list in it is none.
+    together: whether each cell is an object, of the draw that its row names. A lone cell with a list in it is none.
     many: whether the column's name is a plural, such as "outputs", so that a list holds draws. Else it is one reply.
     """
-    names = [cell for cell in cells if cell and cell not in LACKING]
-    if together and names and not (len(cells) == 1 and _LISTS.search(names[0])):
-        return [names]
+    names = [cell for cell in cells if cell.text and cell.text not in LACKING]
+    if together and names and not (len(cells) == 1 and _LISTS.search(names[0].text or "")):
+        return [*grouped((cell.draw, {"object": cell.text, "score": cell.score}) for cell in names).values()]
     draws: list[Any] = []
-    for cell in cells:
-        value: Any = None if cell in LACKING else cell
-        for read in (json.loads, ast.literal_eval) if cell and cell.lstrip()[:1] == "[" else ():
+    for text in (cell.text for cell in cells):
+        value: Any = None if text in LACKING else text
+        for read in (json.loads, ast.literal_eval) if text and text.lstrip()[:1] in ("[", "{") else ():
             with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-                value = read(cell or "")
+                value = read(_AN_ARRAY.sub(r"\1, ", text or ""))
                 break
         several = isinstance(value, list) and (many or any(isinstance(one, list) for one in value))
         draws += value if several else [value]
@@ -192,24 +223,40 @@ def _answers(draws: Sequence[Any], relation: Relation, *, as_written: bool) -> I
 
     Other draws are texts, and so is a lone object that says of itself that it is none.
     """
-    lists = [draw for draw in draws if as_written and _holds_names(draw, relation)]
-    if texts := [draw for draw in draws if draw not in lists]:
-        bare = (one[0] if isinstance(one, list) and [*map(type, one)] == [str] else one for one in texts)
+    read = [(draw, _objects(draw, relation) if as_written else None) for draw in draws]
+    if texts := [draw for draw, objects in read if objects is None]:
+        lone = (_scored(one[0]) if isinstance(one, list) and len(one) == 1 else None for one in texts)
+        bare = (alone[0] if alone else one for alone, one in zip(lone, texts, strict=True))
         replies = (one if one is None or isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in bare)
         yield {"completions": [*replies]}
-    for place, draw in enumerate(lists, len(texts)):
-        names = [str(name) for name in draw if not (name is None or _is_none(str(name), relation))] or [""]
-        yield {"candidates": [{"object": n, "score": 1.0, "id": as_qid(n), "source": str(place)} for n in names]}
+    for place, objects in enumerate((objects for _, objects in read if objects is not None), len(texts)):
+        found = {name: score for name, score in objects if not _is_none(name, relation)} or {"": 1.0}
+        rows = ({"object": name, "score": score, "id": as_qid(name)} for name, score in found.items())
+        yield {"candidates": [row | {"source": str(place)} for row in rows]}
 
 
-def _holds_names(draw: Any, relation: Relation) -> bool:
-    """Return whether a draw is a list of objects, and of more than a text that names none."""
-    if not isinstance(draw, list) or any(isinstance(name, list | dict | bool) for name in draw):
-        return False
-    alone = str(draw[0]) if len(draw) == 1 else ""
+def _objects(draw: Any, relation: Relation) -> list[tuple[str, float]] | None:
+    """Return the objects of a draw that is a list of them, with their scores; None for a text and the like."""
+    items = [{"object": name, "score": score} for name, score in draw.items()] if isinstance(draw, dict) else draw
+    if not isinstance(items, list):
+        return None
+    objects = [_scored(item) for item in items if item is not None]
+    if not all(objects):
+        return None
+    alone = objects[0][0] if len(objects) == 1 and objects[0] else ""
     is_sentence = " " in alone and alone.endswith(".") and not is_abbreviation(alone)
-    return not (_is_none(alone, relation) or is_refusal(alone) or is_sentence)
+    is_text = _is_none(alone, relation) or is_refusal(alone) or is_sentence
+    return None if alone and is_text else [one for one in objects if one]
+
+
+def _scored(item: Any) -> tuple[str, float] | None:
+    """Return the name and the score of an object: of a text, of a number, or of a name with a score."""
+    if not isinstance(item, dict):
+        return None if isinstance(item, list | bool) else (str(item), 1.0)
+    score = next((item[key] for key in COLUMNS["score"].split() if key in item), None)
+    name = next((item[key] for key in _NAMES if key in item), None)
+    return (name, score) if isinstance(name, str) and isinstance(score, int | float) and 0 <= score <= 1 else None
 
 
 def _is_none(name: str, relation: Relation) -> bool:
-    return is_abstention(name, relation) or says_nothing(name, relation)
+    return is_abstention(name, relation) or names_nothing(name)

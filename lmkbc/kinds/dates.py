@@ -136,7 +136,7 @@ def _months() -> dict[str, int]:
                     for form in (name, *([f"ב{name}"] if language == "he" else [])):  # "in", which is no word there
                         key = folded_key(form.translate(_PLAIN)) + "." * dotted
                         months[key] = number if months.get(key, number) == number else 0
-    return {"sept": 9, **months}
+    return {"sept": 9, "mrz": 3, "feber": 2, **months}
 
 
 @cache

@@ -15,6 +15,7 @@ from lmkbc.kinds.numbers import decimal, last_place, plain, read_numbers
 from lmkbc.kinds.units import FEWEST_DIGITS, converted, item_of_unit, unit_at, unit_in, unit_of, unit_of_item
 from lmkbc.names import WIKIDATA_ITEM, folded_key
 from lmkbc.relation import EntityType, Relation
+from lmkbc.words import FORM
 
 NO_UNIT = "Q199"
 """Wikidata's item for the number one, used as the unit of counts."""
@@ -83,8 +84,9 @@ class Number(Kind):
 
     def meaning(self, text: str, relation: Relation) -> Hashable:
         """Return the number in the relation's unit. Its commas and points mean what they do in a reply."""
-        marked = _MARKED.fullmatch(text.strip())
-        digits = read_numbers(marked[1], relation) if marked else []
+        text = FORM.no_coins.sub("", FORM.price_before.sub(r"\2 \1", text.strip()))
+        marked = _MARKED.fullmatch(text)  # what stands behind a number shows that it is no number in the form of ours
+        digits = read_numbers(f"{marked[1]}{marked[2][:1] and ' '}", relation) if marked else []
         return _amount(f"{digits[0]}{marked[2]}" if marked and digits else text, relation.unit)
 
     def is_same(self, given: Any, true: Any, relation: Relation, *, coarser: bool) -> bool:

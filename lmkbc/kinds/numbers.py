@@ -108,6 +108,8 @@ def _is_writable(value: Decimal) -> bool:
 
 def _meant(text: str, relation: Relation) -> list[_Found]:
     """Return the numbers that an answer means, of any size."""
+    if unit_of(relation.unit) in MONEY:
+        text = FORM.coins_alone.sub(lambda coins: f"0.{int(coins[1]):02} ", text)
     text = FORM.changed.sub(r"\1 ", FORM.numbered.sub(" ", readable(text[:LONGEST])[:LONGEST]))
     reader = _Reader(relation, has_decimal_comma(text, relation))
     bare = FORM.number_aside.sub(_unbracketed, text)

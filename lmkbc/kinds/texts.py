@@ -35,7 +35,7 @@ def _unframed(text: str, relation: Relation) -> str:
     stating = FORM.states.search(text[:LONGEST_FRAME])
     if stating and has_term(folded_key(text[: stating.start()]), stems(relation.statement, *relation.clozes)):
         text = _of_sentence(text[stating.end() :])
-    elif 0 <= (at := text.find(f"{relation.triple} ")) < LONGEST_FRAME:
+    elif 0 <= (at := text.find(f"{relation.triple} ")) < LONGEST_FRAME and not FORM.sentence.search(text[:at]):
         text = _of_sentence(text[at + len(relation.triple) :])
     plain = unwrapped(text)
     is_sentence = plain == text and text[-1:] == "." and text.count(" ") > 1 and not any(map(str.isdigit, text))

@@ -62,6 +62,10 @@ OTHERS = {
     "long_ton": "long_ton",
     "pound": "lb lbs pound",
     "ounce": "oz ounce",
+    "pfund": "pfund",
+    "zentner": "zentner",
+    "dekagram": "dag deka dekagramm decagram decagramme",
+    "stone": "stone",
     "dalton": "u Da dalton amu",
     "degree_Celsius": "°C °_C C degC deg_C degrees_C degree_Celsius degrees_Celsius celsius "
     "degrees_centigrade centigrade",
@@ -115,7 +119,7 @@ OTHERS = {
 MONEY = {
     "USD": "$ US$ USD dollar US_dollar U.S._dollar",
     "EUR": "€ EUR euro",
-    "GBP": "£ GBP pound_sterling pounds_sterling British_pound",
+    "GBP": "£ GBP pound_sterling pounds_sterling British_pound pfund",
     "JPY": "¥ JPY yen",
     "CNY": "CNY RMB yuan renminbi",
     "INR": "₹ INR Rs rupee Indian_rupee",
@@ -318,4 +322,6 @@ def _registry() -> UnitRegistry[Decimal]:
 
     registry = UnitRegistry[Decimal](non_int_type=Decimal)
     registry.define("international_acre = mile ** 2 / 640")  # pint's own acre is of survey feet
+    registry.define("pfund = 500 * gram")
+    registry.define("zentner = 50 * kilogram")
     return registry

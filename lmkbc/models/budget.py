@@ -139,15 +139,15 @@ class Budget:
         self._open = self._open[0] + prompt, self._open[1] + completion
         return None
 
-    def settle(self, prompt: int, completion: int, used: tuple[int, int]) -> None:
-        """Replace a reservation by the tokens used; (0, 0) for a failed request."""
+    def settle(self, prompt: int, completion: int, used: tuple[int, int], sent: int = 1) -> None:
+        """Replace a reservation by the tokens used; (0, 0) for a failed request. sent: requests, retries included."""
         self._open = self._open[0] - prompt, self._open[1] - completion
         self._reports += any(used)
         self._excess = (
             max(self._excess[0], used[0] / max(prompt, 1)),
             max(self._excess[1], used[1] / max(completion, 1)),
         )
-        self.requests += 1
+        self.requests += sent
         self.prompt_tokens += used[0]
         self.completion_tokens += used[1]
 

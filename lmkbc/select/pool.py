@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol
 
@@ -96,8 +96,8 @@ class Pool:
     Objects merge by QID once linked, numbers by value, others by the edition's normal form; the most frequent spelling
     stays. NIL is scored like an object. NIL probabilities stay apart: the set gets their mean.
 
-    relations: relations, in the edition's spelling. Texts that are kept as written merge only if they are the same, as
-    "007" and "7" are not. A year is a vote for the only day in it that is named.
+    relations: relations, in the edition's spelling. Texts that are kept as written merge if they mean the same, as
+    "Red." and "red" do, and "007" and "7" do not. A year is a vote for the only day in it that is named.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Pool:
     def _pooled(self, sets: Sequence[CandidateSet], weights: Sequence[float], models: Sequence[str]) -> CandidateSet:
         ballots: _Ballots = {}
         relation = self._relations.get(sets[0].query.relation)
-        key = _as_written if relation and relation.is_verbatim() else self._key
+        key = partial(_meant, relation) if relation and relation.is_verbatim() else self._key
         for group, item in enumerate(sets):
             for candidate in item.candidates:
                 ballots.setdefault(key(candidate.id, candidate.text), []).append((group, candidate))
@@ -184,8 +184,8 @@ class _Cast(NamedTuple):
     models: Sequence[str]
 
 
-def _as_written(_: str | None, text: str) -> Hashable:
-    return text
+def _meant(relation: Relation, _: str | None, text: str) -> Hashable:
+    return kind_of(relation).meaning(text, relation)
 
 
 def _voted(

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from lmkbc import Relation, Shape
 from lmkbc.answer.clean import sifted
 from lmkbc.answer.parse import Parsed, parse
+from lmkbc.kinds.kind import kind_of
 from lmkbc.kinds.numbers import read_numbers
 from lmkbc.testing import State
 from tests.answer.test_parse import AREA, BAND, ELEMENT, SEATS, SUBJECT, WHOLE
@@ -209,3 +211,20 @@ def test_a_point_before_three_digits_is_read_by_the_language_of_the_reply_else_o
 ) -> None:
     relation = replace(AREA, language=language, question=question)
     assert parse(text, relation, SUBJECT).objects == (number,)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1.299 €", "1299"),
+        ("12.999 Euro", "12999"),
+        ("EUR 249,90", "249.9"),
+        ("€ 249,90", "249.9"),
+        ("79,- €", "79"),
+        ("1.299,- €", "1299"),
+        ("1.25", "1.25"),
+    ],
+)
+def test_an_amount_of_money_of_a_row_means_what_it_does_in_a_reply(text: str, value: str) -> None:
+    relation = replace(AREA, language="de", unit="EUR")
+    assert kind_of(relation).meaning(text, relation) == Decimal(value)

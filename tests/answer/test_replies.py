@@ -81,6 +81,38 @@ def test_a_relation_in_another_language_states_its_objects(
     assert [*parse(text, relation, "Bonn").objects] == objects
 
 
+MAKER = Relation(
+    name="maker",
+    names=("maker",),
+    property="P1",
+    subject_type=EntityType("Produkt"),
+    object_type=EntityType("Firma"),
+    kind="entity",
+    may_be_empty=True,
+    definition="Alle Firmen, die das Produkt herstellen; nichts, wenn es keine gibt.",
+    clozes=("{subject} wird von {mask} hergestellt.",),
+    question="Wer stellt {subject} her?",
+    triple="wird hergestellt von",
+    statement="{subject} wird von {object} hergestellt.",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "objects"),
+    [
+        ("Bolt, Nut und die Weber AG", ["Bolt", "Nut", "Weber AG"]),
+        ("Bolt, aber nicht Nut", ["Bolt"]),
+        ("nicht Nut, sondern Bolt", ["Bolt"]),
+        ("Die Bolt AG und die Nut AG", ["Bolt AG", "Nut AG"]),
+        ("Radler wird von der Bolt AG und der Nut AG hergestellt.", ["Bolt AG", "Nut AG"]),
+        ("Radler wird sowohl von Bolt als auch von Nut hergestellt.", ["Bolt", "Nut"]),
+        ("Bolt AG stellt Radler her.", ["Bolt AG"]),  # as the question goes
+    ],
+)
+def test_little_words_of_a_definition_state_nothing(text: str, objects: list[str]) -> None:
+    assert [*sifted(parse(text, MAKER, "Radler").objects, MAKER, "Radler")[0]] == objects
+
+
 def _read(row: Mapping[str, Any]) -> list[str] | str:
     query, relation = Query(row.get("subject", "Some Subject"), row["relation"]), SPACE.relations[row["relation"]]
     found = candidates(query, relation, part("prompt"), [Reply(row["text"], row.get("finish", "stop"))], "m")

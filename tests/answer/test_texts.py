@@ -104,7 +104,7 @@ def test_what_stands_around_a_text_is_left_out(row: str) -> None:
         ("rojo, amarillo y azul", ["rojo", "amarillo", "azul"]),
         ("red, yellow and blue", ["red", "yellow", "blue"]),
         ("красный, жёлтый и синий", ["красный", "жёлтый", "синий"]),
-        ("rot und blau", ["rot und blau"]),
+        ("rot und blau", ["rot", "blau"]),
         ("schwarz und weiß; gelb, hell und klar", ["schwarz und weiß", "gelb, hell und klar"]),
     ],
 )
@@ -115,3 +115,8 @@ def test_the_joint_before_the_last_text_of_a_list_parts_it(text: str, objects: l
         parse(text.replace(", und", " und"), alone, "X").objects[-1]
         == text.replace(", und", " und").split("; " if ";" in text else ", ")[-1]
     )
+
+
+@pytest.mark.parametrize("text", ["Ein Ofen aus Stahl. Er ist schwarz.", "Ein leiser Ofen. Das Gehäuse ist aus Stahl."])
+def test_a_later_sentence_does_not_cut_a_text(text: str) -> None:
+    assert parse(text, replace(asking("text", "description"), triple="ist"), "X").objects == (text,)

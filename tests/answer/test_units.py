@@ -17,7 +17,8 @@ def read(text: str, unit: str | None) -> tuple[str, ...]:
 @pytest.fixture(scope="module")
 def registry() -> pint.UnitRegistry:
     made = pint.UnitRegistry()
-    made.define("international_acre = mile ** 2 / 640")
+    for own in ("international_acre = mile ** 2 / 640", "pfund = 500 * gram", "zentner = 50 * kilogram"):
+        made.define(own)
     return made
 
 

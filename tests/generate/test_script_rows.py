@@ -40,8 +40,8 @@ FORMS: dict[str, tuple[str, str]] = {
 
 @pytest.fixture
 def kept(command: Command, tmp_path: Path) -> Callable[..., tuple[set[str], str]]:
-    def run(name: str, content: str, mapping: str = "") -> tuple[set[str], str]:
-        (tmp_path / name).write_text(content, encoding="utf-8")
+    def run(name: str, content: str | bytes, mapping: str = "") -> tuple[set[str], str]:
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
         asked = ("--edition", "mini", "--split", "val", "--relation", RELATION, "--failed-as-empty", "--no-report")
         done = command.done("predict", *asked, "--from", f"{tmp_path / name}{mapping}", "--out", tmp_path / "run")
         rows = map(json.loads, gzip.decompress((tmp_path / "run" / "candidates.jsonl.gz").read_bytes()).splitlines())
@@ -153,6 +153,44 @@ def test_objects_of_their_own_are_kept_as_written_and_other_texts_are_read(
     kept: Callable[..., tuple[set[str], str]], name: str, content: str, mapping: str, found: set[str]
 ) -> None:
     assert kept(name, content, mapping)[0] == found
+
+
+NUMPY = f"subject,relation,prediction\n{SUBJECT},{RELATION},['Croatia' 'Serbia']\n"
+SCORED = [{"object": "Croatia", "score": 0.9}, {"object": "Serbia", "score": 0.25}]
+SCORES = f"subject,relation,object,score\n{SUBJECT},{RELATION},Croatia,0.9\n{SUBJECT},{RELATION},Serbia,0.25\n"
+DRAWS = "".join(
+    f"{SUBJECT},{RELATION},{draw},{name}\n" for draw, name in ((1, "Croatia"), (2, "Croatia"), (2, "Serbia"))
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "scores"),
+    [
+        ("a.csv", NUMPY, {"Croatia": 1.0, "Serbia": 1.0}),
+        ("a.jsonl", jsonl(PAIR | {"answers": SCORED}), {"Croatia": 0.9, "Serbia": 0.25}),
+        ("a.jsonl", jsonl(PAIR | {"answers": {"Croatia": 0.9, "Serbia": 0.25}}), {"Croatia": 0.9, "Serbia": 0.25}),
+        ("a.csv", SCORES, {"Croatia": 0.9, "Serbia": 0.25}),
+        ("a.csv", SCORES.replace("0.9", "-7"), {"Croatia": 1.0, "Serbia": 1.0}),  # on another scale
+        ("a.csv", f"subject,relation,draw,object\n{DRAWS}", {"Croatia": 1.0, "Serbia": 0.5}),
+        ("a.jsonl", jsonl(PAIR | {"answers": ["Médecins Sans Frontières"]}), {"Médecins Sans Frontières": 1.0}),
+    ],
+)
+def test_scores_and_draws_of_objects_are_kept(
+    kept: Callable[..., tuple[set[str], str]], tmp_path: Path, name: str, content: str, scores: dict[str, float]
+) -> None:
+    _, said = kept(name, content)
+    made = map(json.loads, gzip.decompress((tmp_path / "run" / "candidates.jsonl.gz").read_bytes()).splitlines())
+    rows = [one for row in made if row["SubjectEntity"] == SUBJECT for one in row["candidates"]]
+    assert {one["object"]: one["score"] for one in rows} == scores
+    assert ("the column score is not read" in said) == ("-7" in content)
+
+
+def test_a_parquet_file_of_a_script_is_read(kept: Callable[..., tuple[set[str], str]], tmp_path: Path) -> None:
+    import polars as pl
+
+    pl.DataFrame([PAIR | {"answers": ["Croatia", "Serbia"]}]).write_parquet(tmp_path / "own.parquet")
+    content = (tmp_path / "own.parquet").read_bytes()
+    assert kept("own.parquet", content)[0] == BOTH
 
 
 @pytest.mark.parametrize(("answers", "states"), [(["none"], "1 abstained"), (["I cannot answer that."], "1 unparsed")])

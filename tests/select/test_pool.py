@@ -118,6 +118,12 @@ def test_identifiers_merge_only_as_they_are_written() -> None:
     assert [one.text for one in merged.candidates] == ["007", "7"]
 
 
+def test_short_texts_merge_if_they_are_scored_alike() -> None:
+    relations = {QUERY.relation: small_relation(kind="strings")}
+    (merged,) = Pool(STRINGS, relations=relations).merge([[draws("m", ["Red"], ["red."], ["Red"])]])
+    assert [(one.text, one.score) for one in merged.candidates] == [("Red", 1.0)]
+
+
 @pytest.mark.parametrize(
     ("kind", "drawn", "merged"),
     [

@@ -246,7 +246,7 @@ class ModelClient(CompletionClient):
             fields = {} if what else error_in(raw)
             if is_error(fields):
                 raise refusal(self.server, 200, raw) from None
-            hint = ": check --base-url" if what else ""
+            hint = ": check --base-url" if what and not self.server.seen.answered else ""
             raise UnreadError(
                 f"the answer is not what the API promises ({what or error}){hint}",
                 usage_in(raw),

@@ -224,7 +224,7 @@ class Paid:
 
     async def answer(self, body: Body, ask: Ask[Answer]) -> Sequence[Answer]:
         """Return the result of a request. Raise CallError for no result, OverBudgetError if it was not sent."""
-        guess, used = estimate(body), (0, 0)
+        guess, used, sent = estimate(body), (0, 0), 0
         unread: list[tuple[int, int]] = []  # of responses that were paid for, and could not be read
         async with self._change:
             await self._change.wait_for(lambda: self._in_flight < self._budget.most_at_once)
@@ -234,7 +234,9 @@ class Paid:
             self._changed(self._in_flight)
 
         async def attempt() -> Sequence[Answer]:
+            nonlocal sent
             await self._pace.enter(sum(guess))
+            sent += 1
             try:
                 return await self._waiting.over(ask(body))
             except UnreadError as error:
@@ -248,7 +250,7 @@ class Paid:
             return answer
         finally:
             used = sum(prompt for prompt, _ in (used, *unread)), sum(answered for _, answered in (used, *unread))
-            self._budget.settle(*guess, used)
+            self._budget.settle(*guess, used, sent)
             self._pace.correct(sum(guess), sum(used))
             async with self._change:
                 self._in_flight -= 1

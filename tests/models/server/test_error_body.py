@@ -128,7 +128,7 @@ def test_what_an_unread_body_cost_is_counted(chat: Make) -> None:
         generator = chat(server)
         assert one(generator).draws == (State.MISSING,)
     assert any(
-        "1 request, 0 answers from the store, 100 prompt and 16 answer" in one for one in generator.notes.remarks
+        "2 requests, 0 answers from the store, 100 prompt and 16 answer" in one for one in generator.notes.remarks
     )
 
 
