@@ -73,6 +73,7 @@ code  | I cannot verify this.                       |
 code  | See the Admiralty List of Lights.           |
 motto | ```~X-1.~```                                | X-1.
 motto | **The Rock**                                | The Rock
+motto | „Einigkeit und Recht“                       | Einigkeit und Recht
 motto | Motto: Lux in tenebris                      | Lux in tenebris
 motto | The motto of X is Lux in tenebris.          | Lux in tenebris
 motto | The motto of X is "I am the light.".        | I am the light.
