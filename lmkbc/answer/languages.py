@@ -15,7 +15,6 @@ from babel import Locale, UnknownLocaleError
 from lmkbc.answer.abstain import has_term, has_verb, terms
 from lmkbc.answer.clean import PERSON, SETTLEMENTS
 from lmkbc.answer.lists import is_capitalised
-from lmkbc.kinds.kind import kind_of
 from lmkbc.names import folded_key, shown
 from lmkbc.relation import Relation
 from lmkbc.words import FORM, WORDS, places, replaced
@@ -29,7 +28,7 @@ def says_nothing(text: str, relation: Relation) -> bool:
     """Return whether a whole answer in another language says that there is no object, or that it is not known."""
     whole = shown(text[:LONGEST_SENTENCE]).strip(_WRAP).replace("’", "'")
     plain = FORM.reason.sub("", whole).strip(_WRAP)
-    speaks = kind_of(relation).is_parted and has_term(folded_key(plain), terms(relation))
+    speaks = relation.is_verbatim() and has_term(folded_key(plain), terms(relation))
     is_sentence = (speaks or not has_titles(relation)) and len(plain) < LONGEST_SENTENCE // 2
     return plain.casefold() in WORDS["nothing_whole"] or (
         is_sentence and any(map(FORM.nothing_sentence.match, (plain, whole[: LONGEST_SENTENCE // 2])))

@@ -202,7 +202,8 @@ def check_values(path: Path, edition: Edition, relations: Mapping[str, Relation]
         (row,) = decoded(path, line, _ROW, number)
         if (asked := relations.get(row.Relation)) is None:
             continue
-        where, kind = f"{path}, line {number}, field {edition.column}", kind_of(asked)
+        field = "column object" if is_table(path) else f"field {edition.column}"
+        where, kind = f"{path}, line {number}, {field}", kind_of(asked)
         for value in getattr(row, edition.column) or ():
             names = value if isinstance(value, list) and value else [value or ""]
             if is_table(path):

@@ -118,6 +118,11 @@ def test_the_joint_before_the_last_text_of_a_list_parts_it(text: str, objects: l
     )
 
 
+def test_a_text_that_denies_what_is_asked_for_is_none() -> None:
+    assert parse("Keine Beschreibung verfügbar.", asking("text", "Beschreibung"), "X").state is State.ABSTAINED
+    assert parse("Kein Ofen ist leiser.", asking("text", "Beschreibung"), "X").objects == ("Kein Ofen ist leiser.",)
+
+
 @pytest.mark.parametrize("text", ["Ein Ofen aus Stahl. Er ist schwarz.", "Ein leiser Ofen. Das Gehäuse ist aus Stahl."])
 def test_a_later_sentence_does_not_cut_a_text(text: str) -> None:
     assert parse(text, replace(asking("text", "description"), triple="ist"), "X").objects == (text,)

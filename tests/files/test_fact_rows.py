@@ -158,7 +158,7 @@ def test_digits_that_mean_two_numbers_are_refused_in_a_table(own: Command) -> No
     module.write_text(module.read_text().replace('kind="number",', 'kind="number", language="de",'))
     Path("data/val.csv").write_text("subject,relation,object\nA,size,1.255\n")
     told = own.fails("data", "check", "languages", "--trust")
-    assert "line 2, field ObjectEntities: '1.255' may mean 1.255 or 1255: write 1255, or 1,255" in told
+    assert "line 2, column object: '1.255' may mean 1.255 or 1255: write 1255, or 1,255" in told
 
 
 @pytest.mark.parametrize(
@@ -167,11 +167,11 @@ def test_digits_that_mean_two_numbers_are_refused_in_a_table(own: Command) -> No
         (
             "number",
             "ca. 3 Mio",
-            "field ObjectEntities: 'ca. 3 Mio' is no number that an answer can match; write it as digits",
+            "column object: 'ca. 3 Mio' is no number that an answer can match; write it as digits",
         ),
-        ("number", "several", "line 3, field ObjectEntities: 'several' is no number"),
-        ("date", "sometime in May", "line 3, field ObjectEntities: 'sometime in May' is no date"),
-        ("date", "before 1900", "line 3, field ObjectEntities: 'before 1900' is no date"),
+        ("number", "several", "line 3, column object: 'several' is no number"),
+        ("date", "sometime in May", "line 3, column object: 'sometime in May' is no date"),
+        ("date", "before 1900", "line 3, column object: 'before 1900' is no date"),
     ],
 )
 def test_a_value_that_no_answer_can_match_is_refused_by_data_check(
