@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import is_dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
@@ -28,8 +28,10 @@ from lmkbc.files.reader import opened, read_toml
 from lmkbc.files.splits import check_values, name_objects, read_examples, read_queries
 from lmkbc.files.trusted import FILE, check_code, shell_quoted
 from lmkbc.files.workspace_file import WorkspaceFile, nearest, settings_of
+from lmkbc.kinds.kind import kind_of
 from lmkbc.names import QID, name_key
 from lmkbc.relation import EntityClass, Relation, Relations
+from lmkbc.scoring.matchers import KindScorer
 from lmkbc.settings import check_fields
 from lmkbc.types import Example, Query
 
@@ -318,8 +320,18 @@ class Workspace:
         return read_queries(self.split_path(edition, split), edition)
 
     def examples(self, edition: Edition, split: str) -> list[Example]:
-        """Return the queries and objects of a labelled split."""
-        return read_examples(self.gold_path(edition, split), edition)
+        """Return the queries and objects of a labelled split. Objects of one's own are as facts have them."""
+        examples = read_examples(self.gold_path(edition, split), edition)
+        if not isinstance(edition.metric.scorer, KindScorer):
+            return examples
+        return [_as_kept(one, self.relation(one.query.relation)) for one in examples]
+
+
+def _as_kept(example: Example, relation: Relation) -> Example:
+    if not relation.has_numbers():
+        return example
+    write = partial(kind_of(relation).as_kept, relation=relation)
+    return replace(example, objects=tuple(replace(one, names=tuple(map(write, one.names))) for one in example.objects))
 
 
 def system_name(path: Path) -> str:

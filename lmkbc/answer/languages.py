@@ -182,10 +182,10 @@ def with_and(text: str, relation: Relation) -> str:
     lead = text.partition(bare.partition(",")[0])[0]
     if lead.rstrip()[-1:] == ":" or has_term(folded_key(lead), terms(relation)):
         text = bare
-    if "," in relation.shape.separators and "," in text and FORM.last_stop.search(text):
-        text = text.rstrip(". ")
     head, comma, last = text.rpartition(",")
     is_list = ";" not in text and relation.shape.conjunction and "," in relation.shape.separators
+    parts = comma or (is_list and FORM.joint.search(last))
+    last = last.rstrip(". ") if parts and "," in relation.shape.separators and FORM.last_stop.search(text) else last
     last = _apart(_apart(last, FORM.joint, " and "), FORM.joint_within, " and ") if is_list else last
     return f"{head}{comma}{last}"
 

@@ -90,7 +90,7 @@ class Column:
         lacking = [name for name in names if f'"{name}"'.encode() not in first]
         if first.lstrip()[:1] == b"{" and lacking in ([*names], [*names[:-1]], [self.column]):
             raise InputError(
-                f"{self.path} has no field {' and '.join(lacking)}: if it is of a script of yours, 'lmkbc predict "
+                f"{self.path} has no field {' and '.join(lacking[:2])}: if it is of a script of yours, 'lmkbc predict "
                 f"--from {self.path}' makes predictions of it"
             ) from None
 

@@ -47,6 +47,7 @@ COLUMNS: Mapping[str, str] = {
     "model": "model modelname modelid engine",
     "score": "score confidence probability prob",
     "draw": "draw sample sampleid drawid run iteration trial",
+    "object_id": "objectid objectentityid objectqid",
 }
 """Content of a column -> its usual names, the likeliest first, in lower case and without blanks and signs."""
 
@@ -62,6 +63,7 @@ LACKING = ("nan", "NaN", "<NA>")
 _LISTS = re.compile(r"[;\[\n]")
 """Signs of several objects in a cell."""
 
+_QIDS, _ONLY_QIDS = re.compile(r"Q[1-9]\d*"), re.compile(r"Q[1-9]\d*(?:[;,|\s]+Q[1-9]\d*)*")
 _AN_ARRAY = re.compile(r"""((?<=[\[\s])(?:'[^'\n]*'|"[^"\n]*"))\s+(?=['"])""")
 """A text and the blank behind it, in an array as NumPy shows one: ['France' 'Spain']."""
 
@@ -100,11 +102,6 @@ def _as_recorded(given: Path, space: Workspace, edition: Edition) -> Path:
     rows = [*InputTable(path, (), 0, keeps_more=True).rows()]
     columns = _columns(path, [*rows[0].more] if rows else [], mapping, alone=len(edition.relations) == 1)
     kind, made = ANSWERS["answers" not in columns], defaultdict[tuple[str | None, ...], list[_Cell]](list)
-    if "score" in columns and not all(_is_share(row.more.get(columns["score"]) or "1") for row in rows):
-        log.warning(
-            "%s: the column %s is not read, since it holds more than numbers from 0 to 1", path, columns["score"]
-        )
-        del columns["score"]
     for row in rows:
         text = {"relation": edition.relations[0]} | {what: row.more.get(name) for what, name in columns.items()}
         relation = edition.spelt(called := text["relation"] or "")
@@ -112,12 +109,17 @@ def _as_recorded(given: Path, space: Workspace, edition: Edition) -> Path:
             hint = f"{called!r} is no relation of edition {edition.name}; {did_you_mean(called, edition.relations)}"
             raise InputError(f"{row.place}: {'it names no subject' if relation else hint}")
         made[text["subject"], as_qid(text.get("id") or ""), relation, text.get("model")].append(
-            _Cell(text[kind], float(text.get("score") or 1), text.get("draw"))
+            _Cell(text[kind], text.get("score") or "", text.get("draw"), as_qid(text.get("object_id") or ""))
         )
     names = ("SubjectEntity", "SubjectEntityID", "Relation", "model")
     column = _folded(columns[kind])
     together = kind == "answers" and (together or column in A_ROW_EACH or _name_one_each(made.values()))
     many = kind == "completions" and column[-1:] == "s"
+    if "score" in columns and not (together and all(cell.is_scored for cells in made.values() for cell in cells)):
+        why = "it holds more than numbers from 0 to 1" if together else "a row holds more than one object"
+        log.warning("%s: the column %s is not read, since %s", path, columns.pop("score"), why)
+        for key, cells in made.items():
+            made[key] = [cell._replace(score="") for cell in cells]
     content = b"".join(
         msgspec.json.encode({name: value for name, value in zip(names, key, strict=True) if value} | answer) + b"\n"
         for key, cells in made.items()
@@ -145,11 +147,23 @@ def _is_foreign(path: Path) -> bool:
 
 
 class _Cell(NamedTuple):
-    """What a row says: a text, the score of the object that it may be, and the draw that it belongs to."""
+    """What a row says: a text, the score and the QID of the object that it may be, and the draw that it belongs to."""
 
     text: str | None
-    score: float = 1.0
-    draw: str | None = None
+    score: str
+    draw: str | None
+    id: str | None
+
+    @property
+    def is_scored(self) -> bool:
+        """Return whether the score is a number from 0 to 1, or missing."""
+        return self.score in ("", *LACKING) or _is_share(self.score)
+
+    @property
+    def scored(self) -> dict[str, Any]:
+        """Return the object with its score."""
+        score = 1.0 if self.score in ("", *LACKING) else float(self.score)
+        return {"object": self.text, "score": score, "id": self.id}
 
 
 def _name_one_each(queries: Iterable[Sequence[_Cell]]) -> bool:
@@ -203,12 +217,11 @@ def _draws(cells: Sequence[_Cell], *, together: bool, many: bool) -> list[Any]:
     together: whether each cell is an object, of the draw that its row names. A lone cell with a list in it is none.
     many: whether the column's name is a plural, such as "outputs", so that a list holds draws. Else it is one reply.
     """
-    names = [cell for cell in cells if cell.text and cell.text not in LACKING]
-    if together and names and not (len(cells) == 1 and _LISTS.search(names[0].text or "")):
-        return [*grouped((cell.draw, {"object": cell.text, "score": cell.score}) for cell in names).values()]
+    if together and not (len(cells) == 1 and _LISTS.search(cells[0].text or "")):
+        return [_named(own) for own in grouped((cell.draw, cell) for cell in cells).values()]
     draws: list[Any] = []
     for text in (cell.text for cell in cells):
-        value: Any = None if text in LACKING else text
+        value: Any = None if text in LACKING else _QIDS.findall(text) if text and _ONLY_QIDS.fullmatch(text) else text
         for read in (json.loads, ast.literal_eval) if text and text.lstrip()[:1] in ("[", "{") else ():
             with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
                 value = read(_AN_ARRAY.sub(r"\1, ", text or ""))
@@ -216,6 +229,13 @@ def _draws(cells: Sequence[_Cell], *, together: bool, many: bool) -> list[Any]:
         several = isinstance(value, list) and (many or any(isinstance(one, list) for one in value))
         draws += value if several else [value]
     return draws
+
+
+def _named(cells: Sequence[_Cell]) -> list[Any] | str | None:
+    """Return the objects of a draw; without any, a blank text, or None for a failed call."""
+    if names := [cell.scored for cell in cells if cell.text and cell.text not in LACKING]:
+        return names
+    return next((cell.text for cell in cells if cell.text not in (None, *LACKING)), None)
 
 
 def _answers(draws: Sequence[Any], relation: Relation, *, as_written: bool) -> Iterator[dict[str, Any]]:
@@ -230,12 +250,18 @@ def _answers(draws: Sequence[Any], relation: Relation, *, as_written: bool) -> I
         replies = (one if one is None or isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in bare)
         yield {"completions": [*replies]}
     for place, objects in enumerate((objects for _, objects in read if objects is not None), len(texts)):
-        found = {name: score for name, score in objects if not _is_none(name, relation)} or {"": 1.0}
-        rows = ({"object": name, "score": score, "id": as_qid(name)} for name, score in found.items())
+        found = [one for one in objects if not _is_none(one.name, relation)] or [_Object("")]
+        rows = ({"object": one.name, "score": one.score, "id": one.id or as_qid(one.name)} for one in found)
         yield {"candidates": [row | {"source": str(place)} for row in rows]}
 
 
-def _objects(draw: Any, relation: Relation) -> list[tuple[str, float]] | None:
+class _Object(NamedTuple):
+    name: str
+    score: float = 1.0
+    id: str | None = None
+
+
+def _objects(draw: Any, relation: Relation) -> list[_Object] | None:
     """Return the objects of a draw that is a list of them, with their scores; None for a text and the like."""
     items = [{"object": name, "score": score} for name, score in draw.items()] if isinstance(draw, dict) else draw
     if not isinstance(items, list):
@@ -249,13 +275,15 @@ def _objects(draw: Any, relation: Relation) -> list[tuple[str, float]] | None:
     return None if alone and is_text else [one for one in objects if one]
 
 
-def _scored(item: Any) -> tuple[str, float] | None:
-    """Return the name and the score of an object: of a text, of a number, or of a name with a score."""
+def _scored(item: Any) -> _Object | None:
+    """Return the object of a text, of a number, or of a name with a score."""
     if not isinstance(item, dict):
-        return None if isinstance(item, list | bool) else (str(item), 1.0)
+        return None if isinstance(item, list | bool) else _Object(str(item))
     score = next((item[key] for key in COLUMNS["score"].split() if key in item), None)
     name = next((item[key] for key in _NAMES if key in item), None)
-    return (name, score) if isinstance(name, str) and isinstance(score, int | float) and 0 <= score <= 1 else None
+    if not (isinstance(name, str) and isinstance(score, int | float) and 0 <= score <= 1):
+        return None
+    return _Object(name, score, as_qid(str(item.get("id") or item.get("qid") or "")))
 
 
 def _is_none(name: str, relation: Relation) -> bool:

@@ -173,6 +173,10 @@ class Kind:
         """Return what a text means, by which equal objects are found; None if it is no object of this kind."""
         return _FOLDED[text]
 
+    def as_kept(self, text: str, relation: Relation) -> str:
+        """Return an object of a labelled row of one's own as facts have it."""
+        return text
+
     def is_same(self, given: Any, true: Any, relation: Relation, *, coarser: bool) -> bool:
         """Return whether a meaning is right. coarser: whether one that is less precise, but not contrary, is."""
         return given is not None and given == true

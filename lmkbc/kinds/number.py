@@ -89,6 +89,11 @@ class Number(Kind):
         digits = read_numbers(f"{marked[1]}{marked[2][:1] and ' '}", relation) if marked else []
         return _amount(f"{digits[0]}{marked[2]}" if marked and digits else text, relation.unit)
 
+    def as_kept(self, text: str, relation: Relation) -> str:
+        """Return plain digits in the relation's unit."""
+        value = self.meaning(text, relation)
+        return plain(value) if isinstance(value, Decimal) else text
+
     def is_same(self, given: Any, true: Any, relation: Relation, *, coarser: bool) -> bool:
         """Return whether a number is within the relation's tolerance."""
         if given is None or true is None:

@@ -60,6 +60,7 @@ def readable(text: str) -> str:
     if FORM.tagged.search(text):
         text = without_signs(unstyled(text))
     text = replaced(text, "numbers") if FORM.marked_number.search(text) else text
+    text = replaced(text, "halves")
     return FORM.fraction.sub(_decimal, FORM.myriads.sub(_summed, FORM.coins.sub(_with_coins, text)))
 
 

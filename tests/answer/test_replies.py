@@ -107,6 +107,14 @@ MAKER = Relation(
         ("Radler wird von der Bolt AG und der Nut AG hergestellt.", ["Bolt AG", "Nut AG"]),
         ("Radler wird sowohl von Bolt als auch von Nut hergestellt.", ["Bolt", "Nut"]),
         ("Bolt AG stellt Radler her.", ["Bolt AG"]),  # as the question goes
+        ("Es war die Bolt AG.", ["Bolt AG"]),
+        ("Der Hersteller des Radlers ist Max Bolt.", ["Max Bolt"]),
+        ("Das Rad wurde von Max Bolt hergestellt.", ["Max Bolt"]),
+        ("Das Rad stammt von Max Bolt.", ["Max Bolt"]),
+        ("Radler ist ein Rad von Max Bolt.", ["Max Bolt"]),
+        ("Hergestellt von Max Bolt", ["Max Bolt"]),
+        ("Der Meister von Flémalle", ["Der Meister von Flémalle"]),
+        ("unbekannter Meister", []),
     ],
 )
 def test_little_words_of_a_definition_state_nothing(text: str, objects: list[str]) -> None:

@@ -23,7 +23,7 @@ def test_check_reads_a_file_or_a_zip_and_writes_nothing(command: Command, tmp_pa
     assert (tmp_path / "run" / "predictions.zip").read_bytes() == (place / "same.zip").read_bytes() == zipped
     (place / "own.jsonl").write_text('{"subject": "Chad", "relation": "CountryBordersCountry", "answers": []}\n')
     told = command.fails("submit", place / "own.jsonl", *words)
-    assert "own.jsonl has no fields SubjectEntity and Relation: if it is of a script of yours, 'lmkbc predict" in told
+    assert "own.jsonl has no field SubjectEntity and Relation: if it is of a script of yours, 'lmkbc predict" in told
     lines = (tmp_path / "run" / "predictions.jsonl").read_text().splitlines(keepends=True)
     (place / "less.jsonl").write_text("".join(lines[1:]))
     assert "lacks 1 of 160 queries" in command.fails("submit", place / "less.jsonl", *words, "--check")

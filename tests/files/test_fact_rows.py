@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -238,3 +239,21 @@ def test_a_base_knows_its_relations_by_any_of_their_names(twice_named: Command) 
     Path("decided.csv").write_text("relation,subject,object,label\nbirn,Lang 1,1953-03,right\n")
     told = twice_named.fails("review", "kb", "decided.csv")
     assert "line 2, field relation: 'birn' is no relation of this base: did you mean 'born'?" in told
+
+
+def test_numbers_of_rows_are_known_to_bases_and_audits_as_facts_have_them(own: Command) -> None:
+    own.done("relations", "new", "price:number")
+    module = Path("relations/price.py")
+    module.write_text(module.read_text().replace('kind="number",', 'kind="number", language="de", unit="EUR",'))
+    for name in ("train", "val"):
+        Path(f"data/{name}.csv").write_text("subject;relation;object\nA;price;450.000 €\nB;price;1.299,50 €\n")
+    rows = [
+        {"SubjectEntity": n, "Relation": "price", "completions": [t]} for n, t in (("A", "450000"), ("B", "1299.5"))
+    ]
+    Path("own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    Path("subjects.csv").write_text("name\nA\nB\n")
+    asked = ("--subjects", "subjects.csv", "--relation", "price", "--system", "recorded", "--from", "own.jsonl")
+    told = own.done("build", *asked, "--least", "0", "--out", "kb", "--trust")[1]
+    assert "facts that labelled rows state: 2 of 2" in told
+    table = own.done("audit", "kb", "--known", "val", "--trust")[0]
+    assert re.search(r"\*\*\* All \*\*\*  all +2 +2 +0 +0 ", table)

@@ -155,6 +155,7 @@ def test_objects_of_their_own_are_kept_as_written_and_other_texts_are_read(
     assert kept(name, content, mapping)[0] == found
 
 
+BARS = ("Al Jr.", "Croatia", "Serbia")
 NUMPY = f"subject,relation,prediction\n{SUBJECT},{RELATION},['Croatia' 'Serbia']\n"
 SCORED = [{"object": "Croatia", "score": 0.9}, {"object": "Serbia", "score": 0.25}]
 SCORES = f"subject,relation,object,score\n{SUBJECT},{RELATION},Croatia,0.9\n{SUBJECT},{RELATION},Serbia,0.25\n"
@@ -173,6 +174,13 @@ DRAWS = "".join(
         ("a.csv", SCORES.replace("0.9", "-7"), {"Croatia": 1.0, "Serbia": 1.0}),  # on another scale
         ("a.csv", f"subject,relation,draw,object\n{DRAWS}", {"Croatia": 1.0, "Serbia": 0.5}),
         ("a.jsonl", jsonl(PAIR | {"answers": ["Médecins Sans Frontières"]}), {"Médecins Sans Frontières": 1.0}),
+        ("a.csv", SCORES.replace("0.9", "NaN"), {"Croatia": 1.0, "Serbia": 0.25}),
+        (
+            "a.csv",
+            f"subject,relation,draw,object\n{DRAWS}{SUBJECT},{RELATION},3,none\n{SUBJECT},{RELATION},4,none\n",
+            {"Croatia": 0.5, "Serbia": 0.25, "": 0.5},
+        ),
+        ("a.csv", f"subject,relation,answers\n{SUBJECT},{RELATION},Al Jr.|Croatia|Serbia\n", dict.fromkeys(BARS, 1.0)),
     ],
 )
 def test_scores_and_draws_of_objects_are_kept(
