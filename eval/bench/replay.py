@@ -49,6 +49,7 @@ from lmkbc.workspace import Workspace
 UNCLEANED: Mapping[str, Any] = {
     "clean": {"subject": False},
     "link": {
+        "component": "minimal23/words",
         "evidence": ["search"],
         "default": ["first"],
         "typed": [],
