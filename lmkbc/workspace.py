@@ -328,8 +328,6 @@ class Workspace:
 
 
 def _as_kept(example: Example, relation: Relation) -> Example:
-    if not relation.has_numbers():
-        return example
     write = partial(kind_of(relation).as_kept, relation=relation)
     return replace(example, objects=tuple(replace(one, names=tuple(map(write, one.names))) for one in example.objects))
 

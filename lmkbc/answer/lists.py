@@ -213,8 +213,8 @@ def parted(text: str, relation: Relation) -> list[Word]:
     elif not FORM.year.match(text):  # each line has its own
         text = unlabelled(text, relation)
     separators = relation.shape.separators
-    if "|" in text and ";" in separators and ";" not in text:
-        text = text.replace("|", ";")
+    if ";" in separators and ";" not in text:
+        text = text.replace("|", ";")  # as in "Ann|Bo, Jr.|Cy"
     marks = ";" if ";" in separators and ";" in text else "".join(mark for mark in separators if len(mark) == 1)
     if not re.search(rf"[\n{re.escape(marks)}]", text):
         text = FORM.other_marks.sub("\n", text)

@@ -146,8 +146,16 @@ def _is_foreign(path: Path) -> bool:
     return not own or bool(not {"completions", "candidates"} & first.keys() and _found([*first], ANSWERS))
 
 
+class _Object(NamedTuple):
+    """An object that is kept as written, with its score and its QID."""
+
+    name: str
+    score: float = 1.0
+    id: str | None = None
+
+
 class _Cell(NamedTuple):
-    """What a row says: a text, the score and the QID of the object that it may be, and the draw that it belongs to."""
+    """The answer in a row: its text, its score and QID as an object, and its draw; blank or None where not given."""
 
     text: str | None
     score: str
@@ -160,10 +168,9 @@ class _Cell(NamedTuple):
         return self.score in ("", *LACKING) or _is_share(self.score)
 
     @property
-    def scored(self) -> dict[str, Any]:
+    def scored(self) -> _Object:
         """Return the object with its score."""
-        score = 1.0 if self.score in ("", *LACKING) else float(self.score)
-        return {"object": self.text, "score": score, "id": self.id}
+        return _Object(self.text or "", 1.0 if self.score in ("", *LACKING) else float(self.score), self.id)
 
 
 def _name_one_each(queries: Iterable[Sequence[_Cell]]) -> bool:
@@ -218,7 +225,7 @@ def _draws(cells: Sequence[_Cell], *, together: bool, many: bool) -> list[Any]:
     many: whether the column's name is a plural, such as "outputs", so that a list holds draws. Else it is one reply.
     """
     if together and not (len(cells) == 1 and _LISTS.search(cells[0].text or "")):
-        return [_named(own) for own in grouped((cell.draw, cell) for cell in cells).values()]
+        return [_draw(own) for own in grouped((cell.draw, cell) for cell in cells).values()]
     draws: list[Any] = []
     for text in (cell.text for cell in cells):
         value: Any = None if text in LACKING else _QIDS.findall(text) if text and _ONLY_QIDS.fullmatch(text) else text
@@ -231,7 +238,7 @@ def _draws(cells: Sequence[_Cell], *, together: bool, many: bool) -> list[Any]:
     return draws
 
 
-def _named(cells: Sequence[_Cell]) -> list[Any] | str | None:
+def _draw(cells: Sequence[_Cell]) -> list[_Object] | str | None:
     """Return the objects of a draw; without any, a blank text, or None for a failed call."""
     if names := [cell.scored for cell in cells if cell.text and cell.text not in LACKING]:
         return names
@@ -255,28 +262,25 @@ def _answers(draws: Sequence[Any], relation: Relation, *, as_written: bool) -> I
         yield {"candidates": [row | {"source": str(place)} for row in rows]}
 
 
-class _Object(NamedTuple):
-    name: str
-    score: float = 1.0
-    id: str | None = None
-
-
 def _objects(draw: Any, relation: Relation) -> list[_Object] | None:
     """Return the objects of a draw that is a list of them, with their scores; None for a text and the like."""
     items = [{"object": name, "score": score} for name, score in draw.items()] if isinstance(draw, dict) else draw
     if not isinstance(items, list):
         return None
-    objects = [_scored(item) for item in items if item is not None]
-    if not all(objects):
+    given = [item for item in items if item is not None]
+    objects = [one for one in map(_scored, given) if one]
+    if len(objects) < len(given):
         return None
-    alone = objects[0][0] if len(objects) == 1 and objects[0] else ""
+    alone = objects[0].name if len(objects) == 1 else ""
     is_sentence = " " in alone and alone.endswith(".") and not is_abbreviation(alone)
     is_text = _is_none(alone, relation) or is_refusal(alone) or is_sentence
-    return None if alone and is_text else [one for one in objects if one]
+    return None if alone and is_text else objects
 
 
 def _scored(item: Any) -> _Object | None:
-    """Return the object of a text, of a number, or of a name with a score."""
+    """Return the object of a text, of a number, or of a name with a score; None for other items."""
+    if isinstance(item, _Object):
+        return item
     if not isinstance(item, dict):
         return None if isinstance(item, list | bool) else _Object(str(item))
     score = next((item[key] for key in COLUMNS["score"].split() if key in item), None)

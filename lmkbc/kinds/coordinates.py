@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from lmkbc.kinds.kind import WITH_COMMAS, Described, Exported, Kind, KnownValue, LeftOutError, Match, Stated
 from lmkbc.names import WIKIDATA_ITEM
 from lmkbc.relation import EntityType, Relation
-from lmkbc.words import FORM, replaced
+from lmkbc.words import FORM, TABLES, replaced
 
 NEAR = 5.0
 """Kilometres within which two places are the same, if a relation gives no `absolute_tolerance`."""
@@ -24,8 +24,6 @@ WKT = "http://www.opengis.net/ont/geosparql#wktLiteral"
 EARTH = f"{WIKIDATA_ITEM}Q2"
 MOST = 20_000
 """Maximum number of characters that are read."""
-_SIDES_O = {"de": "E", "nl": "E", "fr": "W", "es": "W", "it": "W", "pt": "W", "ca": "W"}
-"""Language -> the side that an O means, as in "11° 34′ O": Ost, or ouest."""
 _KEYS = {"lat": 0, "latitude": 0, "lon": 1, "lng": 1, "long": 1, "longitude": 1}
 
 
@@ -48,7 +46,7 @@ class Coordinates(Kind):
 
     def read(self, text: str, relation: Relation) -> list[str]:
         """Return the places that a text gives, in decimal degrees."""
-        side = _SIDES_O.get(relation.language[:2])
+        side = TABLES["side_of_o"].get(relation.language[:2])
         own = re.sub(r"([°′″’'\"\d]\s?)O\b", rf"\1{side}", text[:MOST]) if side else text[:MOST]
         return list(dict.fromkeys(_places(own)))
 

@@ -3,14 +3,12 @@
 from dataclasses import replace
 
 import pytest
+from small import small_relation
 
-from lmkbc import Relation, Workspace
 from lmkbc.answer.parse import parse
 from lmkbc.kinds.kind import kinds
 
-PLACE: Relation = replace(
-    Workspace().relation("hasArea"), kind="coordinates", unit=None, unit_id=None, shape=kinds()["coordinates"].shape
-)
+PLACE = small_relation(kind="coordinates", shape=kinds()["coordinates"].shape)
 
 
 @pytest.mark.parametrize(

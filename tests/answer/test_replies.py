@@ -15,9 +15,10 @@ import pytest
 from babel import Locale
 from babel.lists import format_list
 from opened import part
+from small import small_relation
 from space import SPACE
 
-from lmkbc import EntityType, Relation, Shape
+from lmkbc import EntityType, Shape
 from lmkbc.answer.clean import sifted
 from lmkbc.answer.parse import parse
 from lmkbc.generate.reply import candidates
@@ -64,14 +65,8 @@ def test_a_joint_within_a_name_of_a_place_parts_nothing(language: str) -> None:
 def test_a_relation_in_another_language_states_its_objects(
     statement: str, kind: str, text: str, objects: list[str]
 ) -> None:
-    relation = Relation(
-        name="r",
-        names=("r",),
-        property="P1",
-        subject_type=EntityType("Ding"),
+    relation = small_relation(
         object_type=EntityType(kind),
-        kind="entity",
-        may_be_empty=True,
         definition="x",
         clozes=(statement.replace("{object}", "{mask}"),),
         question="{subject}?",
@@ -81,14 +76,9 @@ def test_a_relation_in_another_language_states_its_objects(
     assert [*parse(text, relation, "Bonn").objects] == objects
 
 
-MAKER = Relation(
-    name="maker",
-    names=("maker",),
-    property="P1",
+MAKER = small_relation(
     subject_type=EntityType("Produkt"),
     object_type=EntityType("Firma"),
-    kind="entity",
-    may_be_empty=True,
     definition="Alle Firmen, die das Produkt herstellen; nichts, wenn es keine gibt.",
     clozes=("{subject} wird von {mask} hergestellt.",),
     question="Wer stellt {subject} her?",
@@ -159,14 +149,10 @@ def _expected(row: Mapping[str, Any]) -> list[str] | str:
 def test_a_list_is_parted_without_a_verdict_a_lead_or_a_translated_joint(
     kind: str, text: str, objects: State | tuple[str, ...]
 ) -> None:
-    relation = Relation(
-        name="r",
-        names=("r",),
-        property="P1",
+    relation = small_relation(
         subject_type=EntityType("Ding"),
         object_type=EntityType("Farbe"),
         kind=kind,
-        may_be_empty=True,
         definition="Die Farben.",
         clozes=("Die Farben von {subject} sind {mask}.",),
         question="Welche Farben hat {subject}?",
