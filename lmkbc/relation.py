@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import string
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any, ClassVar, TypeVar
@@ -135,7 +135,6 @@ class FirstCloze:
 
     cloze: template with {subject} and {mask} once each.
     answers: words that are compared at the mask. If clozes are rewritten, a word of the subject's name wins.
-    type: a Wikidata class, instead of answers; the answers are then the names in train of its entities.
     top_k, min_prob: an answer counts only among the model's top_k words (0: all) and above this probability.
     clozes: replace the relation's clozes if an answer counts; {subject} and {mask} once each, {answer} any number of
     times.
@@ -144,7 +143,6 @@ class FirstCloze:
 
     cloze: str
     answers: tuple[str, ...] = ()
-    type: str = ""
     top_k: int = 0
     min_prob: float = 0.0
     clozes: tuple[str, ...] = ()
@@ -160,8 +158,8 @@ class FirstCloze:
         answers = set(self.answers)
         refuse(
             (
-                bool(self.answers) == bool(self.type),
-                "a precondition needs answers to compare, or a type that has them: give one of the two",
+                not self.compares,
+                "a precondition needs answers to compare: give some",
             ),
             (
                 self.top_k < 0 or not 0 <= self.min_prob < 1,
@@ -184,6 +182,15 @@ class FirstCloze:
                 "a precondition needs clozes or vetoes, else its answer changes nothing",
             ),
         )
+
+    @property
+    def compares(self) -> bool:
+        """Return whether there are answers to compare."""
+        return bool(self.answers)
+
+    def words(self, named: Callable[[str], Sequence[str]]) -> Sequence[str]:  # noqa: ARG002
+        """Return the answers that are compared. named: a Wikidata class -> the names in train of its entities."""
+        return self.answers
 
     @property
     def is_bounded(self) -> bool:

@@ -115,17 +115,19 @@ LIMITS = [
     for value in (math.inf, 0.0, -1.0)
 ]
 ASKED = {"cloze": "{subject} {mask}"}
+TYPED = ASKED | {"component": "fang22/precondition", "type": "Q5"}
 PROBES: list[tuple[dict[str, Any], str]] = [
     ({"preconditions": {"Thing": [table]}}, said)
     for table, said in (
-        (ASKED, "answers to compare, or a type"),
-        (ASKED | {"answers": ["a", "b"], "type": "Q5"}, "one of the two"),
+        (ASKED, "answers to compare: give some"),
+        (ASKED | {"type": "Q5"}, "'fang22/precondition' has it"),
+        (TYPED | {"answers": ["a", "b"], "vetoes": ["a"]}, "answers to compare"),
         (ASKED | {"answers": ["a"], "vetoes": ["a"]}, "fewer than two words"),
         (ASKED | {"answers": ["a", "b"], "vetoes": ["c"]}, "some of the answers, not all"),
         (ASKED | {"answers": ["a", "b"]}, "needs clozes or vetoes"),
         (ASKED | {"answers": ["a", "b"], "vetoes": [""]}, "give top_k or min_prob"),
         (ASKED | {"answers": ["a", "b"], "min_prob": 1.0, "vetoes": ["a"]}, "below 1"),
-        ({"cloze": "{subject}", "type": "Q5", "clozes": ["{subject} {mask}"]}, "each exactly once"),
+        (TYPED | {"cloze": "{subject}", "clozes": ["{subject} {mask}"]}, "each exactly once"),
         ({"answers": ["a", "b"], "vetoes": ["a"]}, "cloze"),
         (ASKED | {"required": True}, """any more: write vetoes = [""], where "" stands for no answer"""),
         *(
@@ -133,7 +135,7 @@ PROBES: list[tuple[dict[str, Any], str]] = [
             for name in ("neutral", "times", "decisive", "forms", "drawn")
         ),
         (
-            ASKED | {"type": "Q5", "top_k": "ten", "vetoes": [""]},
+            TYPED | {"top_k": "ten", "vetoes": [""]},
             "'preconditions.Thing[0].top_k' is 'ten': give a whole number",
         ),
     )

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import chain, islice
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import structs
 
@@ -28,7 +28,7 @@ from lmkbc.generate.guard import guarded
 from lmkbc.generate.spec import check_names
 from lmkbc.models.base import LanguageModel, PlannedRequest, Request, Sampling
 from lmkbc.models.plain_questions import FIRST_WORD, plain_request, texts, word_log_probabilities
-from lmkbc.names import folded_key, name_key
+from lmkbc.names import name_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation, Shape
 from lmkbc.settings import ReadBy
@@ -43,7 +43,6 @@ Score = tuple[tuple[Query, str], float]
 """A query and an object, and the score of this fact."""
 
 
-OF_REVERSE = ReadBy("variant 'reverse'", lambda check, *_: "reverse" in check.variants)
 OF_ODDS = ReadBy(
     "a check of statements by probability",
     lambda check, *_: check.by == "probability" and "statement" in check.variants,
@@ -68,7 +67,6 @@ class Check:
     The mean of their log-odds is subtracted, since a model affirms some objects of every subject (dukesun99 2026).
     max_tokens: of a reply and the thoughts before it. By default there are no thoughts, and 4 tokens about a statement
     and 32 to the reverse.
-    match: for "reverse", share of the subject's words that a name must contain; 1 requires the same name.
     """
 
     variants: tuple[Variant, ...] = ("statement",)
@@ -82,12 +80,12 @@ class Check:
     temperature: Annotated[float | None, TEXTS] = None
     max_tokens: Annotated[int | None, TEXTS] = None
     placebos: Annotated[int, OF_ODDS] = 0
-    match: Annotated[float, OF_REVERSE] = 1.0
+
+    REMOVED: ClassVar[Mapping[str, str]] = {"match": "the reverse must name the subject itself"}
 
     def __post_init__(self) -> None:
         """Raise ValueError for a wrong value."""
         refuse(
-            (not 0 < self.match <= 1, f"match is {self.match}: give a share of words, above 0 and up to 1"),
             (
                 not self.asks or len(set(map(str.casefold, self.words))) < 2 or not all(self.words),
                 "give at least one variant, and two different words",
@@ -354,15 +352,9 @@ class FactCheck:
                 for draw in replies
             )
             named = [one.objects for one in parsed]
-            hits = sum(any(self._leads_back(name, fact[0].subject) for name in names) for names in named)
+            hits = sum(any(same_name(name, fact[0].subject) for name in names) for names in named)
             if replies:
                 yield fact, hits / len(replies)
-
-    def _leads_back(self, name: str, subject: str) -> bool:
-        if self._check.match == 1:
-            return same_name(name, subject)
-        words = set(folded_key(subject).split())
-        return len(words.intersection(folded_key(name).split())) >= self._check.match * max(len(words), 1)
 
 
 class Verifying:

@@ -8,38 +8,18 @@ are merged by mean, by maximum, or by number of votes (Ning and Celebi 2022).
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import cast
 
 from msgspec import structs
 
-from lmkbc.answer.clean import same_name, sifted
+from lmkbc.answer.clean import same_name
 from lmkbc.edition import Edition
-from lmkbc.errors import InputError
 from lmkbc.generate.recorded_rows import CandidateRow, RecordedRow, is_linked
 from lmkbc.masked.cloze_settings import TOP_K, Ensemble, ProbeSettings, for_relation
-from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 from lmkbc.types import Candidate, CandidateSet, Example, Query, Source, grouped
-
-FUNCTION_WORDS = frozenset(
-    """a about above across after again against all along also although always among an and another any anyone anything
-    are around as at back be because been before behind being below between both but by came can come could did do does
-    done down during each either else ever every everyone everything few for from further get go had has have he her
-    here hers herself him himself his how however if in instead into is it its itself just later least less made many
-    me more most much my myself near neither never next none nor not now of off often on once only onto or other
-    others our ours out over own per same several shall she should since so some someone something still such than that
-    the their theirs them themselves then there these they this those though through to together too toward towards
-    under until up upon very was we well were what when where whether which while whom whose why with within without
-    would yet you your yours""".split()
-)
-"""English function words, without those that are also names or numbers: who, us, may, will, one."""
-
-_WORD = re.compile(r"[^\W\d_]{2,}")
-
 
 Scores = Mapping[str, float]
 Origins = Mapping[str, Mapping[str, Sequence[Query]]]
@@ -66,14 +46,8 @@ class ClozeAnswers:
         origins: Origins,
     ) -> None:
         self._probe, self._edition, self._relations, self._origins = probe, edition, relations, origins
-        self._stems = {
-            relation.name: _stems(relation, number)
-            for relation in relations.values()
-            if (number := for_relation(probe.stems, relation, 0))
-        }
         for relation in relations.values():
-            if self._name_words(relation) is not None and not relation.shape.closed:
-                raise InputError(f"probe.name_words names {relation.name}, whose shape lists no closed names")
+            probe.check(relation)
         self._names = cache(self._looked_up)
 
     def kept(self, query: Query, scores: Scores, linked: Container[str] = ()) -> dict[str, float]:
@@ -93,46 +67,14 @@ class ClozeAnswers:
                 forms = self._cleaned(name, query) if self._probe.clean and name not in linked else (name,)
             for form in forms:
                 kept[form] = kept.get(form, 0.0) + score
-        if self._probe.rescale and kept:
-            factor = sum(scores.values()) / sum(kept.values())
-            kept = {name: min(score * factor, 1.0) for name, score in kept.items()}
-        return kept
-
-    def words(self, query: Query) -> tuple[str, ...]:
-        """Return the words of the subject's name that are asked too; () without `name_words`, or for a single word."""
-        if self._name_words(self._relations[query.relation]) is None:
-            return ()
-        words = tuple(dict.fromkeys(_WORD.findall(query.subject)))
-        return words if len(words) > 1 else ()
-
-    def named_in(self, query: Query) -> dict[str, float]:
-        """Return the objects that words of the subject's name name, each with the score from `name_words`."""
-        relation = self._relations[query.relation]
-        score = self._name_words(relation)
-        if not score:
-            return {}
-        return {name: score for word in _WORD.findall(query.subject) for name in self._names(word, query.relation)}
-
-    def _name_words(self, relation: Relation) -> float | None:
-        return cast(float | None, for_relation(self._probe.name_words, relation, None))
+        return self._probe.weighed(kept, scores)
 
     def _cleaned(self, name: str, query: Query) -> list[str]:
         may_be = self._relations[query.relation].shape.may_be_subject
         return [form for form in self._names(name, query.relation) if may_be or not same_name(form, query.subject)]
 
     def _looked_up(self, word: str, spelling: str) -> tuple[str, ...]:
-        """Return the names for which a word may stand, as an answer to a relation."""
-        relation = self._relations[spelling]
-        word = for_relation(self._probe.variants, relation, {}).get(word.casefold(), word)
-        if word.casefold() in FUNCTION_WORDS and not (word.isupper() and len(word) > 1):
-            return ()
-        is_number = word.isascii() and word.isdecimal()
-        largest = for_relation(self._probe.maximum, relation, math.inf)
-        if (self._probe.digits and relation.has_numbers() and not is_number) or (is_number and int(word) > largest):
-            return ()
-        names, _ = sifted([word], relation, "")
-        stem = folded_key(word)[: for_relation(self._probe.stems, relation, 0)]
-        return names or tuple(filter(None, (self._stems.get(relation.name, {}).get(stem),)))
+        return self._probe.objects_of(word, self._relations[spelling])
 
     def _known(self, name: str, query: Query) -> bool:
         """Return whether a name of the train vocabulary occurs with another subject."""
@@ -153,7 +95,7 @@ class ClozeAnswers:
         all scores, and becomes the score of NIL.
         """
         scores = combine([*proposals.values()], self._probe.ensemble)
-        named = self.named_in(query)
+        named = self._probe.named_in(query.subject, self._relations[query.relation])
         candidates = []
         for name in {**scores, **named} if vetoed < 1 else ():
             score = min(max(scores.get(name, 0.0), named.get(name, 0.0)), 1.0)
@@ -186,24 +128,6 @@ class ClozeAnswers:
             structs.replace(one, id=linked.get(one.text), verification=judged.get(one.text)) for one in found.candidates
         )
         return replace(found, candidates=tuple(candidates))
-
-
-def _stems(relation: Relation, letters: int) -> dict[str, str]:
-    """Return the first letters of names in a relation's closed list -> the name (Fang et al. 2022: elements, by four).
-
-    For example, the model's "sulfide" and a variant "sulfuric" both give "sulfur". Of names with the same first
-    letters, the first listed counts. Shorter names have no stem. Raise InputError without a closed list.
-    """
-    if not relation.shape.closed:
-        raise InputError(f"probe.stems names {relation.name}, whose shape lists no closed names: leave it out")
-    if letters < 1:
-        raise InputError(f"probe.stems of {relation.name} is {letters}: give a number of letters, at least 1")
-    names: dict[str, str] = {}
-    for name, variants in relation.shape.closed.items():
-        for key in map(folded_key, (name, *variants)):
-            if len(key) >= letters:
-                names.setdefault(key[:letters], name)
-    return names
 
 
 def _same_subject(query: Query, other: Query) -> bool:

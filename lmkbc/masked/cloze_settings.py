@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
 
+from torch import Tensor
+
+from lmkbc.answer.clean import sifted
 from lmkbc.errors import did_you_mean, refuse
-from lmkbc.masked.backbone import check_template
-from lmkbc.masked.forward import Match
+from lmkbc.masked.backbone import Backbone, check_template
+from lmkbc.masked.forward import Forward
+from lmkbc.masked.vocabulary import expand
 from lmkbc.relation import FirstCloze, Relation
 
 WHOLE = "all"
@@ -17,7 +22,7 @@ TOP_K = 100
 Ensemble = Literal["mean", "max", "count"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ProbeSettings:
     """Settings of a masked generator: its clozes, and the use of their answers.
 
@@ -25,50 +30,39 @@ class ProbeSettings:
 
     clozes: number of clozes, first the relation's, then its paraphrases; 0 for all of the relation's; or a table of
     numbers and of lists of clozes.
-    soft_prompts: whether soft prompts trained beside the model replace the clozes.
     ensemble: how clozes are merged.
     top_k: maximum number of answers per cloze.
     min_prob: lower bound of their probability. Both are numbers or tables.
     vocabulary: "all" words of the model, the objects of "train", or a list of names.
-    softmax: over "all" tokens or the "subset" in the vocabulary.
-    match: see `Forward`.
     preconditions: whether to ask those of the relation, or a table of others. If several rewrite clozes, the last one
     counts.
 
     clean: whether to bring answers into the relation's shape.
     variants: table of words and their meanings.
-    stems: number of first letters by which names of the relation's closed list are recognised.
-    name_words: whether to ask the words of the subject's name too, and the score of an object that one of them names.
     digits: whether numbers must be digits.
-    maximum: table of the largest numbers.
     null: word for no object.
-    rescale: whether the answers that remain after cleaning get the total probability of all.
 
     objects: objects of several tokens: excluded ("token"), or added as new tokens for train's or the listed names
-    ("expand"). compose: vector of a new token: "mean" of its pieces', or weighted by inverse "frequency" (Yang et al.
-    2023). For names in the file `vectors`, it is that vector mapped into the model's space (see `entity_space`).
+    ("expand").
     """
 
     clozes: int | Mapping[str, int | Sequence[str]] = 0
-    soft_prompts: bool = False
     ensemble: Ensemble = "mean"
     top_k: int | Mapping[str, int] = 100
     min_prob: float | Mapping[str, float] = 0.0
     vocabulary: str | Sequence[str] = WHOLE
-    softmax: Literal["all", "subset"] = "all"
-    match: Match = "product"
     preconditions: bool | Mapping[str, Sequence[FirstCloze]] = False
     clean: bool = True
     variants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    stems: Mapping[str, int] = field(default_factory=dict)
-    name_words: Mapping[str, float] = field(default_factory=dict)
     digits: bool = False
-    maximum: Mapping[str, float] = field(default_factory=dict)
     null: str = ""
-    rescale: bool = False
     objects: Literal["token", "expand"] = "token"
-    compose: Literal["mean", "frequency"] = "mean"
-    vectors: str = ""
+
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "soft_prompts": "soft prompts that lie beside a model are always asked",
+    }
+    reads_files: ClassVar[bool] = False
+    """Whether the files of `--from` are for `opened`."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for a wrong value."""
@@ -83,19 +77,11 @@ class ProbeSettings:
                     f"{name} is {value}: give a whole number of at least {least}",
                 )
                 for name, least in (("top_k", 1), ("clozes", 0))
-                for value in _values(getattr(self, name))
+                for value in values_of(getattr(self, name))
             ),
-            *(
-                (not 0 <= value <= 1, f"{name} is {value}: give a number from 0 to 1")
-                for name in ("min_prob", "name_words")
-                for value in _values(getattr(self, name))
-            ),
-            (
-                self.vectors and self.objects != "expand",
-                'vectors has no use without objects = "expand": set both or neither',
-            ),
+            *(refuse_share("min_prob", value) for value in values_of(self.min_prob)),
         )
-        for templates in _values(self.clozes):
+        for templates in values_of(self.clozes):
             for template in () if isinstance(templates, int) else templates:
                 check_template(template)
 
@@ -117,12 +103,82 @@ class ProbeSettings:
         chosen: bool | Sequence[FirstCloze] = for_relation(self.preconditions, relation, False)
         return chosen if not isinstance(chosen, bool) else relation.preconditions if chosen else ()
 
+    def check(self, relation: Relation) -> None:
+        """Raise InputError if a setting does not suit a relation that is asked."""
+
+    def opened(self, files: Sequence[Path]) -> Self:  # noqa: ARG002 -- for the code of systems, as are those below
+        """Return the settings with what the files of `--from` hold."""
+        return self
+
+    def prepared(self, backbone: Backbone, names: Collection[str]) -> Backbone:
+        """Return the model that is asked. names: of objects that are known, the word for no object, and listed ones."""
+        return expand(backbone, names) if self.objects == "expand" else backbone
+
+    def forward(self, backbone: Backbone) -> Forward:
+        """Return the forward pass."""
+        return Forward(backbone)
+
+    def shares(self, logits: Tensor, listed: Tensor) -> Tensor:
+        """Return the probabilities of the listed words, (b, n). logits: (b, v). listed: vocabulary ids, (n,)."""
+        return logits.softmax(dim=-1)[:, listed.to(logits.device)]
+
+    def subject_words(self, subject: str, relation: Relation) -> tuple[str, ...]:  # noqa: ARG002
+        """Return the words of a subject's name that are asked too."""
+        return ()
+
+    def named_in(self, subject: str, relation: Relation) -> Mapping[str, float]:  # noqa: ARG002
+        """Return the objects that a subject's name tells, with their scores."""
+        return {}
+
+    def objects_of(self, word: str, relation: Relation) -> tuple[str, ...]:
+        """Return the objects for which a word may stand, as an answer to a relation."""
+        word = for_relation(self.variants, relation, {}).get(word.casefold(), word)
+        if word.casefold() in FUNCTION_WORDS and not (word.isupper() and len(word) > 1):
+            return ()
+        if self.digits and relation.has_numbers() and not is_number(word):
+            return ()
+        return sifted([word], relation, "")[0]
+
+    def weighed(self, kept: dict[str, float], scores: Mapping[str, float]) -> dict[str, float]:  # noqa: ARG002
+        """Return the scores of the objects that are kept. scores: of all answers."""
+        return kept
+
+
+FUNCTION_WORDS = frozenset(
+    """a about above across after again against all along also although always among an and another any anyone anything
+    are around as at back be because been before behind being below between both but by came can come could did do does
+    done down during each either else ever every everyone everything few for from further get go had has have he her
+    here hers herself him himself his how however if in instead into is it its itself just later least less made many
+    me more most much my myself near neither never next none nor not now of off often on once only onto or other
+    others our ours out over own per same several shall she should since so some someone something still such than that
+    the their theirs them themselves then there these they this those though through to together too toward towards
+    under until up upon very was we well were what when where whether which while whom whose why with within without
+    would yet you your yours""".split()
+)
+"""English function words, without those that are also names or numbers: who, us, may, will, one."""
+
+
+def is_number(word: str) -> bool:
+    """Return whether a word is a number in digits."""
+    return word.isascii() and word.isdecimal()
+
+
+def rescaled(kept: Mapping[str, float], scores: Mapping[str, float]) -> dict[str, float]:
+    """Return the scores of the kept answers, which get the total probability of all (Li T. et al. 2022)."""
+    factor = sum(scores.values()) / sum(kept.values()) if kept else 1.0
+    return {name: min(score * factor, 1.0) for name, score in kept.items()}
+
 
 def for_relation(setting: Any, relation: Relation, default: Any) -> Any:
     """Return a setting for a relation: the table's entry, else that of "*", else the default."""
     return relation.entry(setting, default) if isinstance(setting, Mapping) else setting
 
 
-def _values(setting: Any) -> Iterable[Any]:
+def values_of(setting: Any) -> Iterable[Any]:
     """Return the values of a table, or the single value for all relations."""
     return setting.values() if isinstance(setting, Mapping) else (setting,)
+
+
+def refuse_share(name: str, value: float) -> tuple[bool, str]:
+    """Return a check of a number from 0 to 1, for `refuse`."""
+    return not 0 <= value <= 1, f"{name} is {value}: give a number from 0 to 1"

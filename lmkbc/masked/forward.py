@@ -7,7 +7,7 @@ the mask positions and the requested columns, in fp32. In fp32 the results equal
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -57,7 +57,6 @@ def buckets(inputs: Sequence[Sequence[int]], mask_id: int, tokens: int) -> Itera
             yield indices[start : start + size]
 
 
-Match = Literal["product", "distance"]
 Ids = Sequence[int]
 TOKENS = {"cpu": 512, "cuda": 32768}
 """Tokens per batch: enough for full speed, and on a CPU few enough for its caches."""
@@ -68,14 +67,10 @@ CELLS = 1 << 28
 
 
 class Forward:
-    """Runs a backbone on token ids, without changing it.
+    """Runs a backbone on token ids, without changing it."""
 
-    match: score of a word from the state at a mask and the word's output vector: "product" (with the word's bias), or
-    "distance" (negative Euclidean).
-    """
-
-    def __init__(self, backbone: Backbone, match: Match = "product") -> None:
-        self.backbone, self._match = backbone, match
+    def __init__(self, backbone: Backbone) -> None:
+        self.backbone = backbone
         self._tokens = TOKENS.get(backbone.device.type, 4096)
         matrix = decoder(backbone.model)
         self._weight = matrix.weight.detach().float()
@@ -91,10 +86,11 @@ class Forward:
         most = max(CELLS // len(weight), 1)
         for indices, states in _parted(_joined(self._states(inputs)), most):
             with torch.inference_mode():
-                if self._match == "distance":
-                    yield indices, -torch.cdist(states, weight)
-                else:
-                    yield indices, nn.functional.linear(states, weight, bias)
+                yield indices, self.scored(states, weight, bias)
+
+    def scored(self, states: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        """Return the logits of words, (b, m, v). states: (b, m, h). weight, bias: of words' outputs, (v, h), (v,)."""
+        return nn.functional.linear(states, weight, bias)
 
     def _states(self, inputs: Sequence[Ids]) -> Iterator[tuple[list[int], Tensor]]:
         """Yield batches of the output matrix's inputs, (b, m, h)."""

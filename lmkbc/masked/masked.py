@@ -23,7 +23,7 @@ from lmkbc.masked.cloze_settings import TOP_K, ProbeSettings, for_relation
 from lmkbc.masked.forward import Forward
 from lmkbc.masked.preconditions import Asker, Prepared
 from lmkbc.masked.soft_prompts import cloze_of, read_prompts, with_prompts
-from lmkbc.masked.vocabulary import Words, expand, mapped, piece_counts
+from lmkbc.masked.vocabulary import Words
 from lmkbc.models.base import Reply
 from lmkbc.models.identity import model_name
 from lmkbc.notes import Notes
@@ -69,10 +69,8 @@ class Lexicon:
         ids = torch.tensor(self.ids, dtype=torch.int64)
         most = min(max(for_relation(probe.top_k, relation, TOP_K) for *_, relation in requests), len(ids))
         inputs = clozes.inputs([template for template, *_ in requests], [subject for _, subject, _ in requests])
-        subset = probe.softmax == "subset"
-        for indices, logits in forward.logits(inputs, ids if subset else None):
-            probabilities = logits[:, 0].softmax(dim=-1)
-            best = (probabilities if subset else probabilities[:, ids.to(logits.device)]).topk(most)
+        for indices, logits in forward.logits(inputs):
+            best = probe.shares(logits[:, 0], ids).topk(most)
             for index, scores, places in zip(indices, best.values.tolist(), best.indices.tolist(), strict=True):
                 for score, place in zip(scores, places, strict=True):
                     name = self.names[place]
@@ -124,11 +122,10 @@ class MaskedGenerator:
         self.notes = notes or Notes()
         self._relations, self._edition, self._probe = relations, edition, probe
         self._origins = origins_of(train, edition)
-        if probe.objects == "expand":
-            backbone = self._expanded(backbone)
+        backbone = probe.prepared(backbone, self._named())
         self._soft: dict[str, Layout] = {}
-        if probe.soft_prompts:
-            backbone, layouts = with_prompts(backbone, read_prompts(Path(backbone.name)))
+        if prompts := read_prompts(Path(backbone.name)):
+            backbone, layouts = with_prompts(backbone, prompts)
             self._soft = {cloze_of(one): layouts[one.name] for one in relations.values() if one.name in layouts}
         self._name = Path(backbone.name).name
         self._words, self._clozes = Words(backbone.tokenizer), Clozes(backbone, self._soft)
@@ -137,7 +134,7 @@ class MaskedGenerator:
                 f"probe.null is {probe.null!r}, which is not one token of {self._name}: choose another word, or set "
                 'probe.objects = "expand"'
             )
-        self._forward = Forward(backbone, probe.match)
+        self._forward = probe.forward(backbone)
         named = partial(names_of_type, train, relations)
         self._asker = Asker(self._forward, self._clozes, self._words, named)
         self._answers = ClozeAnswers(probe, edition, relations, self._origins)
@@ -150,7 +147,7 @@ class MaskedGenerator:
         if without := ", ".join(self._without):
             yield f"no train object of {without} is in {self._name}'s vocabulary: nothing is proposed there"
         plain = ", ".join(name for name, one in self._relations.items() if cloze_of(one) not in self._soft)
-        if plain and self._probe.soft_prompts:
+        if plain and self._soft:
             yield f"{self._name} has no soft prompt for {plain}: clozes are asked there"
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
@@ -169,7 +166,8 @@ class MaskedGenerator:
             templates = known.clozes or self._templates(query)
             proposals.append([{} for _ in templates])
             vocabulary = query.relation if self._probe.vocabulary == "train" else ""
-            for subject in (query.subject, *self._answers.words(query)):
+            words = self._probe.subject_words(query.subject, self._relations[query.relation])
+            for subject in (query.subject, *words):
                 jobs[vocabulary] += [_Job(index, place, template, subject) for place, template in enumerate(templates)]
         for vocabulary, group in jobs.items():
             for job, scores in self._filled(vocabulary, group, queries):
@@ -221,12 +219,11 @@ class MaskedGenerator:
             )
         return lexicon
 
-    def _expanded(self, backbone: Backbone) -> Backbone:
-        probe = self._probe
-        listed = [] if isinstance(probe.vocabulary, str) else probe.vocabulary
-        names = {*listed, *filter(None, (probe.null,)), *(name for known in self._origins.values() for name in known)}
-        vectors = mapped(Path(probe.vectors), backbone, names) if probe.vectors else None
-        return expand(backbone, names, probe.compose, piece_counts(backbone, names), vectors)
+    def _named(self) -> set[str]:
+        """Return the names that may be new tokens."""
+        listed = [] if isinstance(self._probe.vocabulary, str) else self._probe.vocabulary
+        known = (name for names in self._origins.values() for name in names)
+        return {*listed, *filter(None, (self._probe.null,)), *known}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -289,8 +286,8 @@ class Masked(GeneratorSpec):
 
     @property
     def reads_files(self) -> bool:
-        """Return whether files are entity vectors."""
-        return self.probe.vectors == "from"
+        """Return whether files are no recorded answers."""
+        return self.probe.reads_files
 
     @property
     def asks_model(self) -> bool:
@@ -310,16 +307,11 @@ class Masked(GeneratorSpec):
             )
 
     def open(self, run: Run, notes: Notes) -> Generator:
-        """Return the generator. Raise InputError if no model, or no file of vectors, is named."""
+        """Return the generator. Raise InputError if no model is named."""
         probe = self.probe
         if run.answers is not None:
             return Replay(self._recorded(run.answers, run, notes) if run.answers else None, None)
-        if probe.vectors == "from":
-            if len(run.files) != 1:
-                raise InputError(
-                    "this system reads entity vectors: name one file in Wikipedia2Vec's format with --from"
-                )
-            probe = replace(probe, vectors=str(run.files[0]))
+        probe = probe.opened(run.files)
         asked = self.asked(run).items()
         clozes = {name: self.templates(relation) for name, relation in asked}
         if self.framed:

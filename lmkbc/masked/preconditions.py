@@ -72,10 +72,8 @@ class Asker:
         return [_shares(precondition.weighed(row, beside)) for row in counted[: len(subjects)]]
 
     def _ids(self, precondition: FirstCloze) -> dict[str, int]:
-        """Return the vocabulary id of each answer; for the names of a type, only of single tokens."""
-        known = {
-            answer: self._words.single(answer) for answer in precondition.answers or self._named(precondition.type)
-        }
+        """Return the vocabulary id of each answer; for names of train, only of single tokens."""
+        known = {answer: self._words.single(answer) for answer in precondition.words(self._named)}
         for answer in precondition.answers:
             if known[answer] is None:
                 raise InputError(

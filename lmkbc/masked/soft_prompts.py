@@ -24,16 +24,8 @@ FILE = "soft_prompts.safetensors"
 
 
 def read_prompts(directory: Path) -> dict[str, SoftPrompt]:
-    """Return the soft prompts beside a model, by the names of relations' modules.
-
-    Raise InputError if there are none.
-    """
-    if not (directory / FILE).is_file():
-        raise InputError(
-            f"{directory} holds no {FILE}: name a directory that 'lmkbc train soft-prompt' made with --model, "
-            "or set probe.soft_prompts = false"
-        )
-    return read(directory / FILE)
+    """Return the soft prompts beside a model, by the names of relations' modules; none for a model without any."""
+    return read(directory / FILE) if (directory / FILE).is_file() else {}
 
 
 def with_prompts(backbone: Backbone, prompts: Mapping[str, SoftPrompt]) -> tuple[Backbone, dict[str, Layout]]:

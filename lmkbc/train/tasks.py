@@ -123,7 +123,7 @@ def mlm(
     facts, others = _split(training, plan, corpus)
     if expand:
         names = {name for fact in (*facts, *others) for name in fact.objects} | {masking.nothing} - {""}
-        backbone = vocabulary.expand(backbone, names, "frequency", vocabulary.piece_counts(backbone, names))
+        backbone = vocabulary.expand(backbone, names, vocabulary.piece_counts(backbone, names))
     parts: tuple[Sequence[Fact | str], Sequence[Fact | str]] = facts, others
     if corpus.sentences:
         size = round(training.apart * len(corpus.sentences))

@@ -11,7 +11,6 @@ from forge import Forge
 from places import CAUSAL, EMBEDDED, ENTITIES, PROMPTS, Places
 from test_kill_train import WAYS
 
-MASKED = PROMPTS.replace("soft_prompts = true", "soft_prompts = false")
 Argv = Sequence[object]
 
 
@@ -164,7 +163,7 @@ ARTEFACTS: dict[str, Artefact] = {
     "fitted cache": Artefact(fitted, ("cache/lmkbc/embedded/*",), embedded),
     "taught model": Artefact(trained("head"), MODEL, read_by("taught", ENTITIES, "model")),
     "soft prompts": Artefact(trained("soft-prompt"), MODEL, read_by("soft", PROMPTS, "model")),
-    "fine-tuned model": Artefact(trained("finetune"), MODEL, read_by("masked", MASKED, "model")),
+    "fine-tuned model": Artefact(trained("finetune"), MODEL, read_by("masked", PROMPTS, "model")),
     "LoRA adapter": Artefact(trained("lora"), MODEL, read_by("causal", CAUSAL, "model")),
     **{f"checkpoint of train {way}": Artefact(begun(way), CHECKPOINT, going_on(way)) for way in WAYS},
     "candidates of a run": Artefact(ran, ("run/candidates.jsonl.gz",), from_run),

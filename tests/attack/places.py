@@ -55,10 +55,9 @@ component = "entity-masked"
 rule = "expected-f1"
 """
 PROMPTS = """
-description = "A masked model with soft prompts."
+description = "A masked model, with soft prompts if it has some."
 [[generate]]
 component = "masked"
-probe = { soft_prompts = true }
 [select]
 rule = "cutoff"
 threshold = 0.01

@@ -11,7 +11,6 @@ from opened import part
 from space import SPACE
 from writing import Writing
 
-from lmkbc import InputError
 from lmkbc.local.local_model import LocalModel
 from lmkbc.local.model import CausalModel
 from lmkbc.models.answers import Store
@@ -176,18 +175,6 @@ def test_backwards_the_object_must_lead_to_the_subject() -> None:
     (found,) = check(scorer, variants=["reverse"]).verify([one("France", "Spain")])
     assert "France" not in "".join(scorer.asked)
     assert truths(found)["Spain"] == pytest.approx(1 / 3, abs=1e-6)
-
-
-def test_backwards_a_share_of_the_subject_s_words_may_do() -> None:
-    says = ("Fifth Republic of France", "Republic of Chad", "the French Republic", "Fifth Republic")
-    given = [candidate_set(Query("French Fifth Republic", NAME), (Candidate("Spain", 0.5),))]
-    truth = {
-        match: truths(next(check(Knowing(says=says), variants=["reverse"], match=match).verify(given)))["Spain"]
-        for match in (1.0, 0.6, 0.3)
-    }
-    assert truth == {1.0: 0.0, 0.6: 0.75, 0.3: 1.0}
-    with pytest.raises(InputError, match="give a share of words"):
-        part("verify", match=1.5)
 
 
 def test_backwards_from_a_number() -> None:

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import structs
 from opened import part
 from space import SPACE
 
@@ -65,7 +64,8 @@ def test_elements_are_known_by_four_letters(word: str, element: str | None) -> N
 
 
 def _stem(word: str) -> str | None:
-    return next(iter(kept("ChemicalCompoundElement", {word: 0.5}, stems={"ChemicalCompoundElement": 4})), None)
+    settings: Any = {"component": "fang22/probe", "stems": {"ChemicalCompoundElement": 4}}
+    return next(iter(kept("ChemicalCompoundElement", {word: 0.5}, **settings)), None)
 
 
 @given(st.sampled_from(sorted(ELEMENTS.shape.closed)), st.text("abc", max_size=4))
@@ -78,24 +78,24 @@ def test_what_begins_as_an_element_is_one(name: str, end: str) -> None:
 def test_stems_come_after_the_list_itself() -> None:
     scores = {"sulfur": 0.3, "sulfide": 0.2, "acid": 0.2, "tin": 0.1}
     assert kept("ChemicalCompoundElement", scores) == {"sulfur": 0.3, "tin": 0.1}
-    stems = {"ChemicalCompoundElement": 4}
-    assert kept("ChemicalCompoundElement", scores, stems=stems) == {"sulfur": pytest.approx(0.5), "tin": 0.1}
+    settings: Any = {"component": "fang22/probe", "stems": {"ChemicalCompoundElement": 4}}
+    assert kept("ChemicalCompoundElement", scores, **settings) == {"sulfur": pytest.approx(0.5), "tin": 0.1}
 
 
 def test_words_of_a_name_are_asked_and_say_elements_themselves() -> None:
     settings = {"stems": {"compound-elements": 4}, "name_words": {"compound-elements": 0.7}}
-    found, query = cleaning(**settings), Query("(2-)Sodium hydrogen-sulfate", "ChemicalCompoundElement")
-    assert found.words(query) == ("Sodium", "hydrogen", "sulfate")
-    assert found.named_in(query) == {"sodium": 0.7, "hydrogen": 0.7, "sulfur": 0.7}
-    assert found.words(Query("Water", "ChemicalCompoundElement")) == ()
-    assert found.words(structs.replace(query, relation="PersonInstrument")) == ()
-    assert found.named_in(structs.replace(query, relation="PersonInstrument")) == {}
+    probe, subject = part("probe", component="fang22/probe", **settings), "(2-)Sodium hydrogen-sulfate"
+    assert probe.subject_words(subject, ELEMENTS) == ("Sodium", "hydrogen", "sulfate")
+    assert probe.named_in(subject, ELEMENTS) == {"sodium": 0.7, "hydrogen": 0.7, "sulfur": 0.7}
+    assert probe.subject_words("Water", ELEMENTS) == ()
+    assert probe.subject_words(subject, RELATIONS["PersonInstrument"]) == ()
+    assert probe.named_in(subject, RELATIONS["PersonInstrument"]) == {}
 
 
 @pytest.mark.parametrize("setting", ["stems", "name_words"])
 def test_an_open_relation_has_no_names_to_tell(setting: str) -> None:
     with pytest.raises(InputError, match=rf"probe\.{setting} names profession, whose shape lists no closed names"):
-        cleaning(**{setting: {"PersonProfession": 1}})
+        cleaning(component="fang22/probe", **{setting: {"PersonProfession": 1}})
 
 
 def test_digits_alone_where_they_are_wanted() -> None:
@@ -114,6 +114,7 @@ def test_the_word_for_nothing_counts_where_there_may_be_nothing() -> None:
 
 def test_a_number_may_be_bounded() -> None:
     scores = {"2": 0.2, "10": 0.1, "11": 0.4}
-    found = kept("PersonHasNumberOfChildren", scores, digits=True, maximum={"PersonHasNumberOfChildren": 10})
+    bounded: Any = {"component": "yang23/probe", "maximum": {"PersonHasNumberOfChildren": 10}}
+    found = kept("PersonHasNumberOfChildren", scores, digits=True, **bounded)
     assert found == {"2": 0.2, "10": 0.1}
     assert kept("PersonHasNumberOfChildren", scores, digits=True) == scores

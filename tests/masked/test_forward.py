@@ -61,21 +61,6 @@ def test_bf16_stays_near(save_model: Callable[..., Path], family: str) -> None:
         assert (row - exact[index]).abs().max() < 0.15 * exact[index].std() + 0.15
 
 
-def test_distances_are_those_of_states_and_output_rows(backbone: Any) -> None:
-    """The squares of two distances differ as the products do: |h - v|^2 - |h - w|^2 = |v|^2 - |w|^2 - 2 h (v - w)."""
-    columns = torch.tensor([7, 30, 9])
-    decoder: Any = backbone.model.get_output_embeddings()
-    rows, bias = decoder.weight[columns].detach(), decoder.bias[columns].detach()
-    products = dict(_rows(Forward(backbone).logits(inputs(backbone), columns)))
-    found = dict(_rows(Forward(backbone, match="distance").logits(inputs(backbone), columns)))
-    assert found.keys() == products.keys()
-    for index, distances in found.items():
-        assert (distances < 0).all()
-        wanted = rows.square().sum(-1) - 2 * (products[index] - bias)
-        squares = distances.square()
-        torch.testing.assert_close(squares - squares[:, :1], wanted - wanted[:, :1], rtol=1e-3, atol=1e-3)
-
-
 @given(st.lists(st.tuples(st.integers(2, 9), st.integers(1, 2)), max_size=40), st.integers(1, 50))
 def test_buckets_hold_each_input_once_among_its_like(shapes: list[tuple[int, int]], tokens: int) -> None:
     made = [[0] * masks + [1] * (length - masks) for length, masks in shapes]

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from opened import part
 from small import small_relation
 from tiny_families import probabilities
 
@@ -13,19 +14,25 @@ from lmkbc.masked.forward import Forward
 from lmkbc.masked.masked import names_of_type
 from lmkbc.masked.preconditions import Asker, Prepared, rewritten
 from lmkbc.masked.vocabulary import Words
-from lmkbc.settings import checked
 from lmkbc.testing import Example, GoldObject, Query
 
 COUNTRIES = ["France", "Papua New Guinea", "Italy", "Peru"]
-SLOT = Precondition(
-    cloze="{subject} is in {mask}.", type="Q6256", top_k=10_000, clozes=("in {answer}, {subject} borders {mask}.",)
-)
 DIED = Precondition(cloze="{subject} has {mask}.", answers=("died",), top_k=200, min_prob=1e-9, vetoes=frozenset({""}))
 
 
 def weighed(**settings: Any) -> Any:
     """Return a precondition of li22's code."""
-    return checked(Precondition, {"component": "li22/precondition", **settings}, "it")
+    return part("probe", preconditions={"*": [{"component": "li22/precondition", **settings}]}).preconditions["*"][0]
+
+
+def typed(qid: str, top_k: int) -> Any:
+    """Return a precondition of fang22's code."""
+    slot = {"cloze": "{subject} is in {mask}.", "clozes": ["in {answer}, {subject} borders {mask}."]}
+    table = {"component": "fang22/precondition", "type": qid, "top_k": top_k, **slot}
+    return part("probe", preconditions={"*": [table]}).preconditions["*"][0]
+
+
+SLOT = typed("Q6256", 10_000)
 
 
 def asker(backbone: Any) -> Asker:
@@ -34,8 +41,7 @@ def asker(backbone: Any) -> Asker:
 
 
 def test_without_an_answer_the_usual_clozes_are_asked(backbone: Any) -> None:
-    nowhere = Precondition(cloze=SLOT.cloze, type="Q1", top_k=5, clozes=SLOT.clozes)
-    assert asker(backbone).prepare([nowhere], ["oslo", "lima"]) == [Prepared(), Prepared()]
+    assert asker(backbone).prepare([typed("Q1", 5)], ["oslo", "lima"]) == [Prepared(), Prepared()]
 
 
 @pytest.mark.parametrize("bound", ["top_k", "min_prob"])

@@ -148,12 +148,12 @@ def test_a_recipe_asks_the_clozes_that_a_text_gave(command: Command, model: Path
     again = command.fails("train", "mined-prompts", *given)
     assert "mined.toml is there already, and this command replaces nothing" in again
 
-    table = {"component": "masked", "probe": {"clozes": 1, "rescale": True}, "frames": "mined.toml"}
+    table = {"component": "masked", "probe": {"clozes": 1, "component": "li22/probe"}, "frames": "mined.toml"}
     recipe_file(Path("mine.toml"), table)
     asked = ("--edition", "mini", "--split", "train", "--model", model, "--relation", ASKED)
     command.done("predict", "--system", "mine.toml", *asked, "--out", "run")
     backbone, relation = load(model, offline=True), SPACE.relation(ASKED)
-    probe = part("probe", clozes={ASKED: made["clozes"]}, rescale=True)
+    probe = part("probe", clozes={ASKED: made["clozes"]}, component="li22/probe")
     rows = [row for row in TRAIN if row.query.relation == ASKED]
     direct = MaskedGenerator(backbone, MINI, {ASKED: relation}, TRAIN, probe).generate([row.query for row in rows])
     kept = [json.loads(line) for line in gzip.decompress(Path("run/candidates.jsonl.gz").read_bytes()).splitlines()]
@@ -171,7 +171,7 @@ def test_an_average_is_what_a_generator_of_several_clozes_gives(model: Path) -> 
     backbone, relation = load(model, offline=True), SPACE.relation(ASKED)
     scored = TrainF1(backbone, MINI, relation, rows)
     asked = [scored.answers(cloze) for cloze in clozes]
-    probe = part("probe", clozes={ASKED: clozes}, rescale=True)
+    probe = part("probe", clozes={ASKED: clozes}, component="li22/probe")
     for one in MaskedGenerator(backbone, MINI, {ASKED: relation}, rows, probe).generate([row.query for row in rows]):
         place = [row.query for row in rows].index(one.query)
         for candidate in one.candidates:

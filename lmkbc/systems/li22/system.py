@@ -1,4 +1,4 @@
-"""Weigh, draw and word the answers to a precondition (Li T. et al., LM-KBC 2022)."""
+"""Rescale scores; weigh, draw and word the answers to a precondition (Li T. et al., LM-KBC 2022)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lmkbc.errors import refuse
+from lmkbc.masked.cloze_settings import ProbeSettings, rescaled
 from lmkbc.relation import Precondition, require
 
 
@@ -58,4 +59,13 @@ class WeighedPrecondition(Precondition):
         return self.forms.get(answer, "{subject}")
 
 
-COMPONENTS = {"li22/precondition": WeighedPrecondition}
+@dataclass(frozen=True, kw_only=True)
+class RescaledProbe(ProbeSettings):
+    """Clozes of which the answers that remain after cleaning get the total probability of all."""
+
+    def weighed(self, kept: dict[str, float], scores: Mapping[str, float]) -> dict[str, float]:
+        """Return the scores of the objects that are kept."""
+        return rescaled(kept, scores)
+
+
+COMPONENTS = {"li22/precondition": WeighedPrecondition, "li22/probe": RescaledProbe}

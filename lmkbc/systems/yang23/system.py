@@ -1,4 +1,4 @@
-"""Filter categories: drop objects of another type (Yang et al., LM-KBC 2023).
+"""Give objects tokens whose rare pieces weigh more, and drop objects of another type (Yang et al., LM-KBC 2023).
 
 The type of a name is known from an index. A candidate is kept if the index lacks its name, or lacks the classes of its
 name.
@@ -6,14 +6,18 @@ name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from lmkbc.errors import InputError
 from lmkbc.link.cleaning import Cleaning
 from lmkbc.link.hits import bundled, is_page
 from lmkbc.link.index import AliasIndex
+from lmkbc.masked.backbone import Backbone
+from lmkbc.masked.cloze_settings import ProbeSettings, for_relation, is_number
+from lmkbc.masked.vocabulary import expand, piece_counts
 from lmkbc.relation import Relation
 from lmkbc.session.run import Run
 from lmkbc.types import Candidate, CandidateSet
@@ -64,4 +68,20 @@ class TypeFilter:
         return not classes or any(not known_as or bundled().fits(known_as, wanted) for known_as in classes)
 
 
-COMPONENTS = {"yang23/types": TypeCleaning}
+@dataclass(frozen=True, kw_only=True)
+class RecodedProbe(ProbeSettings):
+    """Clozes whose answers are new tokens, of which rare pieces weigh more. maximum: table of the largest numbers."""
+
+    maximum: Mapping[str, float] = field(default_factory=dict)
+
+    def prepared(self, backbone: Backbone, names: Collection[str]) -> Backbone:
+        """Return the model with a token for each name."""
+        return expand(backbone, names, piece_counts(backbone, names))
+
+    def objects_of(self, word: str, relation: Relation) -> tuple[str, ...]:
+        """Return the objects for which a word may stand; none for too large a number."""
+        largest = for_relation(self.maximum, relation, math.inf)
+        return () if is_number(word) and int(word) > largest else super().objects_of(word, relation)
+
+
+COMPONENTS = {"yang23/types": TypeCleaning, "yang23/probe": RecodedProbe}
