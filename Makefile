@@ -25,6 +25,7 @@ test: $(VENV)/dev
 types: $(VENV)/dev
 	$(BIN)/mypy
 	$(BIN)/mypy lmkbc/systems/v19-26/system.py
+	$(BIN)/mypy lmkbc/systems/bl23-gpt-ids/system.py
 
 floats: $(VENV)/dev
 	$(BIN)/python tests/processors.py sse4 -m pytest $$(grep -rl --include="*.py" "mark.floats" tests) -m floats

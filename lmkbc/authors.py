@@ -8,7 +8,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,7 +65,7 @@ def fetch(workspace: Workspace, name: str, accepted: Sequence[str] = (), progres
     if words.examples:
         write_bytes(new_bank, b"".join(msgspec.json.encode(row) + b"\n" for row in words.examples))
         read_bank(str(new_bank), workspace.relations, {})
-    setting = {"shots": {"file": str(bank)}} if words.examples else {}
+    setting = {"shots": {"path": str(bank)}} if words.examples else {}
     write_bytes(new, tomli_w.dumps(_each(words.frames, setting)).encode())
     for spec in make_recipe(own_name, file, workspace.relations, str(new)).generate:
         spec.check(workspace.relations)
@@ -194,18 +194,16 @@ def _examples(file: WordFile, text: str) -> Iterator[dict[str, Any]]:
 
 def _read(file: WordFile, text: str) -> Iterator[tuple[str, str, Settings]]:
     """Yield part, relation and settings of each frame in a file."""
+    found: list[tuple[Iterable[str], str, Settings]]
     if file.format == "templates":
-        found = [("", *pair) for pair in _templates(text).items()]
+        found = [((), *pair) for pair in _templates(text).items()]
     elif file.format == "prompt":
-        found = [("", file.relation, _prompt(text))]
+        found = [((), file.relation, _prompt(text))]
     else:
         read = _python if file.format == "python" else _yaml
-        found = [
-            (one.part.partition("/")[0], one.relation, {**read(one, text, file.slots), **one.frame})
-            for one in file.words
-        ]
+        found = [(one.parts, one.relation, {**read(one, text, file.slots), **one.frame}) for one in file.words]
     for own, relation, frame in found:
-        yield from ((part, relation, frame) for part in ((own,) if own else file.parts or ("",)))
+        yield from ((part.partition("/")[0], relation, frame) for part in own or file.parts or ("",))
 
 
 def _mended(text: str, slips: tuple[tuple[str, str], ...]) -> str:
@@ -262,7 +260,7 @@ def _python(words: NamedWords, text: str, slots: Slots) -> Settings:
         return {"clozes": texts}
     if words.setting == "lines":
         return _lines(*texts)
-    return {f"{FILLS}{words.slot}" if words.slot else words.setting: texts[0]}
+    return {f"{FILLS}{words.setting[1:-1]}" if words.is_slot else words.setting: texts[0]}
 
 
 def _lines_of(words: NamedWords, text: str) -> Iterator[str]:
@@ -339,7 +337,7 @@ def _yaml(words: NamedWords, text: str, slots: Slots) -> Settings:
         raise ValueError(f"it has no text {words.name!r}")
     for slot, instead in slots.items():
         value = value.replace(slot, str(instead))
-    step = words.part.partition("/")[2]
+    step = "".join(words.parts).partition("/")[2]
     return {f"steps.{step}.{words.setting}" if step else words.setting: value}
 
 

@@ -42,8 +42,7 @@ def part(name: str, known: Mapping[str, Relation] = SPACE.relations, /, **settin
     if name in ("clean", "link", "pool"):
         return getattr(recipe_of({"component": "nothing"}, known=known, **{name: settings}), name)
     table = {"component": COMPONENTS.get(name, "chat"), name: settings}
-    book = {"closed_book": False} if name == "context" else {}
-    return getattr(recipe_of({**table, **book}, known=known).generate[0], name)
+    return getattr(recipe_of(table, known=known).generate[0], name)
 
 
 def recipe_file(path: Path, *tables: Mapping[str, Any], select: Mapping[str, Any] = CUTOFF, **parts: Any) -> Path:

@@ -135,7 +135,11 @@ def texts(spec: Any, query: Query, run: Run) -> list[str]:
     slots = {step.name: "so" for step in steps} if steps else None
     before = [asking.step(query, step, {}).text for step in steps if step.task]
     whole = asking.prompt(query, slots=slots).text
-    return [text for text in (*before, whole, asking.follow_up(query, "It is told.")) if text]
+    style = asking.plan(query).style
+    after = [
+        asking.filled(one.template, query, context="It is told.") for one in style.turns if one.name == "follow-up"
+    ]
+    return [text for text in (*before, whole, *after) if text]
 
 
 @pytest.mark.parametrize(
@@ -452,10 +456,10 @@ prompt = { steps = [{ name = "account", ask = "Who is {{ subject }}?" }], ask = 
 name = "asked"
 """
 KEYS = """words = [
-  { name = "system", setting = "task", relation = "hasArea", part = "told" },
-  { name = "user", setting = "ask", relation = "hasArea", part = "told" },
-  { name = "recall_system", setting = "task", relation = "hasArea", part = "told/account" },
-  { name = "recall_user", setting = "ask", relation = "hasArea", part = "told/account" },
+  { name = "system", setting = "task", relation = "hasArea", parts = ["told"] },
+  { name = "user", setting = "ask", relation = "hasArea", parts = ["told"] },
+  { name = "recall_system", setting = "task", relation = "hasArea", parts = ["told/account"] },
+  { name = "recall_user", setting = "ask", relation = "hasArea", parts = ["told/account"] },
 ]
 slots = { "{context}" = "{account}", "{places}" = "isles" }
 """
@@ -487,7 +491,7 @@ def test_keys_of_yaml_become_the_words_of_a_part_and_of_its_steps(fetch: Command
         ('name = "user"', 'name = "nobody"', "it has no text 'nobody'"),
         ('name = "user"', 'name = "number"', "it has no text 'number'"),
         ('"{places}" = "isles"', '"{x}" = ""', "hasArea: task reads {{ places }}"),
-        ('relation = "hasArea", part = "told" }', 'part = "told" }', "needs source.files[0].words[0].relation"),
+        ('relation = "hasArea", parts = ["told"] }', 'parts = ["told"] }', "needs source.files[0].words[0].relation"),
     ],
 )
 def test_yaml_that_is_another_changes_nothing(

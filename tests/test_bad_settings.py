@@ -61,7 +61,7 @@ RULES: list[tuple[dict[str, Any], str]] = [
 WORDS: list[tuple[dict[str, Any], str]] = [
     ({"url": "https://a.org/x"}, "no setting 'url' any more: write it as path"),
     ({"fields": {"question": "q"}}, "no setting 'fields' any more: write it as slots"),
-    ({"words": [{"step": "account"}]}, "no setting 'words[0].step' any more: write part = 'TABLE/STEP'"),
+    ({"words": [{"step": "account"}]}, "no setting 'words[0].step' any more: write parts = ['TABLE/STEP']"),
     ({"format": "examples", "path": "a", "slots": {"asked": "q"}}, "slots names ['asked']: give those of"),
 ]
 STYLES: list[tuple[dict[str, Any], str]] = [

@@ -19,7 +19,7 @@ CHAT = {"component": "chat", "model": "m"}
 RANKING = {"component": "causal", "model": "m"}
 DEAD: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], str, str]] = [
     (CHAT, {"verify": {}}, {"select": {"rule": "verified", "inner": CUTOFF}}, "verify", "a rule such as 'verified'"),
-    (CHAT, {"shots": {"k": 0, "names": 3}}, {"shots": {"one_empty": True}}, "shots.names", "k of"),
+    (CHAT, {"shots": {"k": 0, "names": 3}}, {"shots": {"k": 1}}, "shots.names", "k of"),
     (CHAT, {"shots": {"seed": 3}}, {"relations": {"area": {"shots": {"method": "log"}}}}, "shots.seed", "that draws"),
     (CHAT, {"shots": {"empty": 0.2}}, {"shots": {"method": "balanced"}}, "shots.empty", "'balanced'"),
     (
@@ -39,7 +39,7 @@ DEAD: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], str, str]] = [
     (
         CHAT,
         {"context": {"words": 90}},
-        {"context": {"provider": "titles", "path": "x.jsonl"}, "closed_book": False},
+        {"context": {"provider": "titles", "path": "x.jsonl"}},
         "context.words",
         "provider 'titles'",
     ),

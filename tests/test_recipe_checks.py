@@ -23,6 +23,7 @@ CHAT = {"component": "chat", "model": "m"}
 ROOT = Path(__file__).resolve().parents[1]
 
 
+TWICE = {"component": "llmke23/prompt"}
 STEP = {"name": "account", "ask": "Tell of {{ subject }}:"}
 CHAIN = {"ask": "It is told: {{ account }} So, {{ subject }} borders:", "steps": [STEP]}
 
@@ -49,7 +50,7 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
             "generator 'chat' has no setting 'executor': known are: any_model, backend",
         ),
         (generating({"limits": {"poll": 3.0}}), "generator 'chat' has no setting 'limits.poll': known are: attempts"),
-        (generating({"closed_book": "no"}), "generator 'chat': setting 'closed_book' is 'no': give true or false"),
+        (generating({"closed_book": True}), "generator 'chat' has no setting 'closed_book' any more"),
         (generating({"prices": ["a", "b"]}), "generator 'chat': setting 'prices[0]' is 'a': give a number"),
         (generating({"prices": [1.0]}), "setting 'prices' is [1.0]: give a list of 2 numbers"),
         (generating({"sampling": {"samples": 0}}), "samples is 0: give 1 to 10,000"),
@@ -88,8 +89,8 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
         ),
         (generating({"probe": "x"}, "masked"), "generator 'masked': setting 'probe' is 'x': give a table"),
         (
-            generating({"probe": {"compose": "meen"}}, "masked"),
-            "setting 'probe.compose' is 'meen': did you mean 'mea",
+            generating({"probe": {"ensemble": "meen"}}, "masked"),
+            "setting 'probe.ensemble' is 'meen': did you mean 'mea",
         ),
         (
             generating({"probe": {"top_k": {"*": "x"}}}, "masked"),
@@ -116,8 +117,8 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
         ),
         (generating({"prompt": {"ask": "{{ slot }}"}}), "ask reads {{ slot }}"),
         (generating({"prompt": {"ask": "{{ story }}", "steps": [STEP]}}), "ask reads {{ story }}"),
-        (generating({"prompt": {"follow_up": "{{ text }}"}}), "follow_up reads {{ text }}"),
-        (generating({"prompt": {"follow_up": "Sure?", "form": "completion"}}), "form 'completion'"),
+        (generating({"prompt": {**TWICE, "follow_up": "{{ text }}"}}), "follow_up reads {{ text }}"),
+        (generating({"prompt": {**TWICE, "follow_up": "Sure?", "form": "completion"}}), "form 'completion'"),
         (generating({"prompt": {"expand": {"rounds": 0}}}), "rounds is 0: give 1 to 50"),
         (generating({"prompt": {"expand": {"shown": 0}}}), "shown is at least 1"),
         (generating({"prompt": {"expand": {"component": "mdv26/expand", "until_new": 0}}}), "until_new is at least 1"),
@@ -163,9 +164,7 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
         (generating({"verify": {"samples": 0}}), "samples"),
         (generating({"verify": {"temperature": -1.0}}), "temperature"),
         (generating({"verify": {"only": ["country-bordrs"]}}), "did you mean 'country-borders'"),
-        (generating({"context": {"provider": "titles", "path": "x.jsonl"}}), "closed-book"),
-        (generating({"context": {"provider": "titles"}, "closed_book": False}), "lacks path"),
-        (generating({"context": {"provider": "passages", "path": "x.jsonl"}}), "closed-book"),
+        (generating({"context": {"provider": "titles"}}), "lacks path"),
         (generating({"context": {"provider": "web"}}), "context"),
         (generating({"context": {"overlap": 300}}), "overlap"),
         (generating({"context": {"passages": 0}}), "passages"),
@@ -229,10 +228,13 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
         ({"generate": []}, "generate is empty: give a table [[generate]]"),
         ({"link": {"strategy": {}}}, "link has no setting 'strategy': did you mean 'strategies'?"),
         ({"link": 5}, "setting 'link' is 5: give a table"),
-        ({"link": {"default": ["frist"]}}, "link: default: unknown linking strategy 'frist': did you mean 'first'?"),
+        (
+            {"link": {"strategies": ["frist"]}},
+            "strategies: unknown linking strategy 'frist': did you mean 'first'?",
+        ),
         ({"link": {"ask": {"component": "chatt"}}}, "link: ask: component is 'chatt': did you mean 'chat'?"),
         ({"link": {"ask": {"component": "chat", "modl": 1}}}, "link: ask has no setting 'modl': did you mean 'model'?"),
-        ({"link": {"keywords": {"rivers": []}}}, "link names 'rivers', which is no relation"),
+        ({"link": {"strategies": {"rivers": []}}}, "link names 'rivers', which is no relation"),
         ({"pool": {"wights": {}}}, "pool has no setting 'wights': did you mean 'weights'?"),
         ({"pool": {"per": "meen"}}, "pool: setting 'per' is 'meen'"),
         ({"pool": {"weights": {"a": "x"}}}, "pool: setting 'weights.a' is 'x': give a number"),
@@ -435,13 +437,13 @@ def test_a_question_needs_no_data_of_its_edition(tmp_path: Path, caplog: pytest.
         ('context = { provider = "titles", path = "it.jsonl" }', "{}", "it.jsonl, line 1: Object missing required fie"),
         ('context = { provider = "titles", path = "it.jsonl" }', "", "it.jsonl is empty"),
         ('context = { provider = "titles", path = "." }', None, ". is a directory: give a file"),
-        ('shots = { file = "it.jsonl" }', None, "shots 'it.jsonl' is no file"),
+        ('shots = { path = "it.jsonl" }', None, "shots 'it.jsonl' is no file"),
         (
-            'shots = { file = "it.jsonl" }',
+            'shots = { path = "it.jsonl" }',
             '{"subject": "a", "relation": "b", "objects": []}',
             "line 1: 'b' is no relation",
         ),
-        ('relations = { area = { shots = { file = "it.jsonl" } } }', None, "shots 'it.jsonl' is no file"),
+        ('relations = { area = { shots = { path = "it.jsonl" } } }', None, "shots 'it.jsonl' is no file"),
         ('context = { provider = "titles", path = "from" }', None, ""),
         ('context = { provider = "titles", path = "it.jsonl" }', '{"title": "a", "text": "b"}', ""),
     ],
@@ -452,7 +454,7 @@ def test_a_check_opens_the_files_that_a_recipe_reads(
 ) -> None:
     if content is not None:
         Path("it.jsonl").write_text(content)
-    table = f'[[generate]]\ncomponent = "chat"\nmodel = "m"\nclosed_book = false\n{setting}\n'
+    table = f'[[generate]]\ncomponent = "chat"\nmodel = "m"\n{setting}\n'
     Path("my.toml").write_text(f'description = "x"\n{table}[select]\nrule = "cutoff"\nthreshold = 0.5\n')
     if told:
         assert told in command.fails("systems", "check", "my.toml")

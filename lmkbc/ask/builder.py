@@ -18,7 +18,6 @@ from lmkbc.ask.prompts import Composer, worded
 from lmkbc.ask.slots import one_line
 from lmkbc.ask.steps import Step
 from lmkbc.ask.style import PromptStyle
-from lmkbc.ask.templates import reads
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.reader import read_toml
@@ -221,7 +220,7 @@ class PromptBuilder:
             style, shots = settings.framed(style, shots, relation)
             if shots not in selectors:
                 spelt_as = relations if shots.relations == "own" else {}
-                bank = read_bank(shots.file, self._relations, spelt_as) if shots.file else None
+                bank = read_bank(shots.path, self._relations, spelt_as) if shots.path else None
                 if bank is None and names is None:
                     names = KnownNames(train)
                 selectors[shots] = ExampleSelector(shots, train, bank, names if bank is None else None)
@@ -255,9 +254,8 @@ class PromptBuilder:
 
     def step(self, query: Query, step: Step, slots: Slots) -> Prompt:
         """Return the prompt of a step. slots: values from earlier steps."""
-        style = self._plans[query.relation].style
-        task, text = (worded(one, style, self._relations, query, **slots) for one in (step.task, step.ask))
-        return Prompt((Message("system", task),) if task else (), (Message("user", text),), style.form)
+        task, text = (self.filled(one, query, **slots) for one in (step.task, step.ask))
+        return Prompt((Message("system", task),) if task else (), (Message("user", text),), self.plan(query).style.form)
 
     def _composed(self, query: Query, context: str, slots: Slots | None, shots: Sequence[Example]) -> Prompt:
         plan = self._plans[query.relation]
@@ -271,15 +269,10 @@ class PromptBuilder:
             raise InputError(f"prompt.steps of {query.relation}: a model that is not asked to write fills no slots")
         return plan.composer.prompt(query, shots, context=context, slots=slots)
 
-    def follow_up(self, query: Query, context: str) -> str:
-        """Return the second user turn, after which the model answers again; "" if the first answer stands."""
-        style = self._plans[query.relation].style
-        if not style.follow_up or ("context" in reads(style.follow_up) and not context.strip()):
-            return ""
-        return worded(style.follow_up, style, self._relations, query, context=context.strip())
-
     def worded(self, template: str, query: Query, **slots: str) -> Prompt:
         """Return a template of the style as a prompt of its own, filled for a query."""
-        style = self._plans[query.relation].style
-        text = worded(template, style, self._relations, query, **slots)
-        return Prompt((), (Message("user", text),), style.form)
+        return Prompt((), (Message("user", self.filled(template, query, **slots)),), self.plan(query).style.form)
+
+    def filled(self, template: str, query: Query, **slots: str) -> str:
+        """Return a template of the style, filled for a query."""
+        return worded(template, self.plan(query).style, self._relations, query, **slots)

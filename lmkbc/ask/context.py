@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal, Protocol
@@ -22,7 +22,6 @@ import numpy as np
 import numpy.typing as npt
 
 from lmkbc.ask.slots import fill
-from lmkbc.ask.templates import check_template, render
 from lmkbc.errors import InputError, refuse
 from lmkbc.files.arrays import ArrayStore
 from lmkbc.files.jsonl import read_jsonl
@@ -46,10 +45,9 @@ class _TextEncoder(Protocol):
 
 
 CORPUS = ReadBy("provider 'titles' or 'passages'", lambda context, *_: context.reads)
-LOOKED_UP = ReadBy("provider 'titles'", lambda context, *_: context.provider == "titles")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ContextSettings:
     """Source of context, as in a recipe.
 
@@ -57,7 +55,6 @@ class ContextSettings:
     passages: maximum number of passages in a prompt.
     words: length of a passage.
     overlap: words that a passage shares with the one before. With words = overlap = 0, texts are not cut.
-    titles: relation, by any name -> template of the title to look up, over `subject`; the subject itself if not given.
     """
 
     provider: Literal["none", "titles", "passages"] = "none"
@@ -65,7 +62,6 @@ class ContextSettings:
     passages: Annotated[int, CORPUS] = 1
     words: Annotated[int, CORPUS] = 300
     overlap: Annotated[int, CORPUS] = 50
-    titles: Annotated[Mapping[str, str], LOOKED_UP] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raise ValueError for a wrong value."""
@@ -76,12 +72,17 @@ class ContextSettings:
                 "passages is at least 1, and overlap is below words",
             ),
         )
-        for name, template in self.titles.items():
-            check_template(f"titles.{name}", template, ("subject",))
+
+    def check(self, relations: Mapping[str, Relation], what: str) -> None:
+        """Raise InputError for a relation that does not exist. relations: all relations, by every name."""
+
+    def title(self, query: Query, relation: Relation) -> str:  # noqa: ARG002 -- subclasses use it
+        """Return the title under which a query's texts are looked up."""
+        return query.subject
 
     @property
     def reads(self) -> bool:
-        """Return whether it reads text from outside the model, which a closed-book recipe must not do."""
+        """Return whether it reads text from outside the model, which makes a recipe open-book."""
         return self.provider in ("titles", "passages")
 
 
@@ -160,13 +161,9 @@ class Titles:
 
     def find(self, queries: Sequence[Query]) -> list[tuple[Passage, ...]]:
         """Return the passages of each query."""
-        found = (stretches(self._texts.get(name_key(self._title(query)), []), self._settings) for query in queries)
+        titles = (self._settings.title(query, self._relations[query.relation]) for query in queries)
+        found = (stretches(self._texts.get(name_key(title), []), self._settings) for title in titles)
         return [tuple(islice(passages, self._settings.passages)) for passages in found]
-
-    def _title(self, query: Query) -> str:
-        """Return the title under which a query's texts are looked up."""
-        template = self._relations[query.relation].entry(self._settings.titles, "{{ subject }}")
-        return render(template, {"subject": query.subject})
 
 
 def search(known: Vectors, vectors: Vectors, k: int) -> Iterator[tuple[Vectors, npt.NDArray[np.int64]]]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
@@ -28,8 +28,8 @@ log = logging.getLogger(__name__)
 
 Method = Literal["fixed", "random", "cardinality", "longest", "balanced", "log"]
 SHOWN = ReadBy(
-    "a prompt with examples (k of at least 1, or one_empty)",
-    lambda _, spec, *__: any(shots.k or shots.one_empty for _, shots, _ in spec.variants),
+    "a prompt with examples (k of at least 1)",
+    lambda _, spec, *__: any(shots.shows for _, shots, _ in spec.variants),
 )
 DRAWN = ReadBy(
     "a method that draws",
@@ -44,7 +44,7 @@ OWN_WORDS = ("question", "reasoning", "answer")
 """Slots of a prompt that an example may fill with its own words."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Shots:
     """Number and choice of examples, as in a recipe.
 
@@ -52,9 +52,7 @@ class Shots:
     objects, then random; Li et al. 2023), or "longest" (by number of objects). The method "balanced" has a share
     `empty` of examples without objects. The method "log" spreads the examples evenly over the logarithm of the number.
     per: whether to draw once for the run, so that prompts share a prefix, or for each query, or for each of its draws.
-    file: JSONL file of examples instead of train, bundled by name or a path.
-    rows: use only the relation's n-th to m-th row of the file or of train, counted from 1.
-    one_empty: whether to append the relation's first example without objects if the k others all have objects.
+    path: JSONL file of examples instead of train, bundled by name or a path.
     empty: share of examples without objects for "balanced", in [0, 1], or "train" for the share in train.
     relations: examples of the query's "own" relation, or of "all" relations, a different one each if possible. Examples
     of a file then keep its names of relations.
@@ -66,20 +64,18 @@ class Shots:
     method: Annotated[Method, SHOWN] = "fixed"
     per: Literal["run", "query", "draw"] = "run"
     seed: Annotated[int, DRAWN] = 0
-    file: Annotated[str, SHOWN] = ""
-    rows: tuple[int, int] | None = None
-    one_empty: bool = False
+    path: Annotated[str, SHOWN] = ""
     empty: Annotated[float | Literal["train"], BALANCED] = 0.5
     relations: Annotated[Literal["own", "all"], SHOWN] = "own"
     names: Annotated[int | None, SHOWN] = None
     fit: bool = False
 
+    REMOVED: ClassVar[Mapping[str, str]] = {"file": "write it as path"}
+
     def __post_init__(self) -> None:
         """Raise ValueError for a wrong value."""
-        first, last = self.rows or (1, 1)
         refuse(
             (self.k < 0, f"k is {self.k}: it cannot be negative"),
-            (not 1 <= first <= last, f"rows is {[first, last]}: give the first and the last row, counted from 1"),
             (
                 self.names is not None and self.names < 1,
                 f"names is {self.names}: give at least 1, or leave it out for all",
@@ -87,7 +83,20 @@ class Shots:
             (self.empty != "train" and not 0 <= self.empty <= 1, f"empty is {self.empty}: give a share in [0, 1]"),
         )
 
-    def chosen(self, query: Query, free: Iterable[Example]) -> list[Example] | None:  # noqa: ARG002 -- subclasses use them
+    @property
+    def shows(self) -> bool:
+        """Return whether any example is shown."""
+        return self.k > 0
+
+    def offers(self, number: int) -> bool:  # noqa: ARG002 -- subclasses use it, and those below
+        """Return whether a row may be shown. number: of the row among those of its relation, counted from 1."""
+        return True
+
+    def last(self, chosen: Sequence[Example], empty: Iterable[Example]) -> list[Example]:  # noqa: ARG002
+        """Return the examples after those that were chosen. empty: examples of the relation without objects."""
+        return []
+
+    def chosen(self, query: Query, free: Iterable[Example]) -> list[Example] | None:  # noqa: ARG002
         """Return the examples for a query, chosen in a way of the class's own; None if `method` chooses.
 
         free: examples that are not about its subject.
@@ -157,14 +166,11 @@ class ExampleSelector:
         self._pools: defaultdict[str, list[Example]] = defaultdict(list)
         self._empties: defaultdict[str, list[Example]] = defaultdict(list)
         rows: Counter[str] = Counter()
-        first, last = shots.rows or (1, math.inf)
         for example in train if bank is None else bank:
             rows[example.query.relation] += 1
             if not example.objects:
                 self._empties[example.query.relation].append(example)
-            if not first <= rows[example.query.relation] <= last:
-                continue
-            if example.named:
+            if example.named and shots.offers(rows[example.query.relation]):
                 self._pools[example.query.relation].append(example)
                 if shots.relations == "all":
                     self._pools[""].append(example)
@@ -185,9 +191,9 @@ class ExampleSelector:
         hands = self._of_run(query.relation) if self.shots.per == "run" else ()
         free = (hand for hand in hands if not any(self._any_about(hand, subject) for subject in own))
         chosen = next(free, ()) or self._select(query, own, draw)
-        if self.shots.file and self.shots.k and not chosen and query.relation not in self._bare:
+        if self.shots.path and self.shots.k and not chosen and query.relation not in self._bare:
             self._bare.add(query.relation)
-            log.warning(f"{self.shots.file} has no example for {query.subject!r} ({query.relation}): none is shown")
+            log.warning(f"{self.shots.path} has no example for {query.subject!r} ({query.relation}): none is shown")
         return chosen
 
     def _of_run(self, relation: str) -> tuple[tuple[Example, ...], ...]:
@@ -219,9 +225,9 @@ class ExampleSelector:
         else:
             pool = _mixed([*free]) if shots.relations == "all" else [*free]
             chosen = self._ordered(pool)[: shots.k]
-        if shots.one_empty and all(example.objects for example in chosen):
-            chosen += islice((one for one in self._empties[query.relation] if not self._about(one, own)), 1)
-        return tuple(replace(example, objects=example.objects[: shots.names]) for example in chosen)
+        empty = (one for one in self._empties[query.relation] if not self._about(one, own))
+        shown = [*chosen, *shots.last(chosen, empty)]
+        return tuple(replace(example, objects=example.objects[: shots.names]) for example in shown)
 
     def _about(self, example: Example, own: Iterable[Query]) -> bool:
         return any(self._names.same(example.query, other) for other in own)

@@ -127,7 +127,7 @@ class _Writer:
         """Return the good answer of an example."""
         names = list(map(one_line, shot.names))
         ids = [gold.id for gold in shot.objects if gold.id]
-        objects = ids if self._style.objects == "ids" else names
+        objects = ids if self._style.writes_ids else names
         words: dict[str, str | list[str]] = {"answer": self._style.listed(objects, self._relation), "objects": objects}
         facts = [{"subject": one_line(shot.query.subject), "object": name} for name in names[:RECALLED]]
         known = {"names": names, "facts": [fill(self._relation.statement, fact) for fact in facts]}
@@ -147,9 +147,8 @@ class _Writer:
             question = self.filled(self._style.ask, query, asked=question, **slots)
         if self._style.expand and FOUND in slots:
             question = self.filled(self._style.expand.ask, query, asked=question, **slots)
-        return (
-            f"Context: {context.strip()}\n\n{question}" if context.strip() and not self._style.follow_up else question
-        )
+        shown = context.strip() if self._style.opens_with_context else ""
+        return f"Context: {shown}\n\n{question}" if shown else question
 
     def filled(self, template: str, query: Query, /, **further: str | list[str]) -> str:
         """Return a template, filled for a query."""

@@ -216,8 +216,11 @@ class Turn(ABC):
     name = ""
     again = 0
 
-    def prompt(self, talk: Any, query: Query, answer: str) -> Prompt | None:  # noqa: ARG002 -- subclasses use them
-        """Return the prompt after an answer, for an estimate; None if the question itself is repeated."""
+    def prompt(self, talk: Any, query: Query, asked: Prompt, context: str, answer: str) -> Prompt | None:  # noqa: ARG002
+        """Return the prompt after an answer, for an estimate; None if the question itself is repeated.
+
+        asked: the prompt of the question. context: the passages that are found about the query.
+        """
         return None
 
     @abstractmethod

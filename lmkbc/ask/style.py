@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, cast
+from typing import ClassVar, cast
 
 from lmkbc.answer.formats import SCHEMA, AnswerFormat, ParseAs
 from lmkbc.ask.steps import FOUND, VERDICTS, Expand, Step, Turn, check_chain
@@ -60,7 +60,6 @@ _SUBJECT = frozenset(("subject", "question", "cloze", "asked"))
 _TEMPLATES = {
     "task": (),
     "ask": ("asked",),
-    "follow_up": ("asked", "context"),
     "block": (),
     "answer": ("answer", "objects", "recalled", "reasoning"),
 }
@@ -81,7 +80,6 @@ class PromptStyle:
     the user. The form "chat" has the task as system turn, and each example as a user and an assistant turn.
     listing: form of the objects.
     null: text for no object.
-    objects: names, or QIDs.
     task: template of what stands before the examples. In a text, an empty line follows, unless it ends with a line
     break.
     block: template of the question in examples and query, up to where the answer begins; by default the relation's
@@ -92,8 +90,6 @@ class PromptStyle:
     ask: template of the query alone; `asked` is the question as in the examples.
     steps: earlier questions, whose answers are read in `ask` by the steps' names. If the query becomes several
     questions, their answers are united.
-    follow_up: template of a second user turn after the first answer, over the names of `ask` and `context`, which is
-    then shown only here. The second answer counts. Without context, the first answer stands.
     expand: further rounds in which each draw is asked for other objects.
     separator: text between examples.
     stop: texts that end an answer in a completion.
@@ -105,13 +101,11 @@ class PromptStyle:
     form: Form = "chat"
     listing: str = "json"
     null: str = "[]"
-    objects: Literal["names", "ids"] = "names"
     task: str = ""
     block: str = ""
     answer: str = ""
     ask: str = ""
     steps: tuple[Step, ...] = ()
-    follow_up: str = ""
     expand: Expand | None = None
     separator: str = ""
     stop: tuple[str, ...] = ()
@@ -129,6 +123,8 @@ class PromptStyle:
         "wording": "write {{ relation }} or {{ relation_words }} for {{ phrase }}",
     }
     """Settings of earlier releases -> what to write in place of each."""
+    writes_ids: ClassVar[bool] = False
+    """Whether objects are QIDs."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for a wrong value or template, InputError for an unknown listing."""
@@ -154,10 +150,6 @@ class PromptStyle:
                 self.null == SCHEMA.write(()) and self.format is not SCHEMA,
                 f"null is {self.null!r}, an answer of listing 'schema', and listing is {self.listing!r}: write null "
                 "and task for this listing",
-            ),
-            (
-                self.follow_up and self.form == "completion",
-                "follow_up is a second turn, and form 'completion' has none: use 'single' or 'chat'",
             ),
             (
                 self.stop and self.form != "completion",
@@ -191,8 +183,13 @@ class PromptStyle:
 
     @property
     def turns(self) -> tuple[Turn, ...]:
-        """Return what is asked after an answer, in order, besides the follow-up."""
+        """Return what is asked after an answer, in order."""
         return ()
+
+    @property
+    def opens_with_context(self) -> bool:
+        """Return whether what is found about a query stands before its question."""
+        return True
 
     def counted(self, objects: Sequence[str]) -> Sequence[str]:
         """Return the objects of a draw that count."""

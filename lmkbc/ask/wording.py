@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 from urllib.parse import quote, unquote, urlsplit
 
 from lmkbc.ask.examples import OWN_WORDS
-from lmkbc.errors import refuse
+from lmkbc.errors import did_you_mean, refuse
 
 RAW = "https://raw.githubusercontent.com"
 """Address of files in GitHub repositories, by commit, so that their content never changes."""
@@ -32,6 +32,9 @@ def _is_safe(url: str) -> bool:
     return bool(parts.hostname) and (parts.scheme == "https" or (parts.scheme, parts.hostname) == ("http", LOOPBACK))
 
 
+SETTINGS = ("block", "task", "ask", "follow_up", "clozes", "precondition", "forms", "lines", "text")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedWords:
     """Named words in a file: lines of Python source, or a key of YAML.
@@ -42,9 +45,9 @@ class NamedWords:
     setting: template of the frame: its "block", "task", "ask", or "follow_up" (with {ask} for the ask). For a masked
     model, it is the "clozes", the cloze of the "precondition", or the "forms" of a subject by answer. It may also be a
     whole text. The setting "lines" has a header, an example and a query; "text" is one text with {examples} for the
-    examples.
-    slot: slot that the words fill in other words of their relation, such as "phrase" for {phrase} in a block.
-    part: name of the recipe's table. With "TABLE/STEP", the words are the "task" or "ask" of one of its steps.
+    examples. "{phrase}" is a slot, which the words fill in other words of their relation.
+    parts: names of the recipe's tables; () for those of the file. With "TABLE/STEP", the words are the "task" or "ask"
+    of one of its steps.
     frame: further settings.
     slots: further slots, besides the file's.
     """
@@ -52,13 +55,26 @@ class NamedWords:
     name: str
     relation: str
     lines: tuple[tuple[int, int], ...] = ()
-    setting: Literal["block", "task", "ask", "follow_up", "clozes", "precondition", "forms", "lines", "text"] = "block"
-    slot: str = ""
-    part: str = ""
+    setting: str = "block"
+    parts: tuple[str, ...] = ()
     frame: Mapping[str, Any] = field(default_factory=dict)
     slots: Mapping[str, str] = field(default_factory=dict)
 
-    REMOVED: ClassVar[Mapping[str, str]] = {"step": "write part = 'TABLE/STEP'"}
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "step": "write parts = ['TABLE/STEP']",
+        "part": "write parts = ['TABLE']",
+        "slot": "write setting = '{SLOT}'",
+    }
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for an unknown setting."""
+        if not self.is_slot and self.setting not in SETTINGS:
+            raise ValueError(f"setting is {self.setting!r}: {did_you_mean(self.setting, SETTINGS)}")
+
+    @property
+    def is_slot(self) -> bool:
+        """Return whether the words fill a slot in others."""
+        return self.setting[:1] == "{"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,12 +16,11 @@ from itertools import zip_longest
 from lmkbc.answer.clean import Clean
 from lmkbc.ask.builder import PromptBuilder, Slots
 from lmkbc.ask.context import Provider, as_context, gathered
-from lmkbc.ask.steps import FOUND, VERDICTS, Step, Turn
+from lmkbc.ask.steps import FOUND, VERDICTS, Step
 from lmkbc.generate.draws import answer_tokens, asking, planned, together
 from lmkbc.generate.reply import candidates, state_of, united
 from lmkbc.generate.step_answers import read, verdict
 from lmkbc.models.base import (
-    WITHHELD,
     Dialogue,
     PlannedRequest,
     Prompt,
@@ -250,19 +249,16 @@ class Conversation:
             request = self.request(query, further, range(draws))
             yield from planned("expansion", request, asked * expand.rounds, sizes, apart=True)
         sizes["answer"], answer = answer_tokens(plan.sampling), "{answer}"
-        second = self.asking.follow_up(query, context)
-        turns = {"follow-up": prompt.followed(answer, second) if second else None}
-        turns |= {one.name: one.prompt(self, query, answer) for one in style.turns}
-        for name, after in turns.items():
-            if after:
-                yield from planned(name, self.request(query, after, range(draws)), branches, sizes, apart=True)
+        for turn in style.turns:
+            if after := turn.prompt(self, query, prompt, context, answer):
+                yield from planned(turn.name, self.request(query, after, range(draws)), branches, sizes, apart=True)
 
     def _answers(self, query: Query, course: Course) -> Dialogue[list[list[Reply | None]]]:
         """Return part -> draw -> reply for the query itself.
 
         The number of parts is that of the draw with most questions.
         """
-        context = self._context_text(query)
+        context = self.context_text(query)
         most = max((len(one) for one in course if isinstance(one, list)), default=1)
         parts: list[list[Reply | None]] = [[one if one is None else UNREAD for one in course] for _ in range(most)]
         plan = self.asking.plan(query)
@@ -290,7 +286,7 @@ class Conversation:
         for (prompt, draws), one in zip(wanted.items(), (yield from asking(requests)), strict=True):
             shown[prompt] = one.prompt
             replies |= {(prompt, draw): reply for draw, reply in zip(draws, one.replies, strict=True)}
-        for turn in (_FollowUp(), *plan.style.turns):
+        for turn in plan.style.turns:
             after = {
                 (prompt, draw): request
                 for (prompt, draw), reply in replies.items()
@@ -368,19 +364,6 @@ class Conversation:
         relation, style = self._relations[query.relation], self.asking.plan(query).style
         return united([candidates(query, relation, style, replies, self._name, clean=self._clean) for replies in parts])
 
-    def _context_text(self, query: Query) -> str:
+    def context_text(self, query: Query) -> str:
+        """Return the passages that were found about a query, as a text."""
         return as_context(self._passages.get(query, ()))
-
-    def second(self, query: Query, prompt: Prompt, reply: Reply) -> Prompt | None:
-        """Return the prompt of the second turn, which adds the passages; None if there is no second turn."""
-        turn = self.asking.follow_up(query, self._context_text(query))
-        return prompt.followed(reply.text, turn) if turn else None
-
-
-class _FollowUp(Turn):
-    """The second turn of a style that has one."""
-
-    def request(self, talk: Conversation, query: Query, prompt: Prompt, draw: int, reply: Reply) -> Request | None:
-        """Return the request of the second turn; None if there is none, or no answer before it."""
-        after = talk.second(query, prompt, reply) if reply.is_answer and reply.finish not in WITHHELD else None
-        return talk.request(query, after, [draw]) if after else None

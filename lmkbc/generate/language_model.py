@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -60,7 +60,6 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
 
     ranking: rank the known objects of a relation; without it, the model writes its answers.
     context: text about each subject for the prompt.
-    closed_book: whether to refuse text from outside the model.
     verify: fact verification; none if not given.
     clean: whether to bring names into the relation's shape; "spellings" changes only names whose spelling the shape
     lists.
@@ -69,8 +68,11 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
     ranking: CandidateRanking | None = None
     clean: Clean = True
     context: ContextSettings = field(default_factory=ContextSettings)
-    closed_book: bool = True
     verify: Annotated[Check | None, VERIFIED] = None
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        **ModelReference.REMOVED,
+        "closed_book": "a recipe with a context reads text, any other does not",
+    }
     talk: ClassVar[type[Conversation]] = Conversation
     """Class of its conversations, which a system's own generator may replace."""
 
@@ -79,11 +81,6 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
         ModelReference.__post_init__(self)
         PromptSettings.__post_init__(self)
         refuse(
-            (
-                self.context.reads and self.closed_book,
-                f"the recipe is closed-book, but its context {self.context.provider!r} reads text from outside the "
-                "model: say closed_book = false, or use 'none'",
-            ),
             (
                 self.ranking is not None and self.chained,
                 "prompt.steps are asked of a model that writes: a ranking has none",
@@ -95,7 +92,7 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
         super().check(relations)
         check_names(sorted(self.framing.tables.keys() - {OTHERS}), relations, self.framing.name)
         check_names(self.relations, relations, f"generator {self.component!r}: relations")
-        check_names(self.context.titles, relations, f"generator {self.component!r}: context.titles")
+        self.context.check(relations, f"generator {self.component!r}: context")
         if self.verify:
             self.verify.check(relations, f"generator {self.component!r}: verify")
 
@@ -103,7 +100,7 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
         """Open the files of context and of examples. InputError for one that cannot be read."""
         if self.context.reads and self.context.path != "from":
             read_corpus(Path(self.context.path))
-        for file in filter(None, dict.fromkeys(self.about(name)[1].file for name in ("", *self.relations))):
+        for file in filter(None, dict.fromkeys(self.about(name)[1].path for name in ("", *self.relations))):
             read_bank(file, relations, {})
 
     def sources(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
@@ -143,7 +140,7 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
                 replies = sampling.samples * math.prod(step.branches for step in style.steps)
                 longest = answer_tokens(sampling)
                 named = style.most_objects(longest)
-                objects = self.ranking.objects if self.ranking else replies * named
+                objects = self.ranking.max if self.ranking else replies * named
                 yield from check.plan(query, objects, replies * longest)
 
         return planned

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -38,19 +38,21 @@ References = dict[str, Floats]
 class CandidateRanking:
     """Settings for the ranking of known objects, as in a recipe.
 
-    objects: number of the relation's labelled objects, the most frequent first.
+    max: most objects of a relation, the most frequent labelled ones first.
     rows: least number of labelled rows of an object, since an object of a single subject is seldom right for another.
     calibration: what is subtracted from log-probabilities (PMI): "nothing", or those of other subjects. For
     "background" it is the mean over some train subjects. For "neutral" the subject names only the type.
     """
 
-    objects: int = 60
+    max: int = 60
     rows: int = 2
     calibration: Literal["nothing", "background", "neutral"] = "background"
 
+    REMOVED: ClassVar[Mapping[str, str]] = {"objects": "write it as max"}
+
     def __post_init__(self) -> None:
         """Raise ValueError for a wrong value."""
-        counts = {"objects": self.objects, "rows": self.rows}
+        counts = {"max": self.max, "rows": self.rows}
         refuse(*((count < 1, f"{name} is {count}: give at least 1") for name, count in counts.items()))
 
 
@@ -108,7 +110,7 @@ class RankingGenerator:
         others = np.array([row.query != query for row in self._rows[query.relation]], dtype=bool)
         counts = _counts(closed, others)
         ordered = np.argsort(-counts, kind="stable").tolist()
-        frequent = [column for column in ordered if column and counts[column] >= self._how.rows][: self._how.objects]
+        frequent = [column for column in ordered if column and counts[column] >= self._how.rows][: self._how.max]
         return [0, *frequent] if frequent else []
 
     def _texts(self, closed: ClosedSet, relation: str) -> list[str]:

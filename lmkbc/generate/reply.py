@@ -125,7 +125,7 @@ def _read(
         if line is None:
             return CandidateSet(query, draws=(State.TRUNCATED if reply.finish in CUT_OFF else State.UNPARSED,))
         text, cut = line.text, open_ended and line.last
-    if style.objects == "ids" and relation.has_entities() and (ids := _QID.findall(f"{text}_" if cut else text)):
+    if style.writes_ids and relation.has_entities() and (ids := _QID.findall(f"{text}_" if cut else text)):
         # if the text is cut, the last id may be incomplete: "_" behind it prevents a match
         found = tuple(Candidate(qid, _sureness(qid, reply), (source,), qid) for qid in dict.fromkeys(ids))
         return CandidateSet(query, found, (State.CUT if cut else State.ANSWERED,))

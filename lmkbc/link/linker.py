@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from msgspec import structs
 
@@ -27,7 +27,7 @@ from lmkbc.link.wordings import LONGEST_NAME, plausible_typo, sendable, typed, v
 from lmkbc.names import as_qid, name_key
 from lmkbc.notes import Notes
 from lmkbc.registry import STRATEGIES
-from lmkbc.relation import Relation
+from lmkbc.relation import OTHERS, Relation
 from lmkbc.scoring.matchers import number
 from lmkbc.session.run import Run
 from lmkbc.settings import ReadBy
@@ -40,12 +40,17 @@ Evidence = Literal["train", "index", "fuzzy", "search", "variants", "head"]
 SEARCHED = ReadBy("evidence 'search'", lambda link, *_: "search" in link.evidence)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def under_own_names(table: Mapping[str, Any], relations: Mapping[str, Relation]) -> dict[str, Any]:
+    """Return a table of relations, by any name, under their own names and "*"."""
+    return {name if name == OTHERS else relations[name].name: value for name, value in table.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
 class Linking:
     """Settings of linking, as a recipe's plain data.
 
-    strategies, keywords: relation (by any edition's name) -> values that replace those of its object type.
-    default: strategies of relations that are not listed.
+    strategies: those that replace the ones of object types, for all relations; or a table with relations as keys, by
+    any name, and "*" for all others.
     ask: the model for the strategy "model", by name or by its settings (`StepModel`).
     evidence: what is used, see below.
     unlinked: whether a name without a link is dropped, or submitted as it is ("name"). A scorer of ids counts such a
@@ -59,27 +64,39 @@ class Linking:
     strategy "first".
     """
 
-    strategies: Words = field(default_factory=dict)
-    keywords: Words = field(default_factory=dict)
-    default: tuple[str, ...] = ()
+    strategies: tuple[str, ...] | Words = ()
     ask: str | Mapping[str, Any] = ""
     evidence: tuple[Evidence, ...] = get_args(Evidence)[:-1]
     unlinked: Literal["drop", "name"] = "drop"
     typed: Annotated[tuple[str, ...] | None, SEARCHED] = None
 
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "default": 'write strategies = ["first"], or "*" in its table, for relations that are not listed',
+    }
+
     def __post_init__(self) -> None:
         """Check the settings. InputError for an unknown strategy or component; ValueError for a missing model."""
-        named = {f"strategies of {name}": strategies for name, strategies in self.strategies.items()}
-        for what, strategies in (*named.items(), ("default", self.default)):
-            for name in strategies:
-                STRATEGIES.check(name, f"{what}: ")
+        for name, strategies in self._by_relation.items():
+            what = "strategies" if name == OTHERS else f"strategies of {name}"
+            for strategy in strategies:
+                STRATEGIES.check(strategy, f"{what}: ")
             if disambiguation.MODEL in strategies and not self.ask:
                 raise ValueError(f"{what} asks a model: name it in link.ask")
         step_model(self.ask)
 
+    @property
+    def _by_relation(self) -> Words:
+        return self.strategies if isinstance(self.strategies, Mapping) else {OTHERS: self.strategies}
+
     def check(self, relations: Mapping[str, Relation]) -> None:
         """Raise InputError for a relation that does not exist. relations: all relations, by every name."""
-        check_names((*self.strategies, *self.keywords, *(self.typed or ())), relations, "link")
+        check_names([*self._by_relation.keys() - {OTHERS}, *(self.typed or ())], relations, "link")
+
+    def object_type(self, relation: Relation) -> ObjectType:
+        """Return the type of a relation's objects, with the strategies and keywords that apply to it."""
+        kind = bundled().get(relation.object_type.qid)
+        strategies = relation.entry(self._by_relation, ()) or kind.strategies
+        return replace(kind, strategies=tuple(strategies), keywords=tuple(map(str.casefold, kind.keywords)))
 
     def sought(self, relation: Relation, text: str) -> str:  # noqa: ARG002 -- subclasses use it
         """Return the text with which a name is searched."""
@@ -89,19 +106,11 @@ class Linking:
         """Return the link of a name that nothing else links; None if there is none."""
         return None
 
-    def canonical(self, relations: Mapping[str, Relation]) -> Linking:
+    def canonical(self, relations: Mapping[str, Relation]) -> Self:
         """Return the settings under the relations' own names. InputError for a relation that does not exist."""
         self.check(relations)
-
-        def named(table: Mapping[str, Any]) -> dict[str, Any]:
-            return {relations[name].name: value for name, value in table.items()}
-
-        return replace(
-            self,
-            strategies=named(self.strategies),
-            keywords=named(self.keywords),
-            typed=self.typed and tuple(named(dict.fromkeys(self.typed))),
-        )
+        typed = self.typed and tuple(relations[name].name for name in self.typed)
+        return replace(self, strategies=under_own_names(self._by_relation, relations), typed=typed)
 
     def open(self, run: Run, notes: Notes, *, replayed: bool = False) -> Linker:
         """Return the linker for a run, with train objects, the index if one is given, and the search.
@@ -177,11 +186,7 @@ class Linker:
         """Find the settings of each relation. InputError for a relation that does not exist."""
         self.settings = settings = self.settings.canonical(self.every or self.relations)
         for relation in self.relations.values():
-            kind = bundled().get(relation.object_type.qid)
-            strategies = settings.strategies.get(relation.name, settings.default or kind.strategies)
-            keywords = settings.keywords.get(relation.name, kind.keywords)
-            folded = tuple(word.casefold() for word in keywords)
-            self.kinds[relation.name] = replace(kind, strategies=tuple(strategies), keywords=folded)
+            self.kinds[relation.name] = settings.object_type(relation)
 
     def link(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
         """Yield each set in order, with `id` filled for each candidate that was linked."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -13,7 +13,6 @@ from lmkbc.answer.clean import sifted
 from lmkbc.errors import did_you_mean, refuse
 from lmkbc.masked.backbone import Backbone, check_template
 from lmkbc.masked.forward import Forward
-from lmkbc.masked.vocabulary import expand
 from lmkbc.relation import FirstCloze, Relation
 
 WHOLE = "all"
@@ -38,12 +37,7 @@ class ProbeSettings:
     counts.
 
     clean: whether to bring answers into the relation's shape.
-    variants: table of words and their meanings.
-    digits: whether numbers must be digits.
     null: word for no object.
-
-    objects: objects of several tokens: excluded ("token"), or added as new tokens for train's or the listed names
-    ("expand").
     """
 
     clozes: int | Mapping[str, int | Sequence[str]] = 0
@@ -53,10 +47,7 @@ class ProbeSettings:
     vocabulary: str | Sequence[str] = WHOLE
     preconditions: bool | Mapping[str, Sequence[FirstCloze]] = False
     clean: bool = True
-    variants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    digits: bool = False
     null: str = ""
-    objects: Literal["token", "expand"] = "token"
 
     REMOVED: ClassVar[Mapping[str, str]] = {
         "soft_prompts": "soft prompts that lie beside a model are always asked",
@@ -110,9 +101,9 @@ class ProbeSettings:
         """Return the settings with what the files of `--from` hold."""
         return self
 
-    def prepared(self, backbone: Backbone, names: Collection[str]) -> Backbone:
+    def prepared(self, backbone: Backbone, names: Collection[str]) -> Backbone:  # noqa: ARG002
         """Return the model that is asked. names: of objects that are known, the word for no object, and listed ones."""
-        return expand(backbone, names) if self.objects == "expand" else backbone
+        return backbone
 
     def forward(self, backbone: Backbone) -> Forward:
         """Return the forward pass."""
@@ -127,15 +118,12 @@ class ProbeSettings:
         return ()
 
     def named_in(self, subject: str, relation: Relation) -> Mapping[str, float]:  # noqa: ARG002
-        """Return the objects that a subject's name tells, with their scores."""
+        """Return the objects that a subject's name says, with their scores."""
         return {}
 
     def objects_of(self, word: str, relation: Relation) -> tuple[str, ...]:
         """Return the objects for which a word may stand, as an answer to a relation."""
-        word = for_relation(self.variants, relation, {}).get(word.casefold(), word)
         if word.casefold() in FUNCTION_WORDS and not (word.isupper() and len(word) > 1):
-            return ()
-        if self.digits and relation.has_numbers() and not is_number(word):
             return ()
         return sifted([word], relation, "")[0]
 

@@ -131,8 +131,8 @@ class MaskedGenerator:
         self._words, self._clozes = Words(backbone.tokenizer), Clozes(backbone, self._soft)
         if probe.null and self._words.single(probe.null) is None:
             raise InputError(
-                f"probe.null is {probe.null!r}, which is not one token of {self._name}: choose another word, or set "
-                'probe.objects = "expand"'
+                f"probe.null is {probe.null!r}, which is not one token of {self._name}: choose another word, or "
+                'add it as a token, as probe.component = "yang23/probe" does'
             )
         self._forward = probe.forward(backbone)
         named = partial(names_of_type, train, relations)
@@ -215,7 +215,7 @@ class MaskedGenerator:
         if not lexicon.names and self._probe.vocabulary != "train":
             raise InputError(
                 f"no name of probe.vocabulary is in the vocabulary of {self._name}: nothing is left to propose; list "
-                'others, or set probe.objects to "expand"'
+                'others, or add them as tokens, as probe.component = "yang23/probe" does'
             )
         return lexicon
 

@@ -24,7 +24,7 @@ STYLES = [
     part("prompt", listing="python"),
     part("prompt", listing="semicolon", parse_as="split"),
     part("prompt", listing="comma", parse_as="line", answer="ANSWER: {{ answer }}"),
-    part("prompt", objects="ids"),
+    part("prompt", component="bl23-gpt-ids/prompt"),
 ]
 SUBJECTS = ["Some Subject", "", "2012", "The", "Côte d'Ivoire", "ı", "(", "C++", "One"]
 KINDS = "country-borders", "company-parent", "compound-elements", "area", "autobiography"

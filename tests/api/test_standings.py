@@ -34,7 +34,7 @@ CHAT: dict[str, Any] = {
         }
     },
 }
-READS = {"context": {"provider": "titles", "path": "from"}, "closed_book": False, "sampling": {"max_tokens": 20}}
+READS = {"context": {"provider": "titles", "path": "from"}, "sampling": {"max_tokens": 20}}
 
 
 @cache

@@ -76,7 +76,8 @@ def test_no_more_passages_than_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_relation_may_have_texts_of_another_title(tmp_path: Path) -> None:
-    how = {"provider": "titles", "passages": 2, "titles": {"country-borders": "Borders of {{ subject }}"}}
+    titled = {"component": "llmke23/context", "provider": "titles", "passages": 2}
+    how = titled | {"titles": {"country-borders": "Borders of {{ subject }}"}}
     texts = [
         Passage("Chile", "long"),
         Passage("borders of chile", "introduction"),
@@ -84,11 +85,10 @@ def test_a_relation_may_have_texts_of_another_title(tmp_path: Path) -> None:
     ]
     assert [one.text for one in provided(tmp_path, texts, **how).find([CHILE])[0]] == ["introduction", "infobox"]
     with pytest.raises(InputError, match=r"titles\.country-borders reads \{\{ object \}\}"):
-        provided(tmp_path, provider="titles", titles={"country-borders": "{{ object }}"})
+        provided(tmp_path, **titled, titles={"country-borders": "{{ object }}"})
     table = {
         "component": "chat",
-        "closed_book": False,
-        "context": {"provider": "titles", "path": "x", "titles": {"b": "c"}},
+        "context": {**titled, "path": "x", "titles": {"b": "c"}},
     }
     with pytest.raises(InputError, match=r"context\.titles names 'b', which is no relation"):
         recipe_of(table)

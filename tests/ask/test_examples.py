@@ -31,7 +31,7 @@ def sizes(shots: Sequence[Example]) -> list[int]:
 
 def test_fixed_takes_the_first_rows_after_those_skipped() -> None:
     assert [shot.query.subject for shot in select(k=3)] == ["s0", "s1", "s2"]
-    assert [shot.query.subject for shot in select(k=2, rows=[3, 9])] == ["s2", "s3"]
+    assert [shot.query.subject for shot in select(component="llmke23/shots", k=2, rows=[3, 9])] == ["s2", "s3"]
 
 
 def test_by_cardinality() -> None:

@@ -185,7 +185,7 @@ def test_a_run_s_records_name_files_without_the_way_to_them(command: Command, tm
     (tmp_path / "far").mkdir()
     (tmp_path / "far" / "bank.jsonl").write_text(BANK)
     (tmp_path / "my.toml").write_text('["*"]\nblock = "{{ subject }}, {{ phrase }}:"\n[parts.a."*"]\ntask = "Say."\n')
-    each = [{"name": "a", "shots": {"file": "far/bank.jsonl"}}]
+    each = [{"name": "a", "shots": {"path": "far/bank.jsonl"}}]
     with Loopback() as server:
         table = {"component": "chat", "model": "m", "base_url": server.url, "frames": f"{tmp_path}/my.toml"}
         recipe_file(tmp_path / "own.toml", {**table, "each": each})
@@ -195,7 +195,7 @@ def test_a_run_s_records_name_files_without_the_way_to_them(command: Command, tm
     assert str(tmp_path) not in manifest
     known = json.loads(manifest)
     (told,) = known["recipe"]["generate"]
-    assert (told["frames"], told["each"][0]["shots"]["file"]) == ("my.toml", "bank.jsonl")
+    assert (told["frames"], told["each"][0]["shots"]["path"]) == ("my.toml", "bank.jsonl")
     assert {"my.toml", "bank.jsonl"} <= known["inputs"].keys()
 
 
@@ -205,7 +205,7 @@ BANK = '{"subject": "Crete", "relation": "area", "objects": ["8336"]}\n'
 def bank(folder: Path, text: str) -> dict[str, Any]:
     path = folder / "bank.jsonl"
     path.write_text(text)
-    return {"file": str(path), "k": 3}
+    return {"path": str(path), "k": 3}
 
 
 def shown(table: dict[str, Any], subject: str, relation: str = AREA) -> list[str]:

@@ -144,7 +144,7 @@ def test_examples_of_other_relations_are_worded_as_their_own() -> None:
 def test_ids_are_written_where_ids_are_asked() -> None:
     assert (
         'France, borders: ["Q29", "Q38"]'
-        in prompt(form="completion", block="{{ subject }}, {{ phrase }}:", objects="ids").text
+        in prompt(form="completion", block="{{ subject }}, {{ phrase }}:", component="bl23-gpt-ids/prompt").text
     )
 
 

@@ -106,7 +106,7 @@ def test_lines_are_an_expression_and_what_the_code_fills_is_a_slot(
 def test_words_for_all_relations_and_a_phrase_stand_in_the_words_of_one() -> None:
     words = (
         {"name": "def ask", "lines": [[4, 7]], "relation": "*", "slots": {"joined(rows)": "{phrase}"}},
-        {"name": "TABLE", "lines": [[1, 1]], "relation": "hasArea", "slot": "phrase"},
+        {"name": "TABLE", "lines": [[1, 1]], "relation": "hasArea", "setting": "{phrase}"},
     )
     made = frames_of(*words)
     assert made["hasArea"] == {"block": "Be brief. Like this: How big is it?"}

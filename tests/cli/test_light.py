@@ -68,7 +68,7 @@ def test_a_local_model_that_answers_verifies_and_links_loads_no_server_s_library
     (tmp_path / "mine.toml").write_text(
         'description = "x"\n[[generate]]\ncomponent = "causal"\nprompt = { form = "completion" }\n'
         "shots = { k = 1 }\nsampling = { max_tokens = 3 }\nverify = { shots = 1 }\n"
-        '[link]\ndefault = ["model"]\nask = { component = "causal" }\n'
+        '[link]\nstrategies = ["model"]\nask = { component = "causal" }\n'
         '[select]\nrule = "verified"\ninner = { rule = "top-k", k = 1 }\n'
     )
     model = ("--system", "mine.toml", "--model", "model", "--offline", "--store", "s.sqlite", "--failed-as-empty")

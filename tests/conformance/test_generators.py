@@ -116,10 +116,10 @@ def opened(
         with Loopback(change=refused) as server:
             yield lambda: (run(server.url), {"model": "m", "limits": limits, **short})
         return
-    closed = short | {"ranking": {"objects": 8}}
+    closed = short | {"ranking": {"max": 8}}
     if request.param in SERVED_LISTS:
         with Telling(SERVED_LISTS[request.param], speaks) as server:
-            few = {"ranking": {"objects": 2, "rows": 1, "calibration": "neutral"}}  # tokens are bytes, each a request
+            few = {"ranking": {"max": 2, "rows": 1, "calibration": "neutral"}}  # tokens are bytes, each a request
             yield lambda: (run(server.url), {"model": "m", **short, **few})
         return
     yield {

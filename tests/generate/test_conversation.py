@@ -15,12 +15,8 @@ from lmkbc.testing import CandidateSet, Notes, Query, State
 
 QUERY = Query("Peru", "CountryBordersCountry")
 MURKY = "It depends on whom you ask, as it always has."
-STYLE = {
-    "component": "llm2kb23/prompt",
-    "form": "chat",
-    "follow_up": "It is said: {{ context }} And now?",
-    "repair": "Mend {{ answer }} as {{ list }}",
-}
+REPAIRED = {"component": "llm2kb23/prompt", "repair": "Mend {{ answer }} as {{ list }}"}
+FOLLOWED = {"component": "llmke23/prompt", "follow_up": "It is said: {{ context }} And now?"}
 
 
 class Telling:
@@ -30,9 +26,9 @@ class Telling:
         return [(Passage("", "It has coasts."),) for _ in queries]
 
 
-def conversation(draws: int, **style: Any) -> Conversation:
+def conversation(draws: int, style: dict[str, str]) -> Conversation:
     """One that has begun about the query."""
-    tables = {"prompt": STYLE | style, "sampling": {"samples": draws}}
+    tables = {"prompt": style, "sampling": {"samples": draws}}
     made = Conversation(PromptBuilder(MINI, RELATIONS, TRAIN, asks(tables)), RELATIONS, "m", Telling(), Notes())
     made.begin([QUERY])
     return made
@@ -52,6 +48,7 @@ def held(dialogue: Any, *rounds: Sequence[Reply | None]) -> tuple[list[list[Any]
     return asked, result
 
 
+@pytest.mark.parametrize("style", [REPAIRED, FOLLOWED], ids=["repaired", "followed"])
 @pytest.mark.parametrize(
     "silent",
     [
@@ -65,17 +62,20 @@ def held(dialogue: Any, *rounds: Sequence[Reply | None]) -> tuple[list[list[Any]
         Reply(MURKY, "content_filter"),
     ],
 )
-def test_a_draw_that_says_nothing_or_is_withheld_is_left_alone(silent: Reply | None) -> None:
-    dialogue = conversation(draws=3).dialogue(QUERY)
+def test_a_draw_that_says_nothing_or_is_withheld_is_left_alone(silent: Reply | None, style: dict[str, str]) -> None:
+    dialogue = conversation(3, style).dialogue(QUERY)
     asked, _ = held(dialogue, [silent, Reply(MURKY), silent], [Reply(MURKY)])
-    assert [[one.draws for one in requests] for requests in asked] == [[(0, 1, 2)], [(1,)], [(1,)]]
-    _, result = held(conversation(draws=1).dialogue(QUERY), [Reply('["Chile"]')], [None])
-    assert (result and result.draws) == (State.MISSING,)  # a lost second answer is a lost answer
+    assert [[one.draws for one in requests] for requests in asked] == [[(0, 1, 2)], [(1,)], []]
+
+
+def test_a_lost_second_answer_is_a_lost_answer() -> None:
+    _, result = held(conversation(1, FOLLOWED).dialogue(QUERY), [Reply('["Chile"]')], [None])
+    assert (result and result.draws) == (State.MISSING,)
 
 
 def test_what_is_no_list_is_asked_for_as_one_and_a_repair_without_objects_does_not_count() -> None:
     repairs = [Reply('["Chile"]'), Reply("[]"), Reply(MURKY), None]
-    dialogue = conversation(draws=6, follow_up="").dialogue(QUERY)
+    dialogue = conversation(6, REPAIRED).dialogue(QUERY)
     asked, result = held(dialogue, [Reply('["Bolivia"]'), *[Reply(MURKY)] * 4, Reply("[]")], repairs)
     assert [one.draws for one in asked[1]] == [(1,), (2,), (3,), (4,)]
     assert all(MURKY in one.prompt.text for one in asked[1])

@@ -105,8 +105,7 @@ def test_a_second_turn_tells_what_was_found_and_its_answer_counts(run: Opens, tm
 
     (tmp_path / "texts.jsonl").write_text(json.dumps({"title": "Utopia", "text": "It borders {question} Peru."}))
     recipe = system(
-        prompt={"form": form, "follow_up": AGAIN, "task": ""},
-        closed_book=False,
+        prompt={"component": "llmke23/prompt", "form": form, "follow_up": AGAIN, "task": ""},
         sampling={"samples": 2},
         context={"provider": "titles", "path": "from", "words": 0, "overlap": 0},
     )

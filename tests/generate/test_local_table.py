@@ -88,7 +88,7 @@ def test_every_recipe_of_a_server_runs_here(name: str, run: Run, tmp_path: Path)
         {"form": "completion", "block": "{{ subject }}, {{ phrase }}:"},
         {"form": "single"},
         {"form": "single", "block": "Subject: {{ subject }}\nRelation: {{ phrase }}\n==>", "component": "lix23/prompt"},
-        {"form": "chat", "task": "List them.", "follow_up": "Are you sure? {{ question }}"},
+        {"form": "chat", "task": "List them.", "component": "llmke23/prompt", "follow_up": "Sure? {{ question }}"},
     ],
 )
 def test_it_is_asked_what_the_component_causal_asks(prompt: dict[str, Any], run: Run, tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_a_row_is_not_its_own_evidence() -> None:
 
 def test_the_most_frequent_objects_are_scored() -> None:
     scorer = Fixed(LOGS)
-    list(generator(scorer, objects=3).generate([Query("Atlantis", NAME)]))
+    list(generator(scorer, max=3).generate([Query("Atlantis", NAME)]))
     ((_, options),) = scorer.asked
     counts = {name: sum(name in row.names for row in TRAIN) for name in {name for row in TRAIN for name in row.names}}
     assert len(options) == 4

@@ -168,7 +168,7 @@ def test_answers_that_nobody_could_have_given_are_refused(tmp_path: Path) -> Non
 def test_files_that_a_recipe_reads_otherwise_are_no_answers(tmp_path: Path) -> None:
     told = tmp_path / "texts.jsonl"
     told.write_text('{"title": "land 0", "text": "It borders Peru."}\n')
-    context = {"context": {"provider": "titles", "path": "from"}, "closed_book": False}
+    context = {"context": {"provider": "titles", "path": "from"}}
     with pytest.raises(InputError, match="needs a key"):  # it goes to the server
         proposed(recipe_of(CHAT | context), told, tmp_path=tmp_path)
 
@@ -286,7 +286,7 @@ def reads_what_it_wrote(name: str, space: Workspace, edition: Edition, queries: 
 def test_a_model_that_nobody_gave_chooses_among_no_hits(tmp_path: Path) -> None:
     path = answers(tmp_path / "a.jsonl", said(0, '["Peru"]'))
     recipe = recipe_of(CHAT)
-    recipe = replace(recipe, link=part("link", default=("model",), ask=CHAT))
+    recipe = replace(recipe, link=part("link", strategies=("model",), ask=CHAT))
     found = proposed(recipe, path, tmp_path=tmp_path).sets[0]
     assert [(one.text, one.id) for one in found.candidates] == [("Peru", "Q419")]
 

@@ -15,7 +15,7 @@ from lmkbc.testing import CandidateSet, Query, State
 RELATIONS = {name: SPACE.relation(name) for name in SPACE.edition("2023").relations}
 LISTS = part("prompt", form="completion", block="{{ subject }}, {{ phrase }}:")
 COMMAS = part("prompt", form="completion", block="{{ subject }}, {{ phrase }}:", listing="comma", null="none")
-QIDS = part("prompt", form="completion", objects="ids")
+QIDS = part("prompt", form="completion", component="bl23-gpt-ids/prompt")
 
 
 def drawn(relation: str, text: str, finish: str = "loop", style: Any = LISTS) -> CandidateSet:

@@ -23,7 +23,7 @@ TABLE: dict[str, Any] = {
     "model": "m",
     "prompt": {"form": "completion", "block": "{{ subject }}, {{ phrase }}:", "listing": "comma", "null": "none"},
     "shots": {"k": 1},
-    "ranking": {"objects": 2, "calibration": "nothing"},
+    "ranking": {"max": 2, "calibration": "nothing"},
 }
 RECIPE = """description = "x"
 [[generate]]
@@ -31,7 +31,7 @@ component = "causal"
 model = "m"
 prompt = { form = "completion", block = "{{ subject }}, {{ phrase }}:" }
 shots = { k = 1 }
-ranking = { objects = 2, calibration = "nothing" }
+ranking = { max = 2, calibration = "nothing" }
 [select]
 rule = "cutoff"
 threshold = 0.5

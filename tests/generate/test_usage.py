@@ -106,11 +106,11 @@ def used(tiny: Path, tmp_path: Path, **settings: Any) -> dict[str, Any]:
 
 
 def test_closed_lists_and_verdicts_are_counted(tiny: Path, tmp_path: Path) -> None:
-    closed = used(tiny, tmp_path, ranking={"objects": 5, "calibration": "nothing"})
+    closed = used(tiny, tmp_path, ranking={"max": 5, "calibration": "nothing"})
     model = CausalModel(tiny_causal.model("llama"), tiny_causal.tokenizer())
     assert closed["calls"] == len(QUERIES)
     assert closed["prompt_tokens"] == counted(model, [prompt.text for prompt in prompts(QUERIES)])[0]
-    again = used(tiny, tmp_path, ranking={"objects": 5, "calibration": "nothing"})
+    again = used(tiny, tmp_path, ranking={"max": 5, "calibration": "nothing"})
     assert (again["calls"], again["from_store"]) == (0, len(QUERIES))
     assert (closed["told"], again["told"]) == (len(QUERIES), 0)
     assert again["saved_by_store"] == again["prompt_tokens"] == closed["prompt_tokens"]

@@ -132,11 +132,12 @@ def test_strategies_can_be_given_per_relation_and_are_checked(relations) -> None
 
 def test_keywords_can_be_given_per_relation(relations) -> None:
     hits = {"Burton": [Hit("Q1", description="English town"), Hit("Q2", description="American bassist")]}
-    settings = linking(relations, strategies={"Spouses": ("keyword", "first")}, keywords={"spouses": ("Bassist",)})
+    worded = {"component": "llmke23/link", "strategies": {"Spouses": ["keyword", "first"]}}
+    settings = part("link", relations, **worded, keywords={"spouses": ["Bassist"]})
     linker = Linker(relations, search=Described(hits), settings=settings)
     assert one(linker, "Burton", "spouses").id == "Q2"
     with pytest.raises(InputError, match="'spouse', which is no relation: did you mean 'spouses'"):
-        Linker(relations, settings=linking(relations, keywords={"spouse": ()}))
+        part("link", relations, **worded, keywords={"spouse": []})
 
 
 def test_a_language_model_chooses_among_described_hits(relations) -> None:

@@ -1,6 +1,5 @@
 """A recipe's table `link`: what it may say, and that what makes no sense is named."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +17,8 @@ def test_relations_are_known_by_any_name_and_only_the_edition_s_count(relations:
     rivers, causes = (relations[name].name for name in edition)
     plain = Linker(edition, settings=linking, every=relations).kinds
     assert (set(plain), plain[rivers].strategies) == ({rivers, causes}, ("first",))
-    others = replace(linking, default=("class", "first"), keywords={"causes": ("X",)})
+    worded = {"component": "llmke23/link", "strategies": {"rivers": ["first"], "*": ["class", "first"]}}
+    others = part("link", relations, **worded, keywords={"causes": ["X"]})
     kinds = Linker(edition, settings=others, every=relations).kinds
     assert (kinds[rivers].strategies, kinds[causes].strategies) == (("first",), ("class", "first"))
     assert (kinds[rivers].keywords, kinds[causes].keywords) == (plain[rivers].keywords, ("x",))
@@ -28,10 +28,11 @@ def test_relations_are_known_by_any_name_and_only_the_edition_s_count(relations:
     ("table", "said"),
     [
         ({"strategies": {"river": ["first"]}}, "'river', which is no relation: did you mean 'rivers'"),
-        ({"keywords": {"river": ["x"]}}, "'river', which is no relation"),
+        ({"component": "llmke23/link", "keywords": {"river": ["x"]}}, "'river', which is no relation"),
         ({"strategies": {"rivers": ["firts"]}}, "strategies of rivers: unknown linking strategy 'firts': did you mean"),
-        ({"default": ["frist"]}, "default: unknown linking strategy 'frist'"),
-        ({"default": ["model"]}, "link: default asks a model"),
+        ({"strategies": ["frist"]}, "strategies: unknown linking strategy 'frist'"),
+        ({"strategies": ["model"]}, "link: strategies asks a model"),
+        ({"default": ["first"]}, "no setting 'default' any more: write strategies"),
         ({"strategies": {"rivers": ["model"]}}, "asks a model: name it in link.ask"),
         ({"evidence": ["serach"]}, "link: setting 'evidence\\[0\\]' is 'serach': did you mean 'search'"),
         ({"typed": ["river"]}, "'river', which is no relation"),

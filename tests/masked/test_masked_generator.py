@@ -66,7 +66,7 @@ def run(
         {"min_prob": 0.004, "ensemble": "count"},
         {"clean": False, "top_k": {"*": 5}, "min_prob": {"CountryCapital": 0.003}},
         {"component": "li22/probe", "null": "Rome"},
-        {"variants": {"CountryCapital": {"of": "Rome"}}, "clozes": 1},
+        {"component": "ning22/probe", "variants": {"CountryCapital": {"of": "Rome"}}, "clozes": 1},
     ],
     ids=str,
 )
@@ -134,7 +134,7 @@ def test_a_list_is_a_vocabulary(backbone: Any) -> None:
 
 
 def test_train_objects_of_the_query_itself_are_not_proposed(backbone: Any) -> None:
-    norway, italy, peru = run(backbone, [NORWAY, ITALY, PERU], vocabulary="train", objects="expand")
+    norway, italy, peru = run(backbone, [NORWAY, ITALY, PERU], vocabulary="train", component="yang23/probe")
     assert scores(norway).keys() == {"Rome", "Lima", "New Guinea", "Paris"}
     assert scores(italy).keys() == {"Lima", "New Guinea", "Paris"}
     assert scores(peru).keys() == {"Rome", "Lima", "Paris"}
@@ -205,7 +205,7 @@ def test_more_clozes_than_a_module_has_are_paraphrases(backbone: Any) -> None:
 
 
 def test_the_word_for_nothing_is_proposed_where_there_may_be_nothing(backbone: Any) -> None:
-    settings: dict[str, Any] = {"objects": "expand", "null": "no object", "vocabulary": "train"}
+    settings: dict[str, Any] = {"component": "yang23/probe", "null": "no object", "vocabulary": "train"}
     assert "" not in scores(run(backbone, **settings)[0])
     (found,) = run(backbone, relation=replace(CAPITAL, may_be_empty=True), **settings)
     assert scores(found).keys() == {"", "Rome", "Lima", "New Guinea", "Paris"}

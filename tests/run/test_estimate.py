@@ -29,7 +29,7 @@ pytestmark = pytest.mark.model
 QUERIES = SPACE.queries(MINI, "val")[:12]
 ASKED = {"shots": {"k": 2}, "prompt": {"form": "completion", "block": "{{ subject }}, {{ phrase }}:"}}
 DRAWN = {"max_tokens": 5, "samples": 2, "temperature": 1.0}
-CLOSED = {"ranking": {"objects": 3, "calibration": "neutral"}}
+CLOSED = {"ranking": {"max": 3, "calibration": "neutral"}}
 
 
 @pytest.fixture
@@ -154,7 +154,8 @@ def test_a_model_without_weights_is_known_by_the_same_name(tiny: Path, tmp_path:
 def test_the_rate_of_an_earlier_run_tells_the_time(run: Run, tmp_path: Path) -> None:
     timing = tmp_path / "timing.json"
     timings = [tmp_path / "none.json", timing]
-    table = {"component": "chat", "model": "m", "base_url": "http://localhost:1", "prompt": {"follow_up": "Sure?"}}
+    asks_twice = {"component": "llmke23/prompt", "follow_up": "Sure?"}
+    table = {"component": "chat", "model": "m", "base_url": "http://localhost:1", "prompt": asks_twice}
     recipe = recipe_of(table)
     assert estimate(Plan.of(run, recipe), QUERIES, timings).seconds is None
     for written, seconds in (

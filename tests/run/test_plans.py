@@ -46,7 +46,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     },
     "turns": {
         "sampling": {**FEW, "first_temperature": 0.0, "max_tokens": 200},
-        "prompt": {**NAMES, "follow_up": "Sure, {{ subject }}?"},
+        "prompt": {**NAMES, "component": "llmke23/prompt", "follow_up": "Sure, {{ subject }}?"},
     },
     "repaired": {
         "sampling": FEW,

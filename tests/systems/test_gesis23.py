@@ -31,7 +31,7 @@ def model(save_model: Callable[..., Path]) -> Backbone:
 
 
 def prepared(backbone: Backbone, path: Path, names: Sequence[str]) -> Backbone:
-    probe = part("probe", component="gesis23/probe", objects="expand").opened([path])
+    probe = part("probe", component="gesis23/probe").opened([path])
     wide: Backbone = probe.prepared(backbone, names)
     return wide
 

@@ -150,11 +150,9 @@ def test_context_is_learnt_with(tiny: Path, tmp_path: Path) -> None:
     subject = learnt()[0].query.subject
     path = tmp_path / "texts.jsonl"
     path.write_text(json.dumps({"title": subject, "text": "A telling text."}) + "\n")
-    told = written(tiny, closed_book=False, context={"provider": "titles", "path": str(path)})
+    told = written(tiny, context={"provider": "titles", "path": str(path)})
     assert "A telling text." in told[0][0]
     assert sum("A telling text." in prompt for prompt, _ in told) < len(told)
-    with pytest.raises(InputError, match="closed-book"):
-        written(tiny, context={"provider": "titles", "path": str(path)})
 
 
 def test_only_the_answer_is_learnt() -> None:
@@ -193,7 +191,7 @@ def test_three_kinds_of_prompt_are_learnt(tiny: Path, tmp_path: Path, monkeypatc
     monkeypatch.setattr("lmkbc.train.lora.open_search", lambda *_, **__: SimpleNamespace(search=hits))
     texts = tmp_path / "texts.jsonl"
     texts.write_text("".join(json.dumps({"title": row.query.subject, "text": "A text."}) + "\n" for row in TRAIN))
-    context = {"context": {"provider": "titles", "path": str(texts)}, "closed_book": False}
+    context = {"context": {"provider": "titles", "path": str(texts)}}
     (spec,) = recipe(tiny, only=["PersonPlaysInstrument"], **context).generate
     model = CausalModel(*load(str(tiny), offline=True))
 

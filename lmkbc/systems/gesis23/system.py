@@ -41,6 +41,8 @@ class Nearest(Forward):
 class EntityProbe(ProbeSettings):
     """Asks soft prompts for entities that have vectors. vectors: file in Wikipedia2Vec's text format; "": by --from."""
 
+    REPLACES: ClassVar[tuple[str, ...]] = ("softmax",)
+
     vectors: str = ""
 
     reads_files: ClassVar[bool] = True

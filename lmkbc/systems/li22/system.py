@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from lmkbc.errors import refuse
 from lmkbc.masked.cloze_settings import ProbeSettings, rescaled
@@ -62,6 +63,8 @@ class WeighedPrecondition(Precondition):
 @dataclass(frozen=True, kw_only=True)
 class RescaledProbe(ProbeSettings):
     """Clozes of which the answers that remain after cleaning get the total probability of all."""
+
+    REPLACES: ClassVar[tuple[str, ...]] = ("rescale",)
 
     def weighed(self, kept: dict[str, float], scores: Mapping[str, float]) -> dict[str, float]:
         """Return the scores of the objects that are kept."""

@@ -20,17 +20,17 @@ class Repair(Turn):
     template: str
     name = "repair"
 
-    def prompt(self, talk: Conversation, query: Query, answer: str) -> Prompt:
+    def prompt(self, talk: Conversation, query: Query, asked: Prompt, context: str, answer: str) -> Prompt:  # noqa: ARG002
         """Return the prompt for a broken answer."""
         style, relation = talk.asking.plan(query).style, talk.relation(query)
         shown = style.listed(("first name", "second name"), relation)
         return talk.asking.worded(self.template, query, answer=answer.strip(), list=shown)
 
-    def request(self, talk: Conversation, query: Query, prompt: Prompt, draw: int, reply: Reply) -> Request | None:  # noqa: ARG002
+    def request(self, talk: Conversation, query: Query, prompt: Prompt, draw: int, reply: Reply) -> Request | None:
         """Return the request for a reply that could not be parsed, although no filter withheld it."""
         given = reply.is_answer and reply.finish not in WITHHELD
         is_broken = given and talk.state(query, reply) is State.UNPARSED
-        return talk.request(query, self.prompt(talk, query, reply.text), [draw]) if is_broken else None
+        return talk.request(query, self.prompt(talk, query, prompt, "", reply.text), [draw]) if is_broken else None
 
     def counts(self, talk: Conversation, query: Query, reply: Reply | None) -> bool:
         """Return whether a repair names objects."""

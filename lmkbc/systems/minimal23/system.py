@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Self
 
 from lmkbc.ask.templates import check_template, reads, render
 from lmkbc.generate.spec import check_names
 from lmkbc.link.hits import Link
-from lmkbc.link.linker import Linking
+from lmkbc.link.linker import Linking, under_own_names
 from lmkbc.names import as_qid, name_key
 from lmkbc.relation import Relation
 
@@ -41,16 +41,12 @@ class WordLinking(Linking):
         super().check(relations)
         check_names((*self.searched, *self.known), relations, "link")
 
-    def canonical(self, relations: Mapping[str, Relation]) -> Linking:
+    def canonical(self, relations: Mapping[str, Relation]) -> Self:
         """Return the settings under the relations' own names. InputError for a relation that does not exist."""
         keys = {name: {name_key(word): qid for word, qid in words.items()} for name, words in self.known.items()}
-
-        def named(table: Mapping[str, Any]) -> dict[str, Any]:
-            return {relations[name].name: value for name, value in table.items()}
-
-        made: Any = super().canonical(relations)
-        renamed: Linking = replace(made, searched=named(self.searched), known=named(keys))
-        return renamed
+        made = super().canonical(relations)
+        searched, known = (under_own_names(table, relations) for table in (self.searched, keys))
+        return replace(made, searched=searched, known=known)
 
     def sought(self, relation: Relation, text: str) -> str:
         """Return the text with which a name is searched."""

@@ -70,8 +70,14 @@ class TypeFilter:
 
 @dataclass(frozen=True, kw_only=True)
 class RecodedProbe(ProbeSettings):
-    """Clozes whose answers are new tokens, of which rare pieces weigh more. maximum: table of the largest numbers."""
+    """Clozes whose answers are new tokens, of which rare pieces weigh more.
 
+    digits: whether numbers must be digits. maximum: table of the largest numbers.
+    """
+
+    REPLACES: ClassVar[tuple[str, ...]] = ("objects", "compose")
+
+    digits: bool = False
     maximum: Mapping[str, float] = field(default_factory=dict)
 
     def prepared(self, backbone: Backbone, names: Collection[str]) -> Backbone:
@@ -79,7 +85,9 @@ class RecodedProbe(ProbeSettings):
         return expand(backbone, names, piece_counts(backbone, names))
 
     def objects_of(self, word: str, relation: Relation) -> tuple[str, ...]:
-        """Return the objects for which a word may stand; none for too large a number."""
+        """Return the objects for which a word may stand; none for too large a number, or for one in words."""
+        if self.digits and relation.has_numbers() and not is_number(word):
+            return ()
         largest = for_relation(self.maximum, relation, math.inf)
         return () if is_number(word) and int(word) > largest else super().objects_of(word, relation)
 

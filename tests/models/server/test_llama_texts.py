@@ -95,7 +95,7 @@ def test_a_closed_list_has_the_same_shares_over_the_server(
     table = {
         "component": "causal",
         "name": "list",
-        "ranking": {"objects": 3, "calibration": "neutral"},
+        "ranking": {"max": 3, "calibration": "neutral"},
         "prompt": prompt,
         "shots": {"k": 2},
     }

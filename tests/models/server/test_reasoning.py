@@ -86,7 +86,7 @@ def test_what_a_model_thought_is_not_its_answer(chat: Make, fields: Body) -> Non
         assert [c.text for c in one(chat(server)).candidates] == ["Spain"]
 
 
-@pytest.mark.parametrize("style", [{}, LINE, {"objects": "ids"}])
+@pytest.mark.parametrize("style", [{}, LINE, {"component": "bl23-gpt-ids/prompt"}])
 @pytest.mark.parametrize("text", ['<think>Perhaps ["Peru"], Q419', "<think>None"])
 def test_a_thought_without_an_end_is_a_truncated_draw(chat: Make, style: Body, text: str) -> None:
     with Loopback(change=thinking(content=text, finish="length")) as server:
@@ -98,7 +98,7 @@ def test_a_thought_without_an_end_is_a_truncated_draw(chat: Make, style: Body, t
 
 def test_ids_of_a_thought_are_no_objects(chat: Make) -> None:
     with Loopback(change=thinking(content=f"{THOUGHT} Q29")) as server:
-        assert [c.text for c in one(chat(server, prompt={"objects": "ids"})).candidates] == ["Q29"]
+        assert [c.text for c in one(chat(server, prompt={"component": "bl23-gpt-ids/prompt"})).candidates] == ["Q29"]
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ def test_the_key_is_written_nowhere(
         "component": "chat",
         "model": "m",
         "shots": {"k": 0},
-        "prompt": {"follow_up": "Sure?"},
+        "prompt": {"component": "llmke23/prompt", "follow_up": "Sure?"},
         "limits": {"first_wait": 0.01},
         "sampling": {"logprobs": True},
         "verify": {"variants": ["statement", "reverse"], "samples": 2},
