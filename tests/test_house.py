@@ -35,7 +35,7 @@ LAYERS = """
     generate
     link local masked
     domain
-    recipe plan authors
+    recipe plan
     run
     tune
     evaluation

@@ -152,8 +152,8 @@ def fetch(
 
     A recipe with wording = "authors" uses them. The SHA-256 of a download is checked.
     """
-    from lmkbc import authors
     from lmkbc.commands.terminal import progress
+    from lmkbc.systems import authors
 
     with progress() as report:
         path = authors.fetch(Workspace(trust=trust), system, sha256 or (), report)

@@ -6,8 +6,8 @@ import pytest
 
 from lmkbc import InputError
 from lmkbc.ask.wording import WordingSource
-from lmkbc.authors import converted
 from lmkbc.settings import checked
+from lmkbc.systems.authors import converted
 
 SOURCE = r"""
 raise SystemExit("this is run")

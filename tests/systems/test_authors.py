@@ -15,10 +15,10 @@ from space import SPACE
 
 from lmkbc import InputError
 from lmkbc.ask import wording
-from lmkbc.authors import converted
 from lmkbc.files.places import fetched_frames
 from lmkbc.masked.preconditions import rewritten
 from lmkbc.recipe import make_recipe, read_file, read_recipe
+from lmkbc.systems.authors import converted
 from lmkbc.testing import Notes, Query, Run
 
 FETCHED = {name: fetched_frames(name) for name in SPACE.system_names()}
@@ -265,7 +265,7 @@ def test_every_bundled_source_is_fetched_without_an_option() -> None:
         assert not source or all(file.sha256 for file in source.files), name
 
 
-PUBLISHED = Path(__file__).parent / "systems" / "published"
+PUBLISHED = Path(__file__).parent / "published"
 """Files of the form of the published ones, line by line, in words of our own."""
 ROW = {"SubjectEntity": "Crete", "ObjectEntities": [["8336"]], "Question": "Q?", "think": "So.", "Answer": "8336"}
 
