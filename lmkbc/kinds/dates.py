@@ -170,10 +170,10 @@ def _with_signs(text: str) -> str:
     """Return a text with signs for eras and months, and single blanks."""
     text = unicodedata.normalize("NFC", re.sub("[\ue000-\uf8ff]", " ", text[:LONGEST]))
     text = " ".join(text.translate(_PLAIN).split())
-    text = FORM.mid_hyphen.sub(" ", text)
+    text = replaced(text, "dates")
     if not any(char.isalpha() for char in text.replace("T", "").replace("Z", "")):
         return text
-    text = _long_months().sub(lambda name: f"{_MONTH}{_months()[folded_key(name[0])]:02}", replaced(text, "dates"))
+    text = _long_months().sub(lambda name: f"{_MONTH}{_months()[folded_key(name[0])]:02}", text)
     text = _WORD.sub(_month, _eras().sub(lambda era: f" {_BC if era['bc'] else _AD} ", text))
     return FORM.month_twice.sub(r"\1", " ".join(text.split()))
 

@@ -153,7 +153,7 @@ hello | 1 May | 79 | 85 | 12 | 0 | 0000 BC | 10000 | 03/04/85 | 31/04/1985 | 13/
 PROSE = [
     ("conceived in the late 1980s and first released on February 20, 1991.", ["1980s", "1991-02-20"]),
     ("It has 1,985 seats, 300 staff and 5 gates, and opened in 1985 (May 12).", ["1985"]),
-    ("open 1985-1990, closed 1991–1995", ["1985", "1991", "1995"]),
+    ("open 1985-1990, closed 1991–1995", ["1985", "1990", "1991", "1995"]),
     ("Washington, D.C. 1985; i.e. 1986", ["1985", "1986"]),
     ("The album came out 1985. It was set 1986 in Spain.", ["1985", "1986"]),
     ("built around 500 BC, or in the 5th century BC", ["c. 500 BC", "5th century BC"]),
@@ -161,6 +161,11 @@ PROSE = [
     ("on 12 October 1985 at 10:30", ["1985-10-12"]),
     ("nobody knows", []),
 ]
+
+
+INTERVALS = """1905-1907|1905–1907|1905 - 1907|1905/1907|1905–07|between 1905 and 1907|from 1905 to 1907
+zwischen 1905 und 1907|von 1905 bis 1907|entre 1905 et 1907|de 1905 à 1907|entre 1905 y 1907|tra il 1905 e il 1907
+tussen 1905 en 1907|1905年至1907年|между 1905 и 1907|między 1905 a 1907|1905 ile 1907 arasında|mellan 1905 och 1907"""
 
 
 def rows(table: str) -> list[list[str]]:
@@ -180,6 +185,27 @@ def test_what_is_no_date_or_not_one_gives_none(text: str) -> None:
 
 @pytest.mark.parametrize(("text", "found"), PROSE)
 def test_dates_in_prose(text: str, found: list[str]) -> None:
+    assert [str(date) for date in find_dates(text)] == found
+
+
+@pytest.mark.parametrize("text", INTERVALS.replace("\n", "|").split("|"))
+def test_an_interval_is_its_two_ends_however_it_is_written(text: str) -> None:
+    assert read_date(text) is None
+    assert [str(date) for date in find_dates(text)] == ["1905", "1907"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("1905-07", ["1905-07"]),
+        ("1914-18", ["1914", "1918"]),
+        ("1905-05-12/1907-06-03", ["1905-05-12", "1907-06-03"]),
+        ("1980s-1990s", ["1980s", "1990s"]),
+        ("c. 1905-1907", ["c. 1905", "1907"]),
+        ("no. 1905-1907-12", ["1905"]),
+    ],
+)
+def test_a_month_or_a_code_is_no_interval(text: str, found: list[str]) -> None:
     assert [str(date) for date in find_dates(text)] == found
 
 
