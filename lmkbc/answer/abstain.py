@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from lmkbc.names import folded_key, shown
 from lmkbc.relation import Relation
-from lmkbc.words import FORM, WORDS
+from lmkbc.words import FORM, TABLES, WORDS
 
 _FURTHER = frozenset(map(folded_key, WORDS["further"]))
 _LITTLE = frozenset(map(folded_key, WORDS["little"]))
@@ -140,20 +140,18 @@ def phrase_terms(relation: Relation) -> frozenset[str]:
 def terms(relation: Relation) -> frozenset[str]:
     """Return all terms of a relation's declaration, and those for an answer."""
     texts = (relation.object_type.noun, relation.triple, relation.question, relation.definition, *relation.clozes)
-    known = stems(*texts, "answer")
-    return known | stems(*(other for word, other in _ALSO.items() if _stem(word) in known))
+    return _with_others(stems(*texts, "answer"))
 
 
-_ALSO = {
-    "death": "passed killed murdered assassinated executed drowned dead",
-    "speaks": "spoke",
-    "spouse": "husband wife",
-    "married": "husband wife",
-    "basin": "covers drains",
-    "borders": "neighbours surrounded bordered",
-    "border": "neighbours surrounded bordered",
-}
-"""Words that declarations use -> what models write for them, too."""
+def name_terms(relation: Relation) -> frozenset[str]:
+    """Return the terms of a relation's names, without those of its subjects."""
+    return _with_others(stems(relation.name, *_spelt_out(relation))) - stems(relation.subject_type.noun)
+
+
+@lru_cache(maxsize=256)
+def _with_others(known: frozenset[str]) -> frozenset[str]:
+    """Return terms, and those that replies have in their place."""
+    return known | stems(*(other for word, other in TABLES["also"].items() if _stem(folded_key(word)) in known))
 
 
 def has_term(text: str, known: frozenset[str]) -> bool:

@@ -13,13 +13,15 @@ Numbers that are too large or too small for plain digits are ignored, and so are
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Decimal, InvalidOperation
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import compress
 
-from lmkbc.answer.abstain import has_term, terms
-from lmkbc.answer.languages import has_decimal_comma
+from lmkbc.answer.abstain import has_term, name_terms, terms
+from lmkbc.answer.languages import LONGEST_SENTENCE, has_decimal_comma
 from lmkbc.kinds.numerals import Numeral, in_digits, in_other_words, in_words, readable, scale_at
 from lmkbc.kinds.units import LETTER, MONEY, converted, unit_at, unit_before, unit_of
 from lmkbc.names import folded_key
@@ -111,8 +113,8 @@ def _meant(text: str, relation: Relation) -> list[_Found]:
     if unit_of(relation.unit) in MONEY:
         text = FORM.coins_alone.sub(lambda coins: f"0.{int(coins[1]):02} ", text)
     text = FORM.changed.sub(r"\1 ", FORM.numbered.sub(" ", readable(text[:LONGEST])[:LONGEST]))
-    reader = _Reader(relation, has_decimal_comma(text, relation))
-    bare = FORM.number_aside.sub(_unbracketed, text)
+    reader, known = _Reader(relation, has_decimal_comma(text, relation)), name_terms(relation)
+    bare = FORM.number_aside.sub(partial(_unbracketed, known), text)
     found = [*reader.read(bare)]
     numbers = [number for number in found if number.unit != FOREIGN]
     if not any(number.is_own for number in numbers) and bare != text:
@@ -124,9 +126,10 @@ def _meant(text: str, relation: Relation) -> list[_Found]:
             bare, numbers = text, same or counted or whole
     if measured := [number for number in numbers if number.unit is not None]:
         own = [number for number in measured if number.is_own]
-        return own or [
+        unlike = [
             one for at, one in enumerate(measured) if not any(_is_same(one, x) for x in measured[: min(at, MOST_READ)])
         ]
+        return _named(own or unlike, bare, known) if len(bare) <= LONGEST_SENTENCE else own or unlike
     if len(numbers) > 1 or relation.unit is not None:
         dated = [number for number in numbers if not number.is_date]
         numbers = dated or [
@@ -149,11 +152,20 @@ def _is_stated(number: _Found, text: str, relation: Relation) -> bool:
     return has_term(beside, terms(relation))
 
 
-def _unbracketed(aside: re.Match[str]) -> str:
-    """Return what stays of an aside: a unit, as in "28 (sq mi)"."""
+def _named(numbers: list[_Found], text: str, known: frozenset[str]) -> list[_Found]:
+    """Return the numbers in whose part of a text the relation is named, as in "2 cm high and 3 cm wide", else all."""
+    ends = [0, *(end.end() for end in FORM.measure_end.finditer(text)), len(text)]
+    places = [bisect_right(ends, number.start, hi=len(ends) - 1) for number in numbers]
+    named = [has_term(folded_key(text[ends[place - 1] : ends[place]]), known) for place in places]
+    return [*compress(numbers, named)] or numbers
+
+
+def _unbracketed(known: frozenset[str], aside: re.Match[str]) -> str:
+    """Return what stays of an aside: a unit, as in "28 (sq mi)", or a name of the relation, as in "28 cm (width)"."""
     inner = aside[0][1:-1]
     unit = unit_at(inner, 0) if inner[:1].isalpha() else None
-    return f" {inner} " if unit and unit.end == len(inner) else " "
+    is_name = inner.isalpha() and has_term(folded_key(inner), known)
+    return f" {inner} " if is_name or (unit and unit.end == len(inner)) else " "
 
 
 def _is_same(one: _Found, other: _Found) -> bool:

@@ -4,6 +4,7 @@ import pint
 import pytest
 from small import small_relation
 
+from lmkbc import EntityType
 from lmkbc.answer.parse import parse
 from lmkbc.kinds.units import ITEMS, OF_LENGTH, OTHERS
 from lmkbc.testing.exports import exported, fact
@@ -84,3 +85,32 @@ def test_what_is_counted_has_no_unit(noun: str | None) -> None:
 @pytest.mark.parametrize("text", ["5,000 in 2011", "5,000 in the city", "5 a", "5 t", "5 min"])
 def test_short_spellings_are_unsure(text: str) -> None:
     assert read(text, "people") == (text.split(maxsplit=1)[0].replace(",", ""),)
+
+
+TWO_MEASURES = """width | height | The painting is 90 cm high and 120 cm wide.
+width | height | The painting is 1.2 m wide and 0.9 m high.
+width | height | Height: 90 cm, width: 120 cm
+width | height | It has a height of 90 cm and a width of 120 cm.
+width | height | 90 cm (height) and 120 cm (width)
+Breite | Höhe | Das Gemälde ist 90 cm hoch und 120 cm breit
+Breite | Höhe | Die Höhe beträgt 90 cm, die Breite 120 cm.
+Breite | Höhe | 90 cm in der Höhe und 120 cm in der Breite
+largeur | hauteur | Le tableau mesure 90 cm de haut et 120 cm de large.
+largeur | hauteur | Hauteur 90 cm, largeur 120 cm
+anchura | altura | Tiene una altura de 90 cm y una anchura de 120 cm.
+larghezza | altezza | Il quadro è alto 90 cm e largo 120 cm.
+breedte | hoogte | Het is 90 cm hoog en 120 cm breed.
+szerokość | wysokość | Obraz ma 90 cm wysokości i 120 cm szerokości.
+ширина | высота | Высота 90 см, ширина 120 см"""
+
+
+@pytest.mark.parametrize("line", TWO_MEASURES.split("\n"))
+def test_of_two_measures_that_beside_the_relation_s_name_counts(line: str) -> None:
+    width, height, text = line.split(" | ")
+    for name, value in ((width, "120"), (height, "90")):
+        relation = small_relation(name, kind="number", unit="cm", subject_type=EntityType("painting"))
+        assert parse(text, relation, "x").objects == (value,)
+
+
+def test_of_two_measures_without_a_name_both_are_read() -> None:
+    assert parse("90 cm and 120 cm", small_relation("width", kind="number", unit="cm"), "x").objects == ("90", "120")
