@@ -26,7 +26,7 @@ from lmkbc.kinds.numerals import Numeral, in_digits, in_other_words, in_words, r
 from lmkbc.kinds.units import LETTER, MONEY, converted, unit_at, unit_before, unit_of
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
-from lmkbc.words import FORM
+from lmkbc.words import FORM, is_like_unit
 
 MOST_DIGITS = 15
 """Maximum number of digits before the decimal point."""
@@ -184,7 +184,7 @@ class _Reader:
     def __init__(self, relation: Relation, comma: bool) -> None:
         self._mark = "," if comma else "."
         self._noun, self._own, self._whole = relation.unit, unit_of(relation.unit), relation.shape.integer
-        self._counted = _counted(self._noun or "")
+        self._counted, self._known = _counted(self._noun or ""), name_terms(relation)
         self._negative = relation.shape.minimum is None or relation.shape.minimum < 0
 
     def read(self, text: str) -> Iterator[_Found]:
@@ -229,6 +229,8 @@ class _Reader:
                 unit = FOREIGN
         if unit is None and (before := unit_before(text, start)):
             unit = self._fitting(before.units, before.sure)
+        if unit is None and scale is None and self._counts(text, after):
+            unit = FOREIGN
         if (per := FORM.per.match(text, after)) and unit_at(text, per.end()):
             unit = FOREIGN
         if self._negative and (below := FORM.below_zero.match(text, after)) and value > 0:
@@ -253,6 +255,11 @@ class _Reader:
         ):
             return False
         return attached or bool(FORM.people.match(text, letter.end()))
+
+    def _counts(self, text: str, end: int) -> bool:
+        """Return whether a number that ends at a position counts what is no unit, as in "7 apples"."""
+        noun = FORM.counted_noun.match(text, end) if self._own and self._own not in MONEY else None
+        return noun is not None and not has_term(folded_key(noun[1]), self._known) and not is_like_unit(noun[1])
 
     def _unit(self, text: str, start: int) -> tuple[str | None, int]:
         """Return the unit behind a number, and the position behind it."""

@@ -114,3 +114,30 @@ def test_of_two_measures_that_beside_the_relation_s_name_counts(line: str) -> No
 
 def test_of_two_measures_without_a_name_both_are_read() -> None:
     assert parse("90 cm and 120 cm", small_relation("width", kind="number", unit="cm"), "x").objects == ("90", "120")
+
+
+@pytest.mark.parametrize(
+    ("unit", "texts"),
+    {
+        "km2": "7 apples|It has 12 villages.|about 7 islands|seven islands|7 Äpfel|12 pommes|7 islas|5 aldeias",
+        "minutes": "3 Folgen|3 seasons",
+        "°C": "3 Personen, 7 Orte",
+    }.items(),
+)
+def test_a_number_of_things_is_no_measure(unit: str, texts: str) -> None:
+    assert [(text, read(text, unit)) for text in texts.split("|") if read(text, unit)] == []
+
+
+@pytest.mark.parametrize(
+    ("unit", "texts"),
+    {
+        "km2": "7 approximately|7 in total|7 according to the census of 2011|7 laut Volkszählung 2011|7 circa"
+        "|7 (islands)|7 Quadratkilometer|7 kvadratkilometer|7 neliökilometriä|7 or so|7, plus islands|7 Gesamt",
+        "years": "7 Jahre|7 Jahren|7 años|7 ans|7 Lebensjahre|7 anos",
+        "minutes": "7 Minuten|7 mins|7 Spielminuten",
+        "°C": "7 Grad|7 grados|7 degrees",
+        "EUR": "7 Taler",
+    }.items(),
+)
+def test_what_is_no_noun_or_may_be_a_unit_leaves_a_number_as_it_is(unit: str, texts: str) -> None:
+    assert [(text, read(text, unit)) for text in texts.split("|") if read(text, unit) != ("7",)] == []
