@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 
 from babel import Locale, UnknownLocaleError
 
-from lmkbc.answer.abstain import has_term, has_verb, terms
+from lmkbc.answer.abstain import has_term, has_verb, name_terms, stems, terms
 from lmkbc.answer.clean import PERSON, SETTLEMENTS
 from lmkbc.answer.lists import is_capitalised
 from lmkbc.names import folded_key, shown
@@ -21,6 +21,8 @@ from lmkbc.words import FORM, WORDS, places, replaced
 
 LONGEST_SENTENCE = 400
 """Maximum number of characters of a sentence that is taken apart."""
+LONGEST_FRAME = 120
+"""Maximum number of characters before the object in a sentence that states it."""
 _WRAP = " \t\r\n.!,;:*_~`\"'“”„«»()[]{}。-–—"
 
 
@@ -85,6 +87,13 @@ def adapted(text: str, relation: Relation, subject: str) -> str:
     return "\n".join(_joined(line, relation) for line in _without_lead(text).split("\n"))
 
 
+def told_by_noun(text: str, relation: Relation) -> str:
+    """Return what a sentence says that a noun of the relation is, as in "Le titre est « Le Cri »"; "" for another."""
+    stating = FORM.states.search(text[:LONGEST_FRAME])
+    known = stems(relation.statement, *relation.clozes) | name_terms(relation)
+    return text[stating.end() :] if stating and has_term(folded_key(text[: stating.start()]), known) else ""
+
+
 def _unstated(text: str, relation: Relation, subject: str) -> str:
     """Return the objects of a sentence that goes as the relation's statement, question or clozes do, else the text."""
     asking, _, rest = relation.question.partition(" ")
@@ -96,7 +105,7 @@ def _unstated(text: str, relation: Relation, subject: str) -> str:
         )
         if told := re.fullmatch(frame, text[:LONGEST_SENTENCE]):
             return told[1]
-    return text
+    return FORM.sentence.split(told_by_noun(text, relation), maxsplit=1)[0] or text
 
 
 def _without_lead(text: str) -> str:

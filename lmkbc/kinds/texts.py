@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from lmkbc.answer.abstain import has_term, stems
+from lmkbc.answer.languages import LONGEST_FRAME, told_by_noun
 from lmkbc.answer.lists import is_label
 from lmkbc.kinds.kind import kind_of
-from lmkbc.names import folded_key, shown
+from lmkbc.names import shown
 from lmkbc.relation import Relation
 from lmkbc.words import FORM
-
-LONGEST_FRAME = 120
-"""Maximum number of characters before the object in a sentence that states it."""
 
 
 def texts(answer: str, relation: Relation) -> list[str]:
@@ -32,9 +29,8 @@ def _unframed(text: str, relation: Relation) -> str:
     label, _, rest = text.partition(":")
     if rest and is_label(label.strip(" *_"), relation):
         text = shown(rest.removeprefix("**").removeprefix("__"))
-    stating = FORM.states.search(text[:LONGEST_FRAME])
-    if stating and has_term(folded_key(text[: stating.start()]), stems(relation.statement, *relation.clozes)):
-        text = _of_sentence(text[stating.end() :])
+    if told := told_by_noun(text, relation):
+        text = _of_sentence(told)
     elif 0 <= (at := text.find(f"{relation.triple} ")) < LONGEST_FRAME and not FORM.sentence.search(text[:at]):
         text = _of_sentence(text[at + len(relation.triple) :])
     plain = unwrapped(text)

@@ -126,3 +126,48 @@ def test_a_text_that_denies_what_is_asked_for_is_none() -> None:
 @pytest.mark.parametrize("text", ["Ein Ofen aus Stahl. Er ist schwarz.", "Ein leiser Ofen. Das Gehäuse ist aus Stahl."])
 def test_a_later_sentence_does_not_cut_a_text(text: str) -> None:
     assert parse(text, replace(asking("text", "description"), triple="ist"), "X").objects == (text,)
+
+
+TITLES = """Titel | Der Titel von {} lautet | Das Werk
+Der Titel lautet „Das Werk“.|Der Titel ist Das Werk.|Der Titel des Buches heißt »Das Werk«.|Titel: „Das Werk“
+Sein Titel lautet: Das Werk.|Das Buch trägt den Titel "Das Werk".|Der Titel, den es trägt, lautet „Das Werk“.
+title | The title of {} is | The War
+The title is "The War".|The title of the war film is The War.|Its title is: “The War”.|Title: The War
+titre | Le titre de {} est | Le Cri
+Le titre est « Le Cri ».|Le titre du tableau est «Le Cri».|Titre : « Le Cri »|Il a pour titre « Le Cri ».
+Son titre est Le Cri.
+título | El título de {} es | El grito
+El título es «El grito».|El título del cuadro es "El grito".|Su título es El grito.|Título: El grito
+titolo | Il titolo di {} è | L'urlo
+Il titolo è «L'urlo».|Il suo titolo è L'urlo.|Titolo: L'urlo
+titel | De titel van {} is | De schreeuw
+De titel luidt „De schreeuw”.|De titel van zijn boek is De schreeuw.|Titel: 'De schreeuw'
+título | O título de {} é | O grito
+O título é "O grito".|O título é O grito.
+tytuł | Tytuł {} to | Krzyk
+Tytuł to „Krzyk”.|Tytuł brzmi Krzyk.
+название | Название {} — | Крик
+Название картины — «Крик».|Название: Крик"""
+
+
+@pytest.mark.parametrize("kind", ["text", "string", "strings", "entity"])
+def test_a_sentence_about_a_noun_of_the_relation_gives_its_object(kind: str) -> None:
+    wrong = []
+    for line in TITLES.split("\n"):
+        if " | " in line:
+            name, sentence, title = line.split(" | ")
+            statement = f"{sentence.format('{subject}')} {{object}}."
+            clozes = (statement.replace("{object}", "{mask}"),)
+            asked = small_relation(name, kind=kind, clozes=clozes, statement=statement, question=f"{name} {{subject}}?")
+        else:
+            wrong += [
+                text for text in line.split("|") if sifted(parse(text, asked, "X").objects, asked, "X")[0] != (title,)
+            ]
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    "text", ["Das Leben ist schön", "Wo ein Wille ist, ist auch ein Weg", "La vie est belle", "El mundo es así"]
+)
+def test_a_sentence_without_a_noun_of_the_relation_is_a_text(text: str) -> None:
+    assert parse(text, asking("text", "Titel"), "X").objects == (text,)
