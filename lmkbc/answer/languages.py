@@ -23,6 +23,8 @@ LONGEST_SENTENCE = 400
 """Maximum number of characters of a sentence that is taken apart."""
 LONGEST_FRAME = 120
 """Maximum number of characters before the object in a sentence that states it."""
+_ENGLISH = WORDS["stop"] - WORDS["little"]
+"""Words of English alone."""
 _WRAP = " \t\r\n.!,;:*_~`\"'“”„«»()[]{}。-–—"
 
 
@@ -80,8 +82,9 @@ def adapted(text: str, relation: Relation, subject: str) -> str:
     if has_titles(relation) or relation.has_values() or text[:1] in tuple("[{(<|") or len(text) > 20 * LONGEST_SENTENCE:
         return text
     text = replaced(text, "pairs")
-    if not WORDS["stop"].intersection(folded_key(relation.question).split()):  # the relation speaks another language
-        text = _unstated(text, relation, subject)
+    if _has_persons(relation) and len(text) <= LONGEST_SENTENCE:
+        text = FORM.maker_before.sub("", FORM.maker_behind.sub("", text))
+    text = _unstated(text, relation, subject)
     if relation.object_type.qid in SETTLEMENTS:
         return FORM.place_before.sub("", _without_lead(text), count=1)
     return "\n".join(_joined(line, relation) for line in _without_lead(text).split("\n"))
@@ -95,17 +98,31 @@ def told_by_noun(text: str, relation: Relation) -> str:
 
 
 def _unstated(text: str, relation: Relation, subject: str) -> str:
-    """Return the objects of a sentence that goes as the relation's statement, question or clozes do, else the text."""
+    """Return the objects of a sentence that goes as those of the relation or as its triple do, else the text.
+
+    In English, only objects in lower case are read so. In other languages, a noun of the relation is enough: "Die Maler
+    sind ...".
+    """
+    is_english = _ENGLISH.intersection(folded_key(relation.question).split())
     asking, _, rest = relation.question.partition(" ")
     asked = [f"{{mask}} {rest}"] if asking.casefold() in WORDS["asking"] else []
-    for sentence in (relation.statement.replace("{object}", "{mask}"), *relation.clozes, *asked):
+    stated = relation.statement.replace("{object}", "{mask}"), f"{{subject}} {relation.triple} {{mask}}"
+    for sentence in (*stated, *relation.clozes, *asked):
+        if not all(part.strip(" .?") in text for part in FORM.slot.split(sentence)):
+            continue
         before, after = (re.escape(part.strip(" .?")) for part in sentence.split("{mask}"))
         frame = rf"\W*{before}\s*\b(.+?)\s*{after}\W*".replace(
-            r"\{subject\}", rf"(?:{re.escape(subject)}|[^\W\d_]{{1,5}})"
+            r"\{subject\}", rf"(?:{re.escape(subject)}|[^\W\d_]{{1,5}}(?:[ '’][^\W\d_]{{2,20}})?)"
         )
-        if told := re.fullmatch(frame, text[:LONGEST_SENTENCE]):
+        told = re.fullmatch(frame, text[:LONGEST_SENTENCE])
+        if told and not (is_english and told[1] != told[1].lower()):
             return told[1]
-    return FORM.sentence.split(told_by_noun(text, relation), maxsplit=1)[0] or text
+    return text if is_english else FORM.sentence.split(told_by_noun(text, relation), maxsplit=1)[0] or text
+
+
+def _has_persons(relation: Relation) -> bool:
+    words = relation.object_type.noun.casefold().split()
+    return relation.object_type.qid == PERSON or not WORDS["persons"].isdisjoint(words)
 
 
 def _without_lead(text: str) -> str:
@@ -160,7 +177,7 @@ def _joined(line: str, relation: Relation) -> str:
         names = FORM.joint.split(line)
         if any(" " not in name.strip() for name in (names[-1], FORM.bullet.sub("", names[0], count=1))):
             return line  # as in "- Weber und Sohn"; of English names, too, only those of several words are parted
-    persons, given = "person" in relation.object_type.noun or relation.object_type.qid == PERSON, FORM.comma.split(line)
+    persons, given = _has_persons(relation), FORM.comma.split(line)
     parts = [FORM.joint_first.sub("", part, count=1) if place else part for place, part in enumerate(given)]
     parts = [
         bare if _is_place(bare := FORM.article_of_place.sub("", part)) and not _is_place(part) else part

@@ -162,3 +162,51 @@ def test_a_list_is_parted_without_a_verdict_a_lead_or_a_translated_joint(
     )
     read = parse(text, relation, "X")
     assert (read.objects or read.state) == objects
+
+
+MAKERS = """de | {} wurde von {mask} gemalt. | Wer hat {} gemalt? | Maler
+Eva Bolt malte es.|Eva Bolt hat das Bild gemalt.|Das Bild malte Eva Bolt.|Das Gemälde wurde 1905 von Eva Bolt gemalt.
+Eva Bolt schuf das Werk.|Es wurde von der Malerin Eva Bolt geschaffen.|Gemalt von Eva Bolt.|Die Malerin ist Eva Bolt.
+en | {} was painted by {mask}. | Who painted {}? | person
+Eva Bolt painted it.|Eva Bolt painted the picture in 1905.|It was painted by the artist Eva Bolt.|Eva Bolt created it.
+It is by Eva Bolt.|The painting was made by Eva Bolt.|It was painted in 1905 by Eva Bolt.
+It was painted by Eva Bolt and exhibited in 1906.
+en | {mask} wrote {}. | Who wrote {}? | author
+Eva Bolt wrote it.|It was written by Eva Bolt.|Eva Bolt wrote the novel.|Eva Bolt is the author.
+fr | {} a été peint par {mask}. | Qui a peint {} ? | personne
+Eva Bolt l'a peint.|Eva Bolt a peint ce tableau.|C'est Eva Bolt qui l'a peint.|Peint par Eva Bolt.
+Le tableau a été peint en 1905 par Eva Bolt.
+es | {} fue pintado por {mask}. | ¿Quién pintó {}? | persona
+Eva Bolt lo pintó.|Lo pintó Eva Bolt.|Eva Bolt pintó el cuadro en 1905.|El cuadro fue pintado por Eva Bolt.
+it | {} è stato dipinto da {mask}. | Chi ha dipinto {}? | persona
+Eva Bolt lo dipinse.|L'ha dipinto Eva Bolt.|Eva Bolt ha dipinto il quadro.|Dipinto da Eva Bolt.
+pt | {} foi pintado por {mask}. | Quem pintou {}? | pessoa
+Eva Bolt pintou-o.|Eva Bolt pintou o quadro.|Foi pintado por Eva Bolt.
+nl | {} is geschilderd door {mask}. | Wie schilderde {}? | persoon
+Eva Bolt schilderde het.|Het werd door Eva Bolt geschilderd.|Eva Bolt heeft het geschilderd.
+pl | {} został namalowany przez {mask}. | Kto namalował {}? | osoba
+Eva Bolt namalowała go.|Namalowała go Eva Bolt.|Obraz został namalowany przez Eva Bolt."""
+
+
+def test_a_sentence_says_who_made_something() -> None:
+    wrong = []
+    for line in MAKERS.replace("{}", "{subject}").split("\n"):
+        if " | " in line:
+            _, cloze, question, noun = line.split(" | ")
+            asked = small_relation(
+                object_type=EntityType(noun),
+                clozes=(cloze,),
+                question=question,
+                triple="x",
+                statement=cloze.replace("mask", "object"),
+            )
+        else:
+            read = {text: sifted(parse(text, asked, "X Y").objects, asked, "X Y")[0] for text in line.split("|")}
+            wrong += [(text, objects) for text, objects in read.items() if objects != ("Eva Bolt",)]
+    assert not wrong
+
+
+@pytest.mark.parametrize("text", ["Meister von Meßkirch", "Hans von Aachen", "Made in Heights", "By Chance", "Das Duo"])
+def test_a_name_with_a_word_of_making_stays_whole(text: str) -> None:
+    relation = small_relation(object_type=EntityType("artist"), question="Who played {subject}?")
+    assert parse(text, relation, "X").objects == (text,)
