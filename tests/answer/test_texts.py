@@ -171,3 +171,52 @@ def test_a_sentence_about_a_noun_of_the_relation_gives_its_object(kind: str) -> 
 )
 def test_a_sentence_without_a_noun_of_the_relation_is_a_text(text: str) -> None:
     assert parse(text, asking("text", "Titel"), "X").objects == (text,)
+
+
+@pytest.mark.parametrize(
+    ("text", "objects"),
+    [
+        ("ein Pferd und eine Reiterin", ["ein Pferd", "eine Reiterin"]),
+        ("Das Bild zeigt ein Pferd und eine Reiterin.", ["ein Pferd", "eine Reiterin"]),
+        ("ein Pferd, ein Hund und zwei Reiter", ["ein Pferd", "ein Hund", "zwei Reiter"]),
+        ("der Mond und die Sonne", ["der Mond", "die Sonne"]),
+        ("a horse and a rider", ["a horse", "a rider"]),
+        ("Two women, an owl, and the moon", ["Two women", "an owl", "the moon"]),
+        ("un cheval et une cavalière", ["un cheval", "une cavalière"]),
+        ("L'enfant et la mère", ["L'enfant", "la mère"]),
+        ("un caballo y una amazona", ["un caballo", "una amazona"]),
+        ("un cavallo e una donna", ["un cavallo", "una donna"]),
+        ("um cavalo e uma mulher", ["um cavalo", "uma mulher"]),
+        ("een paard en een ruiter", ["een paard", "een ruiter"]),
+        ("Bosnien und Herzegowina", ["Bosnien und Herzegowina"]),
+        ("Ein Mann und eine Frau", ["Ein Mann und eine Frau"]),
+        ("An American in Paris", ["An American in Paris"]),
+        ("The Hague and Environs", ["The Hague and Environs"]),
+        ("A Man and a Woman", ["A Man and a Woman"]),
+        ("Le Rouge et le Noir", ["Le Rouge et le Noir"]),
+        ("Die Brücke", ["Die Brücke"]),
+        ("bread and a rose", ["bread and a rose"]),
+    ],
+)
+def test_things_with_articles_are_several(text: str, objects: list[str]) -> None:
+    asked = replace(asking("strings", "motif"), triple="zeigt", shape=Shape(separators=(";", "\n"), conjunction=False))
+    assert [*parse(text, asked, "X").objects] == objects
+    listed = replace(asked, shape=replace(asked.shape, variants={text: "Y"}))
+    assert parse(text, listed, "X").objects == ((text,) if "zeigt" not in text else tuple(objects))
+
+
+@pytest.mark.parametrize(
+    ("text", "objects"),
+    [
+        ("Es zeigt ein Pferd und eine Reiterin.", ["Pferd", "Reiterin"]),
+        ("Das Gemälde zeigt einen Hund.", ["Hund"]),
+        ("Ein Pferd und eine Reiterin", ["Pferd", "Reiterin"]),
+        ("un cheval et une cavalière", ["cheval", "cavalière"]),
+        ("Un cavallo e una donna", ["cavallo", "donna"]),
+        ("Ein Winter", ["Ein Winter"]),
+        ("Die Brücke", ["Die Brücke"]),
+    ],
+)
+def test_an_entity_is_without_the_article_of_a_sentence(text: str, objects: list[str]) -> None:
+    asked = replace(asking("entity", "Motiv"), question="Was zeigt {subject}?", triple="zeigt")
+    assert [*sifted(parse(text, asked, "X").objects, asked, "X")[0]] == objects
