@@ -205,7 +205,7 @@ def with_and(text: str, relation: Relation) -> str:
     """
     stated = FORM.says.match(text)
     bare = text[stated.end() :].strip() if stated else _without_lead(text).strip()
-    lead = text.partition(bare.partition(",")[0])[0]
+    lead = text.partition(bare.partition(",")[0] or text)[0]
     if lead.rstrip()[-1:] == ":" or has_term(folded_key(lead), terms(relation)):
         text = bare
     head, comma, last = text.rpartition(",")

@@ -220,3 +220,7 @@ def test_things_with_articles_are_several(text: str, objects: list[str]) -> None
 def test_an_entity_is_without_the_article_of_a_sentence(text: str, objects: list[str]) -> None:
     asked = replace(asking("entity", "Motiv"), question="Was zeigt {subject}?", triple="zeigt")
     assert [*sifted(parse(text, asked, "X").objects, asked, "X")[0]] == objects
+
+
+def test_a_list_that_begins_with_a_comma_is_read() -> None:
+    assert parse(", red, blue", asking("strings", "colour"), "X").objects == ("red", "blue")
