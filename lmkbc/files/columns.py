@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -13,8 +14,9 @@ import msgspec
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, counted
-from lmkbc.files.fact_rows import stream
+from lmkbc.files.fact_rows import COLUMNS, is_table, stream
 from lmkbc.files.jsonl import decoded, no_collection, numbered, row_blocks
+from lmkbc.files.tables import InputTable
 from lmkbc.names import subject_key
 from lmkbc.types import Pair
 
@@ -80,18 +82,31 @@ class Column:
 
     def _refuse_answers(self) -> None:
         """Raise InputError for a file of what models answered, in place of what was selected of it."""
-        _, first = next(numbered(self.path, stream), (0, b""))
+        first, table = b"", list[str]()
+        with suppress(InputError):
+            _, first = next(numbered(self.path, stream), (0, b""))
+        if not (is_object := first.lstrip()[:1] == b"{"):  # Parquet, or a table with other columns than `fact_rows` has
+            with suppress(InputError):
+                table = [
+                    name for row in islice(InputTable(self.path, (), 0, keeps_more=True).rows(), 1) for name in row.more
+                ]
+        way = f"'lmkbc predict --from {self.path}"
         if kind := next((kind for kind in ("completions", "candidates") if f'"{kind}"'.encode() in first), ""):
             raise InputError(
-                f"{self.path} holds {kind}, and {self.column} is wanted: 'lmkbc predict --from {self.path}' makes "
-                "predictions of them"
+                f"{self.path} holds {kind}, and {self.column} is wanted: {way}' makes predictions of them"
             ) from None
         names = (*(name for name, _ in FIELDS), self.column)
         lacking = [name for name in names if f'"{name}"'.encode() not in first]
-        if first.lstrip()[:1] == b"{" and lacking in ([*names], [*names[:-1]], [self.column]):
+        if is_object and lacking in ([*names], [*names[:-1]], [self.column]):
             raise InputError(
-                f"{self.path} has no field {' and '.join(lacking[:2])}: if it is of a script of yours, 'lmkbc predict "
-                f"--from {self.path}' makes predictions of it"
+                f"{self.path} has no field {' and '.join(lacking[:2])}: if it is of a script of yours, {way}' makes "
+                "predictions of it"
+            ) from None
+        if table and not (is_table(self.path) and {*COLUMNS[:2]} <= {name.casefold() for name in table}):
+            column = f":answers={self.column}" if self.column in table else ""
+            raise InputError(
+                f"{self.path} is a table with the columns {', '.join(table)}, where lines of JSON with "
+                f"{', '.join(names)} are wanted: if it is of a script of yours, {way}{column}' makes predictions of it"
             ) from None
 
     def numbered(self) -> Iterator[tuple[str, Any]]:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -87,8 +89,9 @@ class InputTable:
         rename = {f"f{place}": name for place, name in enumerate((*needed, *rest))}
         decoder = msgspec.json.Decoder(msgspec.defstruct("Row", fields, rename=rename, gc=False))
         for number, line in numbered(self.path):
-            for row in decoded(self.path, line, decoder, number):
-                every = msgspec.json.decode(without_halves(line)) if self._keeps_more else {}
+            text = _without_nan(line) if self._keeps_more else line
+            for row in decoded(self.path, text, decoder, number):
+                every = msgspec.json.decode(without_halves(text)) if self._keeps_more else {}
                 more = {name: _text(value) for name, value in every.items() if name not in self._columns}
                 yield TableRow(f"{self.path}, line {number}", msgspec.structs.astuple(row), more)
 
@@ -226,6 +229,13 @@ def separator(start: bytes, needed: Iterable[str], also: Mapping[str, str] = Map
 
 def _folded(name: str) -> str:
     return name.strip().casefold()
+
+
+def _without_nan(line: bytes) -> bytes:
+    """Return a line with null in the place of NaN, as which Python's JSON writes a value that is missing."""
+    with suppress(ValueError, RecursionError):
+        return msgspec.json.encode(json.loads(line)) if b"NaN" in line else line
+    return line
 
 
 def _text(value: Any) -> str | None:

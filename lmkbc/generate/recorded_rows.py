@@ -52,6 +52,7 @@ class RecordedRow(msgspec.Struct, gc=False):
     parts: number of prompts; each has the same number of draws.
     finish: why each completion ended.
     logprobs: of the completions' tokens.
+    scores: of each object that a completion names; null or no list if unknown.
     nil_probabilities: by the step that estimated them.
     verification: object -> verification score.
     pooled: whether scores are over all sources; a candidate's source then lists their names.
@@ -70,6 +71,7 @@ class RecordedRow(msgspec.Struct, gc=False):
     parts: int = 1
     finish: list[str] | None = None
     logprobs: list[list[tuple[str, float]] | None] | None = None
+    scores: list[float | None] | None = None
     nil_probabilities: dict[str, float] = {}
     verification: dict[str, float] = {}
     pooled: bool = False
@@ -84,10 +86,14 @@ class RecordedRow(msgspec.Struct, gc=False):
     @property
     def replies(self) -> list[list[Reply | None]]:
         """Return the completions as part -> draw -> reply; they are stored part by part."""
-        ends, weights = self.finish or repeat("stop"), self.logprobs or repeat(None)
+        ends, weights, scores = (
+            self.finish or repeat("stop"),
+            self.logprobs or repeat(None),
+            self.scores or repeat(None),
+        )
         draws = [
-            None if text is None else Reply(text, end, logprobs=weight)
-            for text, end, weight in zip(self.completions or (), ends, weights, strict=False)
+            None if text is None else Reply(text, end, logprobs=weight, score=score)
+            for text, end, weight, score in zip(self.completions or (), ends, weights, scores, strict=False)
         ]
         size = len(draws) // self.parts
         return [draws[start : start + size] for start in range(0, len(draws), size)] if size else []
@@ -148,7 +154,7 @@ def _check(path: Path, index: int, row: RecordedRow, edition: Edition) -> None:
     told = len(row.completions or ())
     if row.parts < 1 or told % row.parts:
         _refuse(path, index, "parts", f"{row.parts} parts cannot be made of {told} completions")
-    for field in ("finish", "logprobs"):
+    for field in ("finish", "logprobs", "scores"):
         if (given := getattr(row, field)) is not None and len(given) != told:
             _refuse(path, index, field, f"{len(given)} values for {told} completions; give one for each")
     for place, candidate in enumerate(row.candidates or ()):
@@ -190,6 +196,7 @@ def _shares(row: RecordedRow) -> Iterator[tuple[str, float]]:
         yield f"candidates[{place}].score", candidate.score
         if candidate.verification is not None:
             yield f"candidates[{place}].verification", candidate.verification
+    yield from (("scores", score) for score in row.scores or () if score is not None)
     for name in ("nil_probabilities", "verification"):
         yield from ((name, share) for share in getattr(row, name).values())
     given = row.existence_probabilities

@@ -110,7 +110,7 @@ def _read(
     if reply.finish in WITHHELD:
         return CandidateSet(query, draws=(State.UNPARSED,))
     if reply.finish == NOTHING:
-        return CandidateSet(query, draws=(State.ABSTAINED,), nothing=(Nil(1.0, (source,)),))
+        return CandidateSet(query, draws=(State.ABSTAINED,), nothing=(Nil(_sureness("", reply), (source,)),))
     if (answer := answer_of(reply.text)) is None:  # it was cut off within its reasoning
         return CandidateSet(query, draws=(State.TRUNCATED,))
     text = captured(answer, style.answer) if style.answer else answer
@@ -131,7 +131,7 @@ def _read(
         return CandidateSet(query, found, (State.CUT if cut else State.ANSWERED,))
     parsed = style.format.read(text, relation, query.subject, style.null, clean=clean, parse_as=style.parse_as, cut=cut)
     if parsed.state is State.ABSTAINED and not cut:
-        return CandidateSet(query, draws=(parsed.state,), nothing=(Nil(1.0, (source,)),))
+        return CandidateSet(query, draws=(parsed.state,), nothing=(Nil(_sureness("", reply), (source,)),))
     objects = style.counted(parsed.objects)
     if cut and not objects:
         return CandidateSet(query, draws=(State.TRUNCATED,))
@@ -161,7 +161,9 @@ def captured(text: str, template: str) -> str:
 
 
 def _sureness(text: str, reply: Reply) -> float:
-    """Return the geometric mean of the probabilities of the tokens that spell a text; 1 if unknown."""
+    """Return the reply's score, else the geometric mean of the probabilities of a text's tokens; 1 if unknown."""
+    if reply.score is not None:
+        return reply.score
     pairs = reply.logprobs or []
     whole = "".join(token for token, _ in pairs)
     start = whole.find(text)

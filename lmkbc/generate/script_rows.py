@@ -3,20 +3,19 @@
 The names of columns are data (`COLUMNS`); `--from FILE:subject=name,answers=found` says others. A list is an answer
 that names its items, and a list of lists holds one answer a draw. Rows of a query are draws, or they name one object
 each: by the column's name, by `object=COLUMN`, or since no query has a name twice. Objects in a list or in cells of
-their own are kept as written; other texts are read as replies are.
+their own are kept as written; other texts are read as replies are. `script_scores` reads lists, and their scores.
 """
 
 from __future__ import annotations
 
-import ast
 import json
 import logging
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -30,6 +29,7 @@ from lmkbc.files.fact_rows import names_nothing
 from lmkbc.files.jsonl import numbered
 from lmkbc.files.places import cache_dir
 from lmkbc.files.tables import InputTable
+from lmkbc.generate.script_scores import SCORES, ScoredText, Scoring, folded, score_of, value_of
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation
 from lmkbc.types import grouped
@@ -45,28 +45,18 @@ COLUMNS: Mapping[str, str] = {
     "completions": "completions completion outputs output responses response generations generation generatedtext "
     "replies reply texts text samples content message raw rawoutput rawresponse modeloutput modelresponse llmoutput",
     "model": "model modelname modelid engine",
-    "score": "score confidence probability prob",
+    "score": SCORES,
     "draw": "draw sample sampleid drawid run iteration trial",
     "object_id": "objectid objectentityid objectqid",
 }
 """Content of a column -> its usual names, the likeliest first, in lower case and without blanks and signs."""
 
 ANSWERS = ("answers", "completions")
-_NAMES = ("object", "name", "label", "answer", "value", "text", "entity")
-"""Keys of an object's name in a list of objects with scores."""
 A_ROW_EACH = ("object", "obj", "tail", "objectname", "objectlabel")
 """Names of columns with one object: the rows of a query name its objects together."""
 
-LACKING = ("nan", "NaN", "<NA>")
-"""Cells with which tables of pandas say that there is no answer."""
-
 _LISTS = re.compile(r"[;\[\n]")
 """Signs of several objects in a cell."""
-
-_QIDS, _ONLY_QIDS = re.compile(r"Q[1-9]\d*"), re.compile(r"Q[1-9]\d*(?:[;,|\s]+Q[1-9]\d*)*")
-_AN_ARRAY = re.compile(r"""((?<=[\[\s])(?:'[^'\n]*'|"[^"\n]*"))\s+(?=['"])""")
-"""A text and the blank behind it, in an array as NumPy shows one: ['France' 'Spain']."""
-
 _MAPPING = re.compile(r"(.+?):((?:\w+=[^,=]+)(?:,\w+=[^,=]+)*)")
 
 SOURCE = "source"
@@ -100,7 +90,8 @@ def _as_recorded(given: Path, space: Workspace, edition: Edition) -> Path:
     if not path.is_file() or not (mapping or _is_foreign(path)):
         return path
     rows = [*InputTable(path, (), 0, keeps_more=True).rows()]
-    columns = _columns(path, [*rows[0].more] if rows else [], mapping, alone=len(edition.relations) == 1)
+    named_there = dict.fromkeys(name for row in rows for name in row.more)
+    columns = _columns(path, [*named_there], mapping, alone=len(edition.relations) == 1)
     kind, made = ANSWERS["answers" not in columns], defaultdict[tuple[str | None, ...], list[_Cell]](list)
     for row in rows:
         text = {"relation": edition.relations[0]} | {what: row.more.get(name) for what, name in columns.items()}
@@ -109,24 +100,18 @@ def _as_recorded(given: Path, space: Workspace, edition: Edition) -> Path:
             hint = f"{called!r} is no relation of edition {edition.name}; {did_you_mean(called, edition.relations)}"
             raise InputError(f"{row.place}: {'it names no subject' if relation else hint}")
         made[text["subject"], as_qid(text.get("id") or ""), relation, text.get("model")].append(
-            _Cell(text[kind], text.get("score") or "", text.get("draw"), as_qid(text.get("object_id") or ""))
+            _Cell(row.place, text[kind], text.get("score"), text.get("draw"), as_qid(text.get("object_id") or ""))
         )
-    names = ("SubjectEntity", "SubjectEntityID", "Relation", "model")
-    column = _folded(columns[kind])
+    column = folded(columns[kind])
     together = kind == "answers" and (together or column in A_ROW_EACH or _name_one_each(made.values()))
     many = kind == "completions" and column[-1:] == "s"
-    if "score" in columns and not (together and all(cell.is_scored for cells in made.values() for cell in cells)):
-        why = "it holds more than numbers from 0 to 1" if together else "a row holds more than one object"
-        log.warning("%s: the column %s is not read, since %s", path, columns.pop("score"), why)
-        for key, cells in made.items():
-            made[key] = [cell._replace(score="") for cell in cells]
-    content = b"".join(
-        msgspec.json.encode({name: value for name, value in zip(names, key, strict=True) if value} | answer) + b"\n"
-        for key, cells in made.items()
-        for answer in _answers(
-            _draws(cells, together=together, many=many), space.relation(str(key[2])), as_written=kind == "answers"
-        )
-    )
+    form = _Form(together=together, many=many, as_written=kind == "answers")
+    try:
+        content = _rows(made, form, space)
+    except ValueError as error:
+        log.warning("%s: the scores of the file are not read, and each object has the score 1", error)
+        columns.pop("score", None)
+        content = _rows(made, replace(form, scores=False), space)
     target = cache_dir() / "answers" / sha256(content)[:16] / f"{path.name.partition('.')[0]}.jsonl"
     target.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(target, content)
@@ -146,31 +131,14 @@ def _is_foreign(path: Path) -> bool:
     return not own or bool(not {"completions", "candidates"} & first.keys() and _found([*first], ANSWERS))
 
 
-class _Object(NamedTuple):
-    """An object that is kept as written, with its score and its QID."""
-
-    name: str
-    score: float = 1.0
-    id: str | None = None
-
-
 class _Cell(NamedTuple):
-    """The answer in a row: its text, its score and QID as an object, and its draw; blank or None where not given."""
+    """The answer in a row: its text, the score beside it, its draw, and its QID as an object; None where not given."""
 
+    place: str
     text: str | None
-    score: str
+    score: str | None
     draw: str | None
     id: str | None
-
-    @property
-    def is_scored(self) -> bool:
-        """Return whether the score is a number from 0 to 1, or missing."""
-        return self.score in ("", *LACKING) or _is_share(self.score)
-
-    @property
-    def scored(self) -> _Object:
-        """Return the object with its score."""
-        return _Object(self.text or "", 1.0 if self.score in ("", *LACKING) else float(self.score), self.id)
 
 
 def _name_one_each(queries: Iterable[Sequence[_Cell]]) -> bool:
@@ -183,19 +151,9 @@ def _name_one_each(queries: Iterable[Sequence[_Cell]]) -> bool:
     )
 
 
-def _is_share(text: str) -> bool:
-    with suppress(ValueError):
-        return 0 <= float(text) <= 1
-    return False
-
-
-def _folded(name: str) -> str:
-    return re.sub(r"[\W_]", "", name).casefold()
-
-
 def _found(names: Sequence[str], wanted: Sequence[str]) -> dict[str, str]:
     """Return what is wanted and there -> the likeliest of the columns for it."""
-    here = {_folded(name): name for name in reversed(names)}
+    here = {folded(name): name for name in reversed(names)}
     known = {what: [here[name] for name in COLUMNS[what].split() if name in here] for what in wanted}
     return {what: found[0] for what, found in known.items() if found}
 
@@ -218,76 +176,102 @@ def _columns(path: Path, names: Sequence[str], mapping: Mapping[str, str], *, al
     return found
 
 
-def _draws(cells: Sequence[_Cell], *, together: bool, many: bool) -> list[Any]:
-    """Return the draws in the cells of a query: of JSON or of Python, where they are lists.
+_Draw: TypeAlias = list[ScoredText] | ScoredText | None
+"""Objects that are kept as written, a text that is read as a reply, or a failed call."""
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How the cells of a file are read. scores: whether scores are.
 
     together: whether each cell is an object, of the draw that its row names. A lone cell with a list in it is none.
     many: whether the column's name is a plural, such as "outputs", so that a list holds draws. Else it is one reply.
+    as_written: whether lists are of objects that are kept as written. Else they are if they have scores.
     """
-    if together and not (len(cells) == 1 and _LISTS.search(cells[0].text or "")):
-        return [_draw(own) for own in grouped((cell.draw, cell) for cell in cells).values()]
-    draws: list[Any] = []
-    for text in (cell.text for cell in cells):
-        value: Any = None if text in LACKING else _QIDS.findall(text) if text and _ONLY_QIDS.fullmatch(text) else text
-        for read in (json.loads, ast.literal_eval) if text and text.lstrip()[:1] in ("[", "{") else ():
-            with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-                value = read(_AN_ARRAY.sub(r"\1, ", text or ""))
-                break
-        several = isinstance(value, list) and (many or any(isinstance(one, list) for one in value))
-        draws += value if several else [value]
-    return draws
+
+    together: bool
+    many: bool
+    as_written: bool
+    scores: bool = True
+
+    def draws(self, cells: Sequence[_Cell], relation: Relation) -> Iterator[_Draw]:
+        """Yield the draws in the cells of a query. ValueError, with the row, for a score that cannot be read."""
+        if self.together and not (len(cells) == 1 and _LISTS.search(cells[0].text or "")):
+            for own in grouped((cell.draw, cell) for cell in cells).values():
+                yield self._together(own, relation)
+            return
+        for cell in cells:
+            value = value_of(cell.text)
+            found = self._objects(cell, value, relation)
+            inner = found if isinstance(value, list) and isinstance(found, list) else []
+            many = self.many and not any(isinstance(one, list | tuple) for one in value or ())
+            several = inner and (many or any(isinstance(one, list) for one in inner))
+            for own, objects in zip(value, inner, strict=True) if several else [(value, found)]:
+                yield self._draw(own, objects, relation)
+
+    def _objects(self, cell: _Cell, value: Any, relation: Relation) -> Any:
+        """Return a value of a cell with its scores; see `Scoring`."""
+        scoring = Scoring(relation, inside=self.as_written or not relation.has_values(), scores=self.scores)
+        try:
+            return scoring.objects(value, score_of(cell.score) if self.scores else None)
+        except ValueError as error:
+            raise ValueError(f"{cell.place}: {error}") from None
+
+    def _together(self, cells: Sequence[_Cell], relation: Relation) -> _Draw:
+        """Return the objects of a draw; without any, a blank text, or None for a failed call."""
+        given = [
+            one._replace(id=cell.id)
+            for cell in cells
+            if value_of(cell.text) is not None
+            for one in self._objects(cell, [cell.text], relation)
+        ]
+        named = [one for one in given if one.name]
+        return _unless_alone(named, relation) if named else next(iter(given), None)
+
+    def _draw(self, value: Any, found: Any, relation: Relation) -> _Draw:
+        """Return a draw: objects if it is a list of them, else a text."""
+        if value is None:
+            return None
+        if isinstance(found, ScoredText) and (found.score is not None or not isinstance(value, dict)):
+            return found
+        objects = [one for one in found if one is not None] if isinstance(found, list) else [value]
+        is_scored = any(isinstance(one, ScoredText) and one.score is not None for one in objects)
+        if not (is_scored or self.as_written) or not all(isinstance(one, ScoredText) for one in objects):
+            return ScoredText(json.dumps(value, ensure_ascii=False, default=str, skipkeys=True))
+        return _unless_alone(objects, relation)
 
 
-def _draw(cells: Sequence[_Cell]) -> list[_Object] | str | None:
-    """Return the objects of a draw; without any, a blank text, or None for a failed call."""
-    if names := [cell.scored for cell in cells if cell.text and cell.text not in LACKING]:
-        return names
-    return next((cell.text for cell in cells if cell.text not in (None, *LACKING)), None)
-
-
-def _answers(draws: Sequence[Any], relation: Relation, *, as_written: bool) -> Iterator[dict[str, Any]]:
-    """Yield the draws of a query as fields of rows: lists of objects as candidates, if they are as written.
-
-    Other draws are texts, and so is a lone object that says of itself that it is none.
-    """
-    read = [(draw, _objects(draw, relation) if as_written else None) for draw in draws]
-    if texts := [draw for draw, objects in read if objects is None]:
-        lone = (_scored(one[0]) if isinstance(one, list) and len(one) == 1 else None for one in texts)
-        bare = (alone[0] if alone else one for alone, one in zip(lone, texts, strict=True))
-        replies = (one if one is None or isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in bare)
-        yield {"completions": [*replies]}
-    for place, objects in enumerate((objects for _, objects in read if objects is not None), len(texts)):
-        found = [one for one in objects if not _is_none(one.name, relation)] or [_Object("")]
-        rows = ({"object": one.name, "score": one.score, "id": one.id or as_qid(one.name)} for one in found)
-        yield {"candidates": [row | {"source": str(place)} for row in rows]}
-
-
-def _objects(draw: Any, relation: Relation) -> list[_Object] | None:
-    """Return the objects of a draw that is a list of them, with their scores; None for a text and the like."""
-    items = [{"object": name, "score": score} for name, score in draw.items()] if isinstance(draw, dict) else draw
-    if not isinstance(items, list):
-        return None
-    given = [item for item in items if item is not None]
-    objects = [one for one in map(_scored, given) if one]
-    if len(objects) < len(given):
-        return None
+def _unless_alone(objects: list[ScoredText], relation: Relation) -> _Draw:
+    """Return objects; a lone one that is a sentence, or says of itself that it is none, as a text."""
     alone = objects[0].name if len(objects) == 1 else ""
     is_sentence = " " in alone and alone.endswith(".") and not is_abbreviation(alone)
-    is_text = _is_none(alone, relation) or is_refusal(alone) or is_sentence
-    return None if alone and is_text else objects
+    is_text = alone and (_is_none(alone, relation) or is_refusal(alone) or is_sentence)
+    return objects[0] if is_text else objects
 
 
-def _scored(item: Any) -> _Object | None:
-    """Return the object of a text, of a number, or of a name with a score; None for other items."""
-    if isinstance(item, _Object):
-        return item
-    if not isinstance(item, dict):
-        return None if isinstance(item, list | bool) else _Object(str(item))
-    score = next((item[key] for key in COLUMNS["score"].split() if key in item), None)
-    name = next((item[key] for key in _NAMES if key in item), None)
-    if not (isinstance(name, str) and isinstance(score, int | float) and 0 <= score <= 1):
-        return None
-    return _Object(name, score, as_qid(str(item.get("id") or item.get("qid") or "")))
+def _rows(made: Mapping[tuple[str | None, ...], Sequence[_Cell]], form: _Form, space: Workspace) -> bytes:
+    """Return the lines of a file of completions and candidates. made: (subject, id, relation, model) -> cells."""
+    names = ("SubjectEntity", "SubjectEntityID", "Relation", "model")
+    return b"".join(
+        msgspec.json.encode({name: value for name, value in zip(names, key, strict=True) if value} | answer) + b"\n"
+        for key, cells in made.items()
+        for relation in [space.relation(str(key[2]))]
+        for answer in _answers([*form.draws(cells, relation)], relation)
+    )
+
+
+def _answers(draws: Sequence[_Draw], relation: Relation) -> Iterator[dict[str, Any]]:
+    """Yield the draws of a query as fields of rows: texts with their scores as completions, objects as candidates."""
+    if texts := [draw for draw in draws if not isinstance(draw, list)]:
+        yield {"completions": [text and text.name for text in texts], "scores": [text and text.score for text in texts]}
+    for place, objects in enumerate((draw for draw in draws if isinstance(draw, list)), len(texts)):
+        nothing = ScoredText("", objects[0].score if objects else None)
+        found = [one for one in objects if not _is_none(one.name, relation)] or [nothing]
+        rows = (
+            {"object": name, "score": 1.0 if score is None else score, "id": qid or as_qid(name)}
+            for name, score, qid in found
+        )
+        yield {"candidates": [row | {"source": str(place)} for row in rows]}
 
 
 def _is_none(name: str, relation: Relation) -> bool:

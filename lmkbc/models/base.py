@@ -177,6 +177,7 @@ class Reply(msgspec.Struct, omit_defaults=True):
     prompt_tokens, completion_tokens: this draw's share of the request.
     logprobs: (token, log-probability) of the answer, if available.
     first: the same for the alternatives at the answer's first word, if requested.
+    score: of each object that the answer names, if a recorded file has it.
     """
 
     text: str
@@ -186,6 +187,7 @@ class Reply(msgspec.Struct, omit_defaults=True):
     completion_tokens: int = 0
     logprobs: list[tuple[str, float]] | None = None
     first: list[tuple[str, float]] | None = None
+    score: float | None = None
 
     @property
     def failed(self) -> bool:

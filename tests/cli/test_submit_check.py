@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+import pytest
 from command import Command
 
 
@@ -31,6 +32,28 @@ def test_check_reads_a_file_or_a_zip_and_writes_nothing(command: Command, tmp_pa
         command.fails("submit", tmp_path / "run", "--check")
     )
     assert "can be submitted" in command.done("submit", tmp_path / "run", "--split", "dev", "--check")[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "way"),
+    [
+        ("own.parquet", ("subject", "relation", "answers"), "own.parquet'"),
+        ("own.csv", ("head", "rel", "tail"), "own.csv'"),
+        ("own.csv", ("SubjectEntity", "Relation", "ObjectEntitiesID"), "own.csv:answers=ObjectEntitiesID'"),
+        ("own.parquet", ("SubjectEntity", "Relation", "ObjectEntitiesID"), "own.parquet:answers=ObjectEntitiesID'"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["evaluate", "submit", "report"])
+def test_a_table_of_a_script_is_sent_to_predict(
+    command: Command, tmp_path: Path, verb: str, name: str, columns: tuple[str, ...], way: str
+) -> None:
+    import polars as pl
+
+    frame = pl.DataFrame([dict(zip(columns, ("Chile", "CountryBordersCountry", "Peru"), strict=True))])
+    frame.write_csv(tmp_path / name) if name.endswith("csv") else frame.write_parquet(tmp_path / name)
+    told = command.fails(verb, tmp_path / name, "--edition", "mini", "--split", "val")
+    assert f"is a table with the columns {', '.join(columns)}, where lines of JSON with SubjectEntity, " in told
+    assert f"'lmkbc predict --from {tmp_path / way} makes predictions of it" in told
 
 
 def test_an_unfinished_run_says_how_it_ends(command: Command, tmp_path: Path) -> None:

@@ -159,6 +159,7 @@ BARS = ("Al Jr.", "Croatia", "Serbia")
 NUMPY = f"subject,relation,prediction\n{SUBJECT},{RELATION},['Croatia' 'Serbia']\n"
 SCORED = [{"object": "Croatia", "score": 0.9}, {"object": "Serbia", "score": 0.25}]
 SCORES = f"subject,relation,object,score\n{SUBJECT},{RELATION},Croatia,0.9\n{SUBJECT},{RELATION},Serbia,0.25\n"
+OWN, DRAWN = {"Croatia": 0.9, "Serbia": 0.25}, {"Croatia": 0.7, "Serbia": 0.25}
 DRAWS = "".join(
     f"{SUBJECT},{RELATION},{draw},{name}\n" for draw, name in ((1, "Croatia"), (2, "Croatia"), (2, "Serbia"))
 )
@@ -171,6 +172,41 @@ DRAWS = "".join(
         ("a.jsonl", jsonl(PAIR | {"answers": SCORED}), {"Croatia": 0.9, "Serbia": 0.25}),
         ("a.jsonl", jsonl(PAIR | {"answers": {"Croatia": 0.9, "Serbia": 0.25}}), {"Croatia": 0.9, "Serbia": 0.25}),
         ("a.csv", SCORES, {"Croatia": 0.9, "Serbia": 0.25}),
+        ("a.jsonl", jsonl(PAIR | {"answers": ["Croatia", "Serbia"], "score": 0.8}), {"Croatia": 0.8, "Serbia": 0.8}),
+        ("a.jsonl", jsonl(PAIR | {"answer": "Croatia, Serbia", "confidence": 0.8}), {"Croatia": 0.8, "Serbia": 0.8}),
+        ("a.jsonl", jsonl(PAIR | {"answers": [], "confidence": 0.8}), {"": 0.8}),
+        ("a.jsonl", jsonl(PAIR | {"answer": "none", "confidence": 0.8}), {"": 0.8}),
+        ("a.jsonl", jsonl(PAIR | {"answers": ["Croatia", "Serbia"], "scores": [0.9, 0.25]}), OWN),
+        ("a.csv", f"subject,relation,answers,scores\n{SUBJECT},{RELATION},Croatia; Serbia,90%; 25 %\n", OWN),
+        (
+            "a.csv",
+            f"subject;relation;answer;score\n{SUBJECT};{RELATION};Croatia|Serbia;0,5\n",
+            dict.fromkeys(BOTH, 0.5),
+        ),
+        ("a.jsonl", jsonl(PAIR | {"answers": [["Croatia", 0.9], ["Serbia", 0.25]]}), OWN),
+        ("a.jsonl", jsonl(PAIR | {"outputs": [[0.9, "Croatia"], ["0.25", "Serbia"]]}), OWN),
+        ("a.csv", f"subject,relation,answers\n{SUBJECT},{RELATION},\"[('Croatia', 0.9), ('Serbia', 0.25)]\"\n", OWN),
+        (
+            "a.csv",
+            f"subject,relation,answers\n{SUBJECT},{RELATION},\"{{'Serbia', 'Croatia'}}\"\n",
+            dict.fromkeys(BOTH, 1.0),
+        ),
+        ("a.jsonl", jsonl(PAIR | {"output": '{"Croatia": 0.9, "Serbia": 0.25}'}), OWN),
+        ("a.jsonl", jsonl(PAIR | {"answers": [{"Croatia": 0.9}, {"Serbia": 0.25}]}), OWN),
+        (
+            "a.jsonl",
+            jsonl(PAIR | {"answers": [{"country": "Croatia", "p": "0.9"}, {"text": "Serbia", "prob": 0.25}]}),
+            OWN,
+        ),
+        ("a.jsonl", jsonl(PAIR | {"answers": "Croatia (0.9), Serbia: 0.25"}), OWN),
+        ("a.jsonl", jsonl(PAIR | {"answers": ["Croatia", "Serbia"], "scores": {"Croatia": 0.9, "Serbia": 0.25}}), OWN),
+        ("a.jsonl", jsonl(PAIR | {"answers": [[["Croatia", 0.8]], [["Croatia", 0.6], ["Serbia", 0.5]]]}), DRAWN),
+        ("a.jsonl", jsonl(PAIR | {"outputs": ["Croatia", "Croatia, Serbia"], "scores": [0.9, 0.5]}), DRAWN),
+        (
+            "a.jsonl",
+            jsonl(PAIR | {"answers": ["Croatia"], "score": 0.9}, PAIR | {"answers": list(BOTH), "score": 0.5}),
+            DRAWN,
+        ),
         ("a.csv", SCORES.replace("0.9", "-7"), {"Croatia": 1.0, "Serbia": 1.0}),  # on another scale
         ("a.csv", f"subject,relation,draw,object\n{DRAWS}", {"Croatia": 1.0, "Serbia": 0.5}),
         ("a.jsonl", jsonl(PAIR | {"answers": ["Médecins Sans Frontières"]}), {"Médecins Sans Frontières": 1.0}),
@@ -189,8 +225,26 @@ def test_scores_and_draws_of_objects_are_kept(
     _, said = kept(name, content)
     made = map(json.loads, gzip.decompress((tmp_path / "run" / "candidates.jsonl.gz").read_bytes()).splitlines())
     rows = [one for row in made if row["SubjectEntity"] == SUBJECT for one in row["candidates"]]
-    assert {one["object"]: one["score"] for one in rows} == scores
-    assert ("the column score is not read" in said) == ("-7" in content)
+    assert {one["object"]: one["score"] for one in rows} == pytest.approx(scores)
+    assert said.count("line 2: '-7' is no number from 0 to 1: the scores of the file are not read") == ("-7" in content)
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        ({"answers": [["Croatia", 9], ["Serbia", 3]]}, "9 is no number from 0 to 1"),
+        ({"answers": ["Croatia", "Serbia"], "scores": [0.7]}, "1 score for 2 objects"),
+        ({"answers": ["Croatia", "Serbia"], "score": "high"}, "'high' is no number from 0 to 1"),
+    ],
+)
+def test_scores_that_cannot_be_read_are_named_with_their_row_and_the_objects_stay(
+    kept: Callable[..., tuple[set[str], str]], answers: dict[str, Any], reason: str
+) -> None:
+    found, said = kept(
+        "a.jsonl", jsonl({"subject": "Croatia", "relation": RELATION, "answers": ["Peru"]}, PAIR | answers)
+    )
+    assert found == BOTH
+    assert f"a.jsonl, line 2: {reason}: the scores of the file are not read, and each object has the score 1" in said
 
 
 def test_a_parquet_file_of_a_script_is_read(kept: Callable[..., tuple[set[str], str]], tmp_path: Path) -> None:
@@ -207,6 +261,66 @@ def test_a_lone_object_that_names_none_is_read_as_a_reply(
 ) -> None:
     other = {"subject": "Croatia", "relation": RELATION, "answers": ["Serbia"]}
     assert states in kept("a.jsonl", jsonl(other, PAIR | {"answers": answers}))[1]
+
+
+@pytest.mark.parametrize(
+    ("answers", "objects"),
+    [
+        ([[74.36, 0.75], [75, 0.25]], {"74.36": 0.75, "75": 0.25}),
+        ({"74.36 km²": 0.75, "75 km²": 0.25}, {"74.36": 0.75, "75": 0.25}),
+        ([{"value": 74.36, "unit": "km2", "score": 0.75}], {"74.36": 0.75}),
+        ([{"value": 74.36, "unit": "km2"}], {"74.36": 1.0}),
+        ([74.36, 0.5], {"74.36": 1.0, "0.5": 1.0}),  # two numbers
+        ([[74.36], [0.5]], {"74.36": 0.5, "0.5": 0.5}),
+    ],
+)
+def test_a_number_beside_a_share_is_an_object_with_its_score(
+    command: Command, data_dir: Path, tmp_path: Path, answers: Any, objects: dict[str, float]
+) -> None:
+    row = {"subject": "Lošinj", "relation": "hasArea", "answers": answers}
+    (tmp_path / "a.jsonl").write_text(jsonl(row), encoding="utf-8")
+    asked = ("--edition", "2025", "--split", "val", "--relation", "hasArea", "--failed-as-empty", "--no-report")
+    command.done("predict", *asked, "--data", data_dir, "--from", tmp_path / "a.jsonl", "--out", tmp_path / "run")
+    rows = map(json.loads, gzip.decompress((tmp_path / "run" / "candidates.jsonl.gz").read_bytes()).splitlines())
+    assert {one["object"]: one["score"] for row in rows for one in row["candidates"]} == objects
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+@pytest.mark.parametrize(
+    ("cell", "plain", "none"), [(None, "missing", "missing"), ("NaN", "missing", "missing"), ("", "empty", "abstained")]
+)
+def test_a_cell_without_an_answer_means_the_same_in_each_format(
+    command: Command, tmp_path: Path, ending: str, cell: str | None, plain: str, none: str
+) -> None:
+    import polars as pl
+
+    place = tmp_path / f"a.{ending}"
+    frame = pl.DataFrame([PAIR | {"answer": cell}, PAIR | {"subject": "Croatia", "answer": "Serbia"}])
+    if ending == "csv" and cell is None:
+        pytest.skip("CSV has no null")
+    {"jsonl": frame.write_ndjson, "csv": frame.write_csv, "parquet": frame.write_parquet}[ending](place)
+    asked = (
+        "predict",
+        "--edition",
+        "mini",
+        "--split",
+        "val",
+        "--relation",
+        RELATION,
+        "--failed-as-empty",
+        "--no-report",
+    )
+    for empty, state in (("unread", plain), ("none", none)):
+        _, said = command.done(*asked, "--from", place, "--empty", empty, "--out", tmp_path / empty)
+        count = 19 if state == "missing" else 1  # the others are lacking
+        assert f"{count} {state}" in said
+
+
+def test_a_row_may_lack_the_field_of_its_answer_and_nan_is_null(kept: Callable[..., tuple[set[str], str]]) -> None:
+    rows = [PAIR | {"subject": "Chile"}, PAIR | {"subject": "Croatia", "answers": float("nan")}]
+    found, said = kept("a.jsonl", jsonl(*rows, PAIR | {"answers": ["Croatia", "Serbia"]}))
+    assert found == BOTH
+    assert "2 of 2 texts cannot be read; 2 missing" in said
 
 
 @pytest.mark.parametrize(("cell", "is_read"), [("nan", False), ("<NA>", False), ("[]", True), ("None", True)])
