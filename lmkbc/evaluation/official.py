@@ -19,6 +19,7 @@ import msgspec
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.files.columns import Column, Rows, namesakes, respelled
+from lmkbc.files.fact_rows import field_of
 from lmkbc.files.jsonl import no_collection
 from lmkbc.names import subject_key
 from lmkbc.scoring.table import WRONG, Table, Tally
@@ -78,7 +79,8 @@ def evaluate(
         match.read_nothing_more(unreadable, strict=strict)
         if (first := match.no_gold.first) is not None:
             raise InputError(
-                f"{truth.path}, row {_shown(first)}, field {edition.column}: no list of objects; give a labelled split"
+                f"{truth.path}, row {_shown(first)}, {field_of(truth.path, edition.column)}: no list of objects; "
+                "give a labelled split"
             )
         if not match.queries:
             named = f" of {', '.join(sorted(subset.relations))}" if subset.relations else ""
@@ -286,8 +288,8 @@ def _refuse(path: Path, edition: Edition, match: _Match, *, strict: bool) -> Non
         )
     if match.unreadable.first is not None:
         raise InputError(
-            f"{path}, row {_shown(match.unreadable.first)}, field {edition.column}: not a list of strings, and the "
-            f"official script of edition {edition.name} stops there; write each object as one string"
+            f"{path}, row {_shown(match.unreadable.first)}, {field_of(path, edition.column)}: not a list of strings, "
+            f"and the official script of edition {edition.name} stops there; write each object as one string"
         )
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, counted
-from lmkbc.files.fact_rows import COLUMNS, is_table, stream
+from lmkbc.files.fact_rows import COLUMNS, field_of, is_table, stream
 from lmkbc.files.jsonl import decoded, no_collection, numbered, row_blocks
 from lmkbc.files.tables import InputTable
 from lmkbc.names import subject_key
@@ -97,10 +97,11 @@ class Column:
             ) from None
         names = (*(name for name, _ in FIELDS), self.column)
         lacking = [name for name in names if f'"{name}"'.encode() not in first]
+        more = f" and {lacking[1]}" if lacking[1:] else ""
         if is_object and lacking in ([*names], [*names[:-1]], [self.column]):
             raise InputError(
-                f"{self.path} has no field {' and '.join(lacking[:2])}: if it is of a script of yours, {way}' makes "
-                "predictions of it"
+                f"{self.path} has no {field_of(self.path, lacking[0])}{more}: if it is of a script of yours, {way}' "
+                "makes predictions of it"
             ) from None
         if table and not (is_table(self.path) and {*COLUMNS[:2]} <= {name.casefold() for name in table}):
             column = f":answers={self.column}" if self.column in table else ""
@@ -198,8 +199,8 @@ def namesakes(source: Rows, repeated: Container[Pair], *, agree: bool = False) -
         before = next(((pair, other) for other in others if (pair, other) in values), None)
         if agree and before and not _alike(values[before], row.objects):
             raise InputError(
-                f"{source.path}, {place}, field {source.column}: ({pair[0]!r}, {pair[1]!r}) is answered otherwise than "
-                f"in {places[before]}; keep one of the two"
+                f"{source.path}, {place}, {field_of(source.path, source.column)}: ({pair[0]!r}, {pair[1]!r}) is "
+                f"answered otherwise than in {places[before]}; keep one of the two"
             )
         values[pair, own], places[pair, own] = row.objects, place
         first.setdefault(pair, own)

@@ -16,6 +16,8 @@ from lmkbc.words import FORM, WORDS
 ENDINGS = (".jsonl", ".csv", ".tsv")
 """Endings of the files of splits; all but the first are tables."""
 COLUMNS = ("subject", "relation", "object", "subject_id", "object_id")
+FIELDS = ("SubjectEntity", "Relation", "ObjectEntities", "SubjectEntityID", "ObjectEntitiesID")
+"""Fields of JSONL in the order of the columns."""
 
 
 def says_none(text: str | None) -> bool:
@@ -36,6 +38,11 @@ def _plain(text: str | None) -> str:
 def is_table(path: Path) -> bool:
     """Return whether a file is a table, by its ending."""
     return not {*ENDINGS[1:]}.isdisjoint(suffix.lower() for suffix in path.suffixes)
+
+
+def field_of(path: Path, name: str) -> str:
+    """Return the field of a split as its file calls it, for errors: "field Relation", or "column relation"."""
+    return f"column {dict(zip(FIELDS, COLUMNS, strict=True)).get(name, name)}" if is_table(path) else f"field {name}"
 
 
 def stream(path: Path) -> IO[bytes]:

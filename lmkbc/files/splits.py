@@ -18,7 +18,7 @@ import msgspec
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.files.fact_rows import is_table, names_nothing, stream
+from lmkbc.files.fact_rows import field_of, is_table, names_nothing, stream
 from lmkbc.files.jsonl import decoded, no_collection, numbered, row_blocks
 from lmkbc.kinds.kind import kind_of
 from lmkbc.relation import Relation
@@ -173,18 +173,20 @@ def _bad_query(path: Path, bad: QueryRow, repeated: bool, edition: Edition) -> I
             same.append(number)
     if repeated:
         pair = f"({bad.SubjectEntity!r}, {bad.Relation!r})"
-        return InputError(f"{path}, line {same[1]}, field SubjectEntity: {pair} repeats line {same[0]}; remove one")
+        where = f"{path}, line {same[1]}, {field_of(path, 'SubjectEntity')}"
+        return InputError(f"{where}: {pair} repeats line {same[0]}; remove one")
     where = f"{path}, line {same[0]}"
     if not bad.SubjectEntity.strip():
-        return InputError(f"{where}, field SubjectEntity: empty; name the subject")
+        return InputError(f"{where}, {field_of(path, 'SubjectEntity')}: empty; name the subject")
     if edition.spelt(bad.Relation):
-        column = "object_id" if edition.target == "id" else "object"
-        return InputError(
-            f"{where}: no field {edition.column}; give the objects as a list, [] if there is none (in a table, give a "
-            f"column {column})"
-        )
+        lacks = "; give the objects as a list, [] if there is none"
+        lacks = ", or nothing in it beside an object" if is_table(path) else lacks
+        return InputError(f"{where}: no {field_of(path, edition.column)}{lacks}")
     hint = did_you_mean(bad.Relation, edition.relations)
-    return InputError(f"{where}, field Relation: {bad.Relation!r} is no relation of edition {edition.name}; {hint}")
+    name = edition.name
+    return InputError(
+        f"{where}, {field_of(path, 'Relation')}: {bad.Relation!r} is no relation of edition {name}; {hint}"
+    )
 
 
 def read_queries(path: Path, edition: Edition) -> list[Query]:
@@ -202,8 +204,8 @@ def check_values(path: Path, edition: Edition, relations: Mapping[str, Relation]
         (row,) = decoded(path, line, _ROW, number)
         if (asked := relations.get(row.Relation)) is None:
             continue
-        field = "column object" if is_table(path) else f"field {edition.column}"
-        where, kind = f"{path}, line {number}, {field}", kind_of(asked)
+        named = field_of(path, "ObjectEntities" if is_table(path) else edition.column)
+        where, kind = f"{path}, line {number}, {named}", kind_of(asked)
         for value in getattr(row, edition.column) or ():
             names = value if isinstance(value, list) and value else [value or ""]
             if is_table(path):

@@ -56,6 +56,7 @@ class InputTable:
     also: of CSV and Parquet, other name -> column of which it is the name if no column has the name itself.
     ends: whether the last line of CSV needs a line end, since a value that is cut off is a wrong value.
     keeps_more: whether rows have the values of other columns too.
+    Once a row is read, `called` has the names of the columns in the file.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class InputTable:
     ) -> None:
         self._keeps_more = keeps_more
         self.path, self._columns, self._needed, self._ends, self._also = path, tuple(columns), needed, ends, also
+        self.called = {name: name for name in columns}
 
     def rows(self) -> Iterator[TableRow]:
         """Yield the rows in the order of the file, without blank lines."""
@@ -159,6 +161,7 @@ class InputTable:
                     f"{self.path} has no column {name!r}, but {found}: the first line must name it, as in {first}"
                 )
         places = [header.index(name) if name in header else -1 for name in self._columns]
+        self.called |= {name: names[at] for name, at in zip(self._columns, places, strict=True) if at >= 0}
         others = {name: at for at, name in enumerate(names) if self._keeps_more and name and at not in places}
         twice = [name for name in self._columns if header.count(name) > 1]
         if twice := [*twice, *(name for name in others if [*names].count(name) > 1)]:
@@ -185,8 +188,9 @@ class InputTable:
                 columns = [batch[name].to_list() if name else [None] * len(batch) for name in (*there, *others)]
                 for values in zip(*columns, strict=True):
                     number += 1
-                    if any(value is None for value in values[: self._needed]):
-                        raise InputError(f"{self.path}, row {number}: {self._columns[0]} is null; mend the row")
+                    for name, value in zip(there[: self._needed], values, strict=False):
+                        if value is None:
+                            raise InputError(f"{self.path}, row {number}: {name} is null; mend the row")
                     more = dict(zip(others, map(_text, values[len(there) :]), strict=True))
                     yield TableRow(f"{self.path}, row {number}", values[: len(there)], more)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:

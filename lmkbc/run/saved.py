@@ -16,6 +16,7 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.files.checksum import file_sha256
 from lmkbc.files.columns import read_column
+from lmkbc.files.fact_rows import field_of
 from lmkbc.files.jsonl import read_jsonl
 from lmkbc.files.places import name_of
 from lmkbc.files.reader import whole
@@ -210,7 +211,9 @@ def read_gold(path: Path, edition: Edition) -> Mapping[Pair, Any]:
     gold = read_column(path, edition)
     bad = next((pair for pair, value in gold.values.items() if not isinstance(value, list)), None)
     if bad:
-        raise InputError(f"{path}, row {bad}, field {edition.column}: no list of objects; give a labelled split")
+        raise InputError(
+            f"{path}, row {bad}, {field_of(path, edition.column)}: no list of objects; give a labelled split"
+        )
     return gold.values
 
 

@@ -23,6 +23,7 @@ from lmkbc.edition import Edition, fault
 from lmkbc.errors import UNDECODABLE, InputError, counted
 from lmkbc.files.atomic import Content, pieces
 from lmkbc.files.columns import Column, read_column, respelled
+from lmkbc.files.fact_rows import field_of
 from lmkbc.files.reader import whole
 from lmkbc.generate.recorded_rows import EXISTENCE
 from lmkbc.notes import Replies
@@ -261,7 +262,7 @@ def package(
         (pair, values, why), *others = wrong
         place = _place(Column(path, edition, Any), pair, values)
         more = f" (and {counted(len(others), 'more value')} like it)" if others else ""
-        raise InputError(f"{path}, {place}, {pair}, field {edition.column}: {why}{more}")
+        raise InputError(f"{path}, {place}, {pair}, {field_of(path, edition.column)}: {why}{more}")
     zipped = archive(json_lines(rows))
     if blank:
         log.warning("%s: %s left out, which the scorer would count as wrong", path, counted(blank, "empty string"))

@@ -66,19 +66,21 @@ def test_a_query_is_named_by_its_first_line_and_ids_name_one_object(own: Command
     shown = json.loads(own.done("data", "check", "languages", "--json")[0])
     assert [(row["rows"], row["state"]) for row in shown if row["split"] == "val"] == [(2, "ok")]
     Path("data/val.csv").write_text(text + "C,designer,Bob,,\n")
-    assert "val.csv, line 5: no field ObjectEntitiesID" in own.fails("tune", "--from", "own.jsonl")
+    assert "val.csv, line 5: no column object_id, or nothing in it beside an object" in own.fails(
+        "tune", "--from", "own.jsonl"
+    )
 
 
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("subject,relation,object\nA,designer,B\n\nA,desinger,C\n", "val.csv, line 4, field Relation: 'desinger'"),
+        ("subject,relation,object\nA,designer,B\n\nA,desinger,C\n", "val.csv, line 4, column relation: 'desinger'"),
         ("subject,relation,object\nA,designer,B\nA,designer,\n", "field object: blank"),
         ("subject,relation,object\nA,designer,\nA,designer,B\n", "field object: blank"),
-        ("subject,relation,object\n,designer,B\n", "val.csv, line 2, field SubjectEntity: empty"),
+        ("subject,relation,object\n,designer,B\n", "val.csv, line 2, column subject: empty"),
         (
             "subject,relation\nA,designer\n",
-            "val.csv, line 2: no field ObjectEntities; give the objects as a list, [] if there is",
+            "val.csv, line 2: no column object, or nothing in it beside",
         ),
         ("name,relation,object\nA,designer,B\n", "val.csv has no column 'subject', but 'name', 'relation', 'object'"),
         ("subject,relation,object\nA,designer,B,C\n", "val.csv, line 2: 4 values where the header names 3 columns"),

@@ -193,7 +193,10 @@ def _beside(
         for marked in map(known.marked, base.facts()):
             fact = marked.fact
             if marked.mark is Mark.UNCOVERED and fact.about.property in known.properties:
-                uncovered[f"{fact.subject} ({fact.subject_id or 'no QID'})"] = None
+                item = fact.subject_id or (
+                    "" if known.named and not known.subjects else "no QID"
+                )  # of a split, names do
+                uncovered[f"{fact.subject} ({item})" if item else fact.subject] = None
             yield marked
 
     marked = counts.counted(compared())

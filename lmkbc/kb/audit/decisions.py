@@ -22,6 +22,11 @@ from lmkbc.kb.base.reviews import Review, Reviews, Verdict
 from lmkbc.kinds.kind import Stated, kind_of
 from lmkbc.names import as_qid
 
+COLUMNS = {"reviewed_by": "reviewer", "reviewed_on": "date"}
+"""Field of a decision -> its column in a file of labels."""
+OF_VALUE = {"object": "value", "object_id": "value_id"}
+"""The same for the right object in place of a wrong one."""
+
 
 @dataclass(frozen=True)
 class ReviewedBase:
@@ -131,6 +136,8 @@ def _object(place: str, about: About, text: str, qid: str | None, literal: str |
     """
     kind = kind_of(about)
     if kind.is_entity:
+        if qid and not as_qid(qid):
+            raise InputError(f"{place}_id: {qid!r} is no QID; write one like Q42, or leave it empty")
         return {"object": text or qid or "", "object_id": as_qid(qid or text), "literal": None}
     if kind.has_values and literal is None:
         literal = _number(place, text, about) if kind.is_numeric else kind.literal((qid or "", text))[0]
@@ -170,4 +177,6 @@ def _decision(
         **value,
         **cited,
     }
-    return checked(place, {name: cell for name, cell in cells.items() if cell is not None}, Review), bool(row.date)
+    is_value = verdict is Verdict.RIGHT and (row.value or row.value_id)
+    given = {name: cell for name, cell in cells.items() if cell is not None}
+    return checked(place, given, Review, COLUMNS | OF_VALUE if is_value else COLUMNS), bool(row.date)

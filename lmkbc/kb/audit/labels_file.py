@@ -6,15 +6,14 @@ right value, the address of a source, a quote of it, a person and a day; all of 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
 from lmkbc.errors import InputError
-from lmkbc.files import reader
-from lmkbc.files.jsonl import decoded, numbered
 from lmkbc.files.tables import InputTable
 from lmkbc.kb.base.reviews import Verdict
 
@@ -28,6 +27,11 @@ WORDS = {
     **dict.fromkeys(("unknown", "cannot tell", "unsure", "unclear", "u", "?"), Verdict.UNKNOWN),
 }
 """Word of a label, in any case -> what it means. No label is an empty cell, or null."""
+WRITTEN = {
+    **{"reviewed_on": "2026-11-22", "source": "https://example.org/page or Q42"},
+    **{"subject_id": "Q298", "object_id": "Q419"},
+}
+"""Field of a decision -> an example of it."""
 
 
 class SampleName(msgspec.Struct, frozen=True):
@@ -78,40 +82,41 @@ class Label(NamedTuple):
 def read_labels(path: Path) -> Iterator[Label]:
     """Yield the rows of a file. InputError, with the line, for what is no label, and for an empty file."""
     number = 0
-    for number, (place, row) in enumerate(_rows(path), start=1):  # noqa: B007 -- counted for the check below
-        word = " ".join((row.label or "").casefold().split())
+    for number, given in enumerate(InputTable(path, (), 0, keeps_more=True).rows(), start=1):  # noqa: B007 -- see below
+        place, cells = given.place, {name.casefold(): cell.strip() for name, cell in given.more.items() if cell}
+        called = "verdict" if "verdict" in cells and "label" not in cells else "label"
+        if "relation" not in map(str.casefold, given.more):
+            found = ", ".join(map(repr, given.more))[:200]
+            raise InputError(
+                f"{path} has no column 'relation', but {found}: a label needs relation, subject and object"
+            )
+        word = " ".join(cells.pop(called, "").casefold().split())
         if word and word not in WORDS:
             raise InputError(
-                f"{place}, field label: {row.label!r}; write right, wrong or unknown (or y, n, u), or leave it empty"
+                f"{place}, field {called}: {word!r}; write right, wrong or unknown (or y, n, u), or leave it empty"
             )
+        row = checked(place, {name: cell for name, cell in cells.items() if cell}, LabelRow)
         yield Label(place, row, WORDS.get(word))
     if not number:
         raise InputError(f"{path} is empty: give a file of 'lmkbc audit --sample' with labels filled in")
 
 
-def _rows(path: Path) -> Iterator[tuple[str, LabelRow]]:
-    with reader.stream(path) as file:
-        start = file.read(4096).lstrip()
-    if start[:1] in (b"{", b"[", b""):
-        decoder = msgspec.json.Decoder(LabelRow)
-        for number, line in numbered(path):
-            yield f"{path}, line {number}", decoded(path, line, decoder, number)[0]
-        return
-    needed = ["relation", "subject"]
-    names = [*needed, *(name for name in LabelRow.__struct_fields__ if name not in needed)]
-    for row in InputTable(path, names, len(needed), also={"verdict": "label"}).rows():
-        cells = {name: cell.strip() for name, cell in zip(names, row.values, strict=True) if cell and cell.strip()}
-        yield row.place, checked(row.place, cells, LabelRow)
+def checked(place: str, cells: dict[str, Any], kind: Any, columns: Mapping[str, str] = MappingProxyType({})) -> Any:
+    """Return cells as a row of a kind. InputError names the place and the field of a wrong value.
 
-
-def checked(place: str, cells: dict[str, Any], kind: Any) -> Any:
-    """Return cells as a row of a kind. InputError names the place and the field of a wrong value."""
+    columns: field -> what it is called in the file, if it has another name there.
+    """
     try:
         return msgspec.convert(cells, kind, strict=False)
     except msgspec.ValidationError as error:
         reason, _, where = str(error).partition(" - at `$.")
-        field = where.rstrip("`")
+        field, first = where.rstrip("`"), reason.partition(" ")
+        if first[0] in cells:  # of a check of the whole row
+            field, reason = first[0], first[2]
+        if "regex" in reason and field in WRITTEN:
+            reason = f"write it as in {WRITTEN[field]}"
         given = f" ({str(cells[field])[:80]!r})" if field in cells else ""
+        field = columns.get(field, field)
         raise InputError(f"{place}{field and f', field {field}'}: {reason}{given}") from None
 
 

@@ -62,7 +62,10 @@ class Review(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     quote: _Text | None = None
 
     def __post_init__(self) -> None:
-        calendar.fromisoformat(self.reviewed_on)
+        try:
+            calendar.fromisoformat(self.reviewed_on)
+        except ValueError as error:
+            raise ValueError(f"reviewed_on is no day: {error}") from None
         if self.source and as_qid(self.source) is None and not is_address(self.source):
             raise ValueError(f"source {self.source!r} is no address of a page: write its other signs as %20 and so on")
         for name in ("subject", "object", "reviewed_by"):

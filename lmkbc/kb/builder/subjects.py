@@ -155,7 +155,7 @@ def hashes(names: pl.Series, form: Callable[[str], str]) -> pl.Series:
 def _checked(table: InputTable) -> Iterator[pl.DataFrame]:
     """Yield the rows of a file in chunks."""
     rows, done = table.rows(), 0
-    while some := [_subject(row) for row in islice(rows, AT_ONCE)]:
+    while some := [_subject(row, table.called) for row in islice(rows, AT_ONCE)]:
         listed = pl.DataFrame([values for values, _ in some], schema=LISTED, orient="row")
         own = pl.DataFrame([more for _, more in some], infer_schema_length=None) if any(m for _, m in some) else None
         yield pl.concat([listed, own.select(pl.all().cast(pl.String))], how="horizontal") if own is not None else listed
@@ -164,20 +164,24 @@ def _checked(table: InputTable) -> Iterator[pl.DataFrame]:
             log.info("%s: %s rows checked", table.path, f"{done:,}")
 
 
-def _subject(row: TableRow) -> tuple[tuple[str, str | None, str, str | None], Mapping[str, str | None]]:
-    """Return name, QID, class and own id of a row, and its other columns.
+def _subject(
+    row: TableRow, called: Mapping[str, str]
+) -> tuple[tuple[str, str | None, str, str | None], Mapping[str, str | None]]:
+    """Return name, QID, class and own id of a row, and its other columns. called: names of the columns in the file.
 
     InputError for a blank name, a column `qid` without a QID, and two ids of one's own.
     """
     name, id_, class_, own_id, qid = ((value or "").strip() or None for value in row.values)
     if not (name and ("a" <= name[0].lower() <= "z" or shown(name))):
-        raise InputError(f"{row.place}, field name: empty; name the subject")
+        raise InputError(f"{row.place}, field {called['name']}: empty; name the subject")
     linked = as_qid(qid or id_ or name)
     if qid and not linked:
         raise InputError(f"{row.place}, field qid: {qid!r} is no QID; write one like Q42, or leave it empty")
     own = {own_id, None if qid is None and linked else id_} - {None}
     if len(own) > 1:
-        raise InputError(f"{row.place}, field own_id: {own_id!r}, and id is {id_!r}: leave one of your own ids")
+        raise InputError(
+            f"{row.place}, field own_id: {own_id!r}, and {called['id']} is {id_!r}: leave one of your own ids"
+        )
     return (unicodedata.normalize("NFC", name), linked, class_ or "", next(iter(own), None)), row.more
 
 

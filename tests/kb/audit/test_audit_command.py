@@ -102,7 +102,7 @@ def changed(given: Rows, place: int, **fields: Any) -> str:
     ("wrong", "told"),
     [
         (lambda rows: changed(rows, 2, label="maybe"), "line 3, field label: 'maybe'; write right, wrong or unknown"),
-        (lambda rows: changed(rows, 2, label=1), "line 3, field label: Expected"),
+        (lambda rows: changed(rows, 2, label=1), "line 3, field label: '1'; write right, wrong or unknown"),
         (lambda rows: changed(rows, 1, fact=rows[0]["fact"]), "line 2: repeats line 1"),
         (lambda rows: changed(rows, 1, seed=9), "line 2: of another sample than line 1"),
         (lambda rows: changed(rows, 1, fact=10**9), "line 2: fact 1000000000 is not of this sample"),

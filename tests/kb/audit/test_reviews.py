@@ -283,8 +283,16 @@ def test_a_build_takes_over_the_decisions_of_another_base(command: Command) -> N
         ("country-borders,subject 0,Q1,Mali,,right,,,javascript:alert(1)", "line 2, field source: "),
         ("country-borders,subject 0,Q1,Mali,,right,,,file:///etc/passwd", "line 2, field source: "),
         ("country-borders,subject 0,Q1,Mali,,right,,,http://a/ b", "line 2, field source: "),
-        ("country-borders,subject 0,Q1,Mali,,right,,,,,Ann,22.11.2026", "line 2, field reviewed_on: "),
-        ("country-borders,subject 0,Q1,Mali,,right,,,,,Ann,2026-13-01", "line 2: month must be in 1..12"),
+        (
+            "country-borders,subject 0,Q1,Mali,,right,,,,,Ann,22.11.2026",
+            "line 2, field date: write it as in 2026-11-22",
+        ),
+        (
+            "country-borders,subject 0,Q1,Mali,,right,,,,,Ann,2026-13-01",
+            "line 2, field date: is no day: month must be in 1..12",
+        ),
+        ("country-borders,subject 0,Q1,Mali,Mali,right", "line 2, field object_id: 'Mali' is no QID"),
+        ("country-borders,subject 0,Q1,Mali,,wrong,Togo,Togo", "line 2, field value_id: 'Togo' is no QID"),
         ("country-borders,subject 0,Q1,Mali,", "labels.csv decides nothing: fill in its column label"),
     ],
 )
@@ -293,6 +301,20 @@ def test_what_is_no_decision_is_one_sentence_with_its_row(run: Command, row: str
     error = run.fails("review", "kb", "labels.csv")
     assert (error.count("\n"), told in error) == (1, True), error
     assert not Path("kb/reviews.jsonl").exists()
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_a_verdict_is_a_label_in_each_format_and_errors_name_the_column_of_the_file(run: Command, ending: str) -> None:
+    import polars as pl
+
+    for verdict, told in (("perhaps", f"own.{ending}, "), ("Right", "1 decision, 1 of them new: 1 right")):
+        frame = pl.DataFrame(
+            [{"relation": BORDERS, "subject": "subject 0", "object": "Mali", "verdict": verdict, "n": 1}]
+        )
+        {"csv": frame.write_csv, "jsonl": frame.write_ndjson, "parquet": frame.write_parquet}[ending](f"own.{ending}")
+        status, _, said = run("review", "kb", f"own.{ending}")
+        assert (status, told in said) == (2 if verdict == "perhaps" else 0, True), said
+        assert ("field verdict: 'perhaps'" in said) == (verdict == "perhaps")
 
 
 def test_numbers_are_read_as_labelled_rows_are_in_the_language_of_the_relation(run: Command) -> None:

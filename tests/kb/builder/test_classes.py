@@ -248,6 +248,7 @@ HEAD = b"name,id,class\n"
         (b"Firma\tWerk\na\tb\n", "has no column 'name', but 'Firma', 'Werk'"),
         (HEAD + b"a\xff,,\n", "line 2: not UTF-8 text"),
         (HEAD, "names no subject"),
+        (b"itemLabel,item\n ,Q1\n", "line 2, field itemLabel: empty"),
         (b"", "names no subject"),
         (b"nmae,id\na,\n", "has no column 'name', but 'nmae', 'id'"),
         (b"name,name\na,b\n", "has two columns 'name'"),
@@ -256,7 +257,7 @@ HEAD = b"name,id,class\n"
         (b'{"name": "a"}\n{"name"\n', "line 2: not valid JSON"),
         (b"PAR1" + bytes(100), "cannot be read as Parquet"),
     ],
-    ids=range(20),
+    ids=range(21),
 )
 def test_bad_input_is_one_sentence_with_its_line(tmp_path: Path, content: bytes, told: str) -> None:
     path = tmp_path / "s.any"
