@@ -12,6 +12,7 @@ from lmkbc.errors import InputError, OptionError, check_known
 from lmkbc.models.answers import CountingModel, DryStore, Store
 from lmkbc.models.base import LanguageModel, check_extra
 from lmkbc.models.budget import Budget
+from lmkbc.models.identity import model_name
 from lmkbc.models.located import is_available, is_local_name
 from lmkbc.models.reference import ASKED_AS, AUTO, LOCAL, OF_SERVERS, ModelReference, flat
 from lmkbc.models.server.address import BASE_URL, OF_OPENAI, Server
@@ -89,6 +90,15 @@ def served(model: ModelReference, run: ModelRun) -> str | None:
         raise OptionError("any_model", "needs a server: name one with --base-url, or leave it out")
     wanted = back_end != LOCAL and (model.any_model or run.servers.get("any_model", False))
     return server_of(model, run, BACK_ENDS.get(back_end), run.store()).name if wanted else None
+
+
+def asked_name(model: ModelReference, run: ModelRun) -> str:
+    """Return what is known of the model's name before a server is asked; "" if nothing is."""
+    url = run.servers.get("base_url") or model.base_url or os.environ.get(BASE_URL)
+    takes_any = (model.any_model or run.servers.get("any_model", False)) and back_end_of(model, run) != LOCAL
+    return model_name(run.model or "") or (
+        f"the model of {url}" if takes_any and url else model_name(model.model or "")
+    )
 
 
 def source(model: ModelReference, run: ModelRun) -> str:

@@ -15,10 +15,12 @@ import msgspec
 from lmkbc.ask.context import as_context, gathered
 from lmkbc.errors import InputError
 from lmkbc.files.reader import whole
+from lmkbc.generate.access import asked_name
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.generate.spec import GeneratorQuestions
 from lmkbc.models.answers import CallCounter, CountingModel
 from lmkbc.models.base import PlannedRequest
+from lmkbc.models.identity import same_model
 from lmkbc.models.reference import ModelReference
 from lmkbc.models.store_place import default_place
 from lmkbc.notes import Notes, Replies
@@ -139,7 +141,7 @@ def _follow(spec: LanguageModelSpec, run: Run, notes: Notes, lacking: Sequence[Q
 
 
 Foreseen = tuple[str, Query, list[PlannedRequest]]
-"""Generator, query, and all requests that may be sent about it."""
+"""Generator and the model that it asks, query, and all requests that may be sent about it."""
 
 
 def foreseen(plan: Plan, queries: Sequence[Query]) -> Iterator[Foreseen]:
@@ -151,8 +153,10 @@ def foreseen(plan: Plan, queries: Sequence[Query]) -> Iterator[Foreseen]:
         planned, asked = spec.planner(run), [query for query in queries if query.relation in spec.asked(run)]
         reads = spec.provider(run)
         passages = gathered(reads, asked) if reads else {}
+        model = asked_name(spec, run) or spec.component
+        name = f"{spec.name} ({model})" if spec.name and not same_model(model, spec.name) else model
         for query in asked:
-            yield spec.called[0], query, list(planned(query, as_context(passages.get(query, ()))))
+            yield name, query, list(planned(query, as_context(passages.get(query, ()))))
 
 
 def _cost(run: Run, table: object, counts: CallCounter) -> float | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import Command
 from loopback import Body, Loopback, prompt_of
 from opened import recipe_of
 from space import MINI, SPACE
@@ -145,3 +146,20 @@ def test_what_a_run_sends_was_shown_and_costs_no_more_than_was_counted(name: str
         assert {number for _, number in received} == set(range(len(shown[0][2])))
         last = estimate(Plan.of(replace(run, budgets=[]), recipe), QUERIES)
         assert (last.total("requests"), last.total("further")) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("system", "words", "name"),
+    [
+        ("few-shot", (), "SmolLM2-135M-Instruct"),
+        ("few-shot", ("--model", "foo/bar", "--base-url", "http://127.0.0.1:9/v1"), "foo/bar"),
+        ("few-shot", ("--any-model", "--base-url", "http://127.0.0.1:9/v1"), "the model of http://127.0.0.1:9/v1"),
+        ("smollm2-embedded", ("--model", "foo/bar", "--base-url", "http://127.0.0.1:9/v1"), "likelihood (foo/bar)"),
+    ],
+)
+def test_a_dry_run_heads_prompts_with_the_model_that_would_be_asked(
+    command: Command, system: str, words: tuple[str, ...], name: str
+) -> None:
+    asked = ("--edition", "mini", "--split", "val", "--relation", "CountryBordersCountry", "--dry-run", "--show", "1")
+    shown, _ = command.done("predict", "--system", system, *asked, *words)
+    assert shown.startswith(f"=== {name}: Bosnia and Herzegovina: ")
