@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +13,9 @@ from msgspec import Meta
 from lmkbc.api.scores import HasRun, open_run, run_edition, scored_on
 from lmkbc.commands.keywords import keywords
 from lmkbc.errors import OptionError
+from lmkbc.files.checksum import file_sha256
 from lmkbc.files.places import all_placed, placed
-from lmkbc.generate.script_rows import as_recorded
+from lmkbc.generate.script_rows import as_recorded, given_as
 from lmkbc.progress import Report, silent
 from lmkbc.run.submission import REPORT
 from lmkbc.session.options import (
@@ -31,6 +33,8 @@ from lmkbc.session.options import (
 )
 from lmkbc.session.subset import names_of, own_names
 from lmkbc.workspace import Workspace
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +119,14 @@ def report(
     evidence = Evidence.of(placed(index), placed(search_table))
     given = (placed(gold), evidence.index, evidence.search_table, *replies)
     check_page(place, opened.predictions, *given)
+    if inputs := opened.table("inputs"):
+        read = {*map(str, inputs.values()), *map(str, opened.table("outputs").values())}
+        for path in replies:
+            if file_sha256(path) not in read:
+                log.warning(
+                    "%s is not among the files that the run read, so its replies may be of other answers",
+                    given_as(path),
+                )
     named = of.split_named(split or opened.text("split") or of.held_out)
     if gold is None and not space.has_gold(of, named):
         write_unlabelled(opened, of, named, place)

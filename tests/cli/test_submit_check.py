@@ -1,5 +1,7 @@
 """What a competitor types before a submission: a check that writes nothing."""
 
+import json
+import re
 import shutil
 from pathlib import Path
 
@@ -67,4 +69,23 @@ def test_an_unfinished_run_says_how_it_ends(command: Command, tmp_path: Path) ->
     for verb in (("report", tmp_path / "run", "--from", answers), ("submit", tmp_path / "run", "--check")):
         assert "the run is not finished, since queries failed, which missing.jsonl lists" in command.fails(*verb)
     command.done(*made, "--failed-as-empty")
-    command.done("report", tmp_path / "run", "--from", answers)
+    assert "files that the run read" not in command.done("report", tmp_path / "run", "--from", answers)[1]
+    (tmp_path / "other.csv").write_text(answers.read_text() + "Nowhere,CountryBordersCountry,Peru\n")
+    said = command.done("report", tmp_path / "run", "--from", tmp_path / "other.csv")[1]
+    assert f"{tmp_path / 'other.csv'} is not among the files that the run read, so its replies may be of other" in said
+
+
+def test_scores_above_one_are_explained(command: Command, data_dir: Path, tmp_path: Path) -> None:
+    lines = (data_dir / "lmkbc2025" / "val.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [row for row in map(json.loads, lines) if row["Relation"] == "hasArea"]
+    words = ("--edition", "2025", "--split", "val", "--data", data_dir, "--relation", "hasArea")
+    for more, is_said in ((2, False), (1.01, True)):
+        made = [
+            row | {"ObjectEntities": [one, str(float(one) * more)]} for row in rows for one in row["ObjectEntities"][:1]
+        ]
+        (tmp_path / "p.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made), encoding="utf-8")
+        shown, said = command.done("evaluate", tmp_path / "p.jsonl", *words)
+        assert (
+            "above 1 in hasArea: the official script counts each number near a true one as right" in said
+        ) == is_said
+        assert (float(re.findall(r"hasArea +[.0-9]+ +([.0-9]+)", shown)[0]) > 1) == is_said
