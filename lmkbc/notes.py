@@ -70,7 +70,7 @@ class Notes:
     files, lacking: number of files of recorded answers that are read; query -> how many of them lack it.
     models: models whose answers the step uses.
     answers, tokens: number of new answers so far, and their tokens, if known. waiting: number of calls that wait for a
-    server. on_change: called when one of these numbers has changed.
+    server. retried: number of further attempts of calls. on_change: called when one of these numbers has changed.
     live: gets each text.
     """
 
@@ -85,6 +85,7 @@ class Notes:
     answers: int = 0
     tokens: int = 0
     waiting: int = 0
+    retried: int = 0
     on_change: Callable[[], None] = field(default=lambda: None, repr=False)
     live: Live = field(default=unheard, repr=False)
 
@@ -95,9 +96,9 @@ class Notes:
             self.tokens += getattr(answer, "completion_tokens", 0)
         self.on_change()
 
-    def waits(self, calls: int) -> None:
-        """Take the number of calls that wait for a server, and report it."""
-        self.waiting = calls
+    def waits(self, calls: int, retries: int) -> None:
+        """Take the number of calls that wait for a server and of new retries, and report them."""
+        self.waiting, self.retried = calls, self.retried + retries
         self.on_change()
 
     def remark(self, sentence: str) -> None:

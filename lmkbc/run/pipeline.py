@@ -174,6 +174,7 @@ class Steps:
                 (notes.answers, "{:.0f} answers"),
                 (source.failed, "{} failed"),
                 (notes.waiting, "{} waiting"),
+                (notes.retried, "{} retried"),
                 (speed, "{:.0f} tokens/s"),
                 (cost, "cost {:.4f}"),
             )

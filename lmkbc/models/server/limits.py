@@ -214,10 +214,10 @@ class InFlight:
 class Paid:
     """Sends requests, with retries, and no more at a time than the budget allows.
 
-    changed: gets the number of requests without a result yet, whenever it changes.
+    changed: gets the number of requests without a result yet, whenever it changes, and the number of new retries.
     """
 
-    def __init__(self, server: Server, budget: Budget, limits: Limits, changed: Callable[[int], None]) -> None:
+    def __init__(self, server: Server, budget: Budget, limits: Limits, changed: Callable[[int, int], None]) -> None:
         self._budget, self._pace, self._changed = budget, Pace(limits), changed
         self._waiting = InFlight(server, limits)
         self._in_flight, self._change = 0, asyncio.Condition()
@@ -231,12 +231,14 @@ class Paid:
             if limit := self._budget.exhausted_by(*guess):
                 raise OverBudgetError(limit)
             self._in_flight += 1
-            self._changed(self._in_flight)
+            self._changed(self._in_flight, 0)
 
         async def attempt() -> Sequence[Answer]:
             nonlocal sent
             await self._pace.enter(sum(guess))
             sent += 1
+            if sent > 1:
+                self._changed(self._in_flight, 1)
             try:
                 return await self._waiting.over(ask(body))
             except UnreadError as error:
@@ -254,7 +256,7 @@ class Paid:
             self._pace.correct(sum(guess), sum(used))
             async with self._change:
                 self._in_flight -= 1
-                self._changed(self._in_flight)
+                self._changed(self._in_flight, 0)
                 self._change.notify_all()
 
 

@@ -116,3 +116,17 @@ def test_answered_failed_and_waiting_are_shown_apart_and_a_failure_is_no_progres
     assert f"chat (queries, {name}" in chat[-1][0]
     assert chat[-1][1] == answered
     assert any(", 2 waiting" in step for step, _ in chat)
+
+
+def test_retries_are_in_the_progress_line(tmp_path: Path) -> None:
+    table = {"component": "chat", "model": "m", "limits": {"attempts": 3, "concurrency": 1, "first_wait": 0.01}}
+    seen: list[str] = []
+    fault = faults(lambda number: status(500) if number < 2 else None)  # two attempts fail, and the third is answered
+    with Loopback(lambda _: '["Peru"]', fault=fault) as server:
+        servers = Servers(base_url=server.url, store=tmp_path / "s.sqlite")
+        run = Run(workspace=SPACE, edition=SPACE.edition("mini"), servers=servers)
+        steps = Steps(Plan.of(run, recipe_of(table)), lambda step, *_: seen.append(step))
+        queries = [query for query in SPACE.queries(run.edition, "val") if query.relation == "CountryBordersCountry"]
+        assert [one.failed for block in steps.over(queries[:2]) for one in block.sets] == [False, False]
+    assert any(step == "chat (queries, 1 waiting, 1 retried)" for step in seen)
+    assert any("2 answers, 2 retried" in step for step in seen)
