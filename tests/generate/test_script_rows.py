@@ -11,7 +11,7 @@ import pytest
 from command import Command
 
 SUBJECT, RELATION = "Bosnia and Herzegovina", "CountryBordersCountry"
-PAIR = {"subject": SUBJECT, "relation": RELATION}
+PAIR: dict[str, Any] = {"subject": SUBJECT, "relation": RELATION}
 BOTH = {"Croatia", "Serbia"}
 
 
@@ -298,7 +298,9 @@ def test_a_cell_without_an_answer_means_the_same_in_each_format(
     frame = pl.DataFrame([PAIR | {"answer": cell}, PAIR | {"subject": "Croatia", "answer": "Serbia"}])
     if ending == "csv" and cell is None:
         pytest.skip("CSV has no null")
-    {"jsonl": frame.write_ndjson, "csv": frame.write_csv, "parquet": frame.write_parquet}[ending](place)
+    ways: dict[str, Callable[..., Any]] = {"jsonl": frame.write_ndjson, "csv": frame.write_csv}
+    ways["parquet"] = frame.write_parquet
+    ways[ending](place)
     asked = (
         "predict",
         "--edition",

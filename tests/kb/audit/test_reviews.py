@@ -5,6 +5,7 @@ import csv
 import gzip
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -311,7 +312,9 @@ def test_a_verdict_is_a_label_in_each_format_and_errors_name_the_column_of_the_f
         frame = pl.DataFrame(
             [{"relation": BORDERS, "subject": "subject 0", "object": "Mali", "verdict": verdict, "n": 1}]
         )
-        {"csv": frame.write_csv, "jsonl": frame.write_ndjson, "parquet": frame.write_parquet}[ending](f"own.{ending}")
+        ways: dict[str, Callable[..., Any]] = {"csv": frame.write_csv, "jsonl": frame.write_ndjson}
+        ways["parquet"] = frame.write_parquet
+        ways[ending](f"own.{ending}")
         status, _, said = run("review", "kb", f"own.{ending}")
         assert (status, told in said) == (2 if verdict == "perhaps" else 0, True), said
         assert ("field verdict: 'perhaps'" in said) == (verdict == "perhaps")
