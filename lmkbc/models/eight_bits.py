@@ -35,6 +35,9 @@ EXACT, OUTPUTS = 2048, 256
 A processor's cache holds that many weights in float32.
 """
 
+SMALL = 1 << 20
+"""Numbers of which a scale, a bias or a norm has fewer, and an embedding more."""
+
 Product = Callable[[torch.Tensor], torch.Tensor]
 """Function from inputs, (n, k), to sums of their products with a weight, (n, m). All are whole numbers in float32."""
 
@@ -124,12 +127,16 @@ def pack(model: Any) -> Any:
 def prepare(model: Any, way: str = "") -> Any:
     """Prepare a model's layers in eight bits for products on a CPU, and return it. way: its name; the fastest if "".
 
-    A way has its own copy of a weight, whose memory is given back.
+    A way has its own copy of a weight, whose memory is given back. Weights are parts of files in memory, which stay
+    there as long as any of their parts is used. So small parts are copied.
     """
-    for layer in model.modules():
-        if isinstance(layer, EightBits) and layer.weight.device.type == "cpu":
-            layer.product = WAYS[way or fastest()](layer.weight.data)
-            layer.weight = torch.nn.Parameter(layer.weight.to("meta"), requires_grad=False)
+    layers = [one for one in model.modules() if isinstance(one, EightBits) and one.weight.device.type == "cpu"]
+    for layer in layers:
+        layer.product = WAYS[way or fastest()](layer.weight.data)
+        layer.weight = torch.nn.Parameter(layer.weight.to("meta"), requires_grad=False)
+    for part in (*model.parameters(), *model.buffers()) if layers else ():
+        if part.device.type == "cpu" and part.numel() < SMALL:
+            part.data = part.data.clone()
     return model
 
 

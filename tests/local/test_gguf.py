@@ -1,6 +1,9 @@
 """GGUF files: what is unpacked answers as the model did before it was packed, with the same tokens."""
 
+import gc
 import json
+import re
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -119,6 +122,18 @@ def test_eight_bits_are_the_same_from_a_file_and_from_a_directory(kind: str, tmp
     assert causal.computes()["dtype"] == "int8"
     assert causal._able.packs
     assert identity(str(path), packed, "8bit") == f"{file_digest(str(path))}+float32+8bit"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="maps of a process are Linux's")
+@pytest.mark.skipif(torch.backends.cpu.get_cpu_capability() == "DEFAULT", reason="a way that packs weights needs AVX2")
+def test_no_file_of_weights_stays_in_memory_beside_their_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmkbc.models.eight_bits.fastest", lambda: "packed")
+    architecture, whole = models("llama")
+    path = tiny_gguf.write(tmp_path / "m.gguf", whole, architecture=architecture)
+    model, _ = load(str(path), quantise="8bit")
+    gc.collect()
+    assert model.dtype == torch.float32
+    assert not re.search("/model[^/]*.safetensors", Path("/proc/self/maps").read_text())
 
 
 def test_whole_numbers_are_multiplied_exactly() -> None:
