@@ -5,6 +5,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,26 +13,16 @@ import polars as pl
 import pytest
 from space import SPACE
 
-from lmkbc import Workspace
+import lmkbc
 from lmkbc.kb.base import manifest
-from lmkbc.kb.base.manifest import started
-from lmkbc.kb.base.schemas import FACTS, MISSING, NOTHING
+from lmkbc.kb.base.schemas import FACTS
 from lmkbc.kb.builder import engine as engines
-from lmkbc.kb.builder import shards as module
-from lmkbc.kb.builder.addition import Earlier
-from lmkbc.kb.builder.base_directory import Directory, write_parts
-from lmkbc.kb.builder.facts import Tables
-from lmkbc.kb.builder.growth import Bounds, Frontier, Growth
-from lmkbc.kb.builder.settle import REMOVED, Settled
-from lmkbc.kb.builder.shards import Build, BuildQueries
-from lmkbc.kb.builder.subjects import Classes, SubjectFile
+from lmkbc.kb.builder import growth, shards
 from lmkbc.models.base import Reply
 from lmkbc.notes import Replies
-from lmkbc.plan import Plan
-from lmkbc.progress import silent
 from lmkbc.run.pipeline import Block
-from lmkbc.testing import Candidate, CandidateSet, Query, Run, Source, State
-from tests.opened import CUTOFF, recipe_of
+from lmkbc.testing import Candidate, CandidateSet, Query, Source, State
+from tests.opened import CUTOFF
 
 SOURCE = (Source("model"),)
 Answer = Callable[[Query], CandidateSet]
@@ -71,8 +62,7 @@ class Base:
     ) -> None:
         self.file, self.out, self.shard = folder / "subjects.csv", folder / "kb", shard
         self.file.write_text("name,id\n" + "".join(f"{name},Q{n}\n" for n, name in enumerate(names, start=1)))
-        space = Workspace(data=data) if data else SPACE
-        self.run = Run(workspace=space, edition=space.edition(edition), offline=True)
+        self.edition, self.data = edition, data
         self.asked: list[Query] = []
         self.select: Mapping[str, Any] = CUTOFF
         self.writes: Callable[[Query], str] | None = None  # what the model writes about a query
@@ -82,15 +72,12 @@ class Base:
         monkeypatch: pytest.MonkeyPatch,
         answer: Answer,
         relations: Sequence[str],
-        bounds: Bounds | None = None,
         engine: Any = None,
-        by_value: Mapping[str, Any] | None = None,
-        add: bool = False,
-        **inputs: Any,
+        size: int | None = None,
+        system: Mapping[str, Any] = {},
+        **options: Any,
     ) -> Any:
-        """Build, or go on; or add to the base that is there."""
-        chosen = module.chosen(self.run, relations)
-
+        """Build, or go on; or add to the base that is there. size: queries of a round of a base that grows by value."""
         base = self
 
         class Steps:
@@ -108,30 +95,14 @@ class Base:
             def ended(self) -> None:
                 pass
 
-        monkeypatch.setattr(engines, "Steps", Steps)
-        recipe = recipe_of({"component": "prior"}, select=self.select)
-        earlier = Earlier(self.out) if add else None
-        subjects = SubjectFile(self.file, None, None if earlier is None else earlier.subjects)
-        plan = BuildQueries(subjects, chosen, Classes(chosen, named=True))
-        bounds, names = bounds or Bounds(), {name: one.name for name, one in chosen.items()}
-        frontier = None if by_value is None else Frontier(plan.classes, names, bounds.depth, **by_value)
-        growth = Growth(bounds, plan.classes, {one.name: one for one in chosen.values()}, frontier)
-        inputs |= {} if by_value is None else {"grow": {"by": "value"}}
-        asked = {one.name: "" for one in chosen.values()}
-        about = {
-            "subjects": hashlib.sha256(self.file.read_bytes()).hexdigest(),
-            "relations": asked,
-            "system": "stub",
-            "model": None,
-            **inputs,
-        }
-        begun = started(about, chosen)
-        if earlier is not None:
-            begun = earlier.started(begun, plan.subjects, chosen)
-        directory = Directory(self.out)
-        with directory.held():
-            made = Build(Plan.of(self.run, recipe), recipe.select, begun, self.shard, engine, earlier=earlier)
-            return made.into(directory, plan, growth, silent)
+        with monkeypatch.context() as patch:
+            patch.setattr(engines, "Steps", Steps)
+            patch.setattr(shards, "SHARD", self.shard)
+            patch.setattr(growth, "ROUND", size or growth.ROUND)
+            table = {"name": "stub", "generate": [{"component": "nothing"}], "select": self.select, **system}
+            asked: Any = {"edition": self.edition, "data": self.data, "system": table, "relation": relations}
+            how = {"untuned": True, "offline": True, "engine": None if engine is None else nullcontext(engine)}
+            return lmkbc.build(self.file, self.out, **asked, **how, **options).manifest
 
 
 RUN = "0" * 16
@@ -154,14 +125,17 @@ def fact(row: int, relation: str, object_: str, confidence: float, **more: Any) 
 
 def written(folder: Path, facts: Iterable[dict[str, Any]], **inputs: Any) -> Path:
     """The directory of a base, its facts by relation and in the order given."""
-    frame = pl.DataFrame(list(facts), schema=FACTS)
-    tables = Tables(frame, pl.DataFrame(schema=NOTHING), pl.DataFrame(schema=MISSING))
-    settled = Settled(tables, pl.DataFrame(schema=REMOVED))
-    outputs = dict(write_parts(folder, [settled], RUN))
+    frame, outputs = pl.DataFrame(list(facts), schema=FACTS), dict[str, str]()
+    for (name,), rows in frame.partition_by("relation", as_dict=True, include_key=False).items():
+        part = f"facts/relation={name}/part-000000.parquet"
+        (folder / part).parent.mkdir(parents=True)
+        rows.write_parquet(folder / part)
+        outputs[part] = hashlib.sha256((folder / part).read_bytes()).hexdigest()
     counts = dict(Counter(frame["relation"].to_list()))
     shard = manifest.Shard(number=0, queries=len(frame), facts=counts, linked={}, nothing={}, failed={})
-    begun = started({"edition": "mini", **inputs}, {name: SPACE.relations[name] for name in counts})
+    begun = manifest.started({"edition": "mini", **inputs}, {name: SPACE.relations[name] for name in counts})
     whole = manifest.finished(begun, len(frame), [shard], {"outputs": outputs})
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / manifest.MANIFEST).write_bytes(manifest.written(whole))
     return folder
 

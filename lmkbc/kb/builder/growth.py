@@ -62,8 +62,7 @@ class Frontier:
     """Waiting queries by relation and depth, with the gain and cost of earlier ones.
 
     names: relation in queries -> relation in facts. deepest: largest depth of a subject. precision: least mean
-    confidence of a relation's newest facts; below it, the relation is not asked any more. size: least number of queries
-    of a round.
+    confidence of a relation's newest facts; below it, the relation is not asked any more.
     """
 
     def __init__(
@@ -72,10 +71,9 @@ class Frontier:
         names: Mapping[str, str],
         deepest: int,
         precision: float = LEAST_MEAN,
-        size: int = ROUND,
     ) -> None:
         self._classes, self._names, self._deepest = classes, names, deepest
-        self._precision, self._size = precision, size
+        self._precision = precision
         self._waiting = list[Waiting]()
         self._row_of = dict[int, int]()  # place in `_waiting` -> row, for subjects with at least one query asked
         self._depths = list[int]()  # of each row
@@ -126,7 +124,7 @@ class Frontier:
         values = {place: self._value(*place) for place in self._heaps}
         best = [(values[place] * heap[0][0], heap[0][1], place) for place, heap in self._heaps.items()]
         heapq.heapify(best)
-        size, last = max(self._size, self._queries[()] // PORTION), None if most is None else len(self) + most
+        size, last = max(ROUND, self._queries[()] // PORTION), None if most is None else len(self) + most
         asks, order = list[tuple[int, int, Ask]](), {name: at for at, name in enumerate(self._names)}
         while best and len(asks) < size:
             *_, place = heapq.heappop(best)

@@ -109,7 +109,6 @@ class Build:
     plan: Plan
     selector: PerRelation
     start: Mapping[str, Any]
-    shard: int = SHARD
     engine: Engine | None = None
     least: float | None = None
     index: AliasIndex | None = None
@@ -128,7 +127,7 @@ class Build:
             return there
         given, names = queries.subjects.frame, [relation.name for relation in queries.relations.values()]
         if self.earlier is not None:
-            for number, asks, kept in self.earlier.kept(queries.asks(), queries.relations, self.shard, written):
+            for number, asks, kept in self.earlier.kept(queries.asks(), queries.relations, SHARD, written):
                 lacking = Answers.lacking(asks, UNASKED).tables(self._maker(queries))
                 written[number] = directory.write(number, kept.completed(lacking, names), 0, self.start["run"])
         shards = list[Shard]()
@@ -170,7 +169,7 @@ class Build:
         Only the missing queries of a shard are asked, unless a rule reads the candidates of the others. first: number
         of the level's first shard.
         """
-        sizes = [min(self.shard, queries.total - start) for start in range(0, queries.total, self.shard)]
+        sizes = [min(SHARD, queries.total - start) for start in range(0, queries.total, SHARD)]
         there = {number: written[first + number] for number in range(len(sizes)) if first + number in written}
         made = {n: shard for n, shard in there.items() if (shard.depth, shard.queries) == (depth, sizes[n])}
         todo = {n: size for n, size in enumerate(sizes) if n not in made or made[n].failed}
@@ -179,7 +178,7 @@ class Build:
         counts = {n: sum(made[n].failed.values()) if n in held else size for n, size in todo.items()}
 
         def asks() -> Iterator[Sequence[Ask]]:
-            every = _of_shards(queries.asks(), [*todo], self.shard)
+            every = _of_shards(queries.asks(), [*todo], SHARD)
             for number, size in todo.items():
                 some = [*islice(every, size)]
                 yield (
@@ -214,7 +213,7 @@ class Build:
         engine = self.engine or ThisProcess(total, report, is_rest=is_rest)
         size = min(BLOCK, -(-total // (PORTIONS * engine.workers or 1)))
         if self.selector.reads_others:
-            size = self.shard  # a pair's two facts must be in one block, with any number of workers
+            size = SHARD  # a pair's two facts must be in one block, with any number of workers
         work = Work(self.plan, self._maker(queries))
 
         def parts() -> Iterator[ShardPart]:

@@ -166,14 +166,14 @@ def test_killed_at_any_moment_it_goes_on_and_ends_alike(
     pytest.fail("it never ended")
 
 
-def test_another_model_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_system_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     base = Base(tmp_path, LANDS[:3])
     with pytest.raises(InputError, match="holds no finished base: build one first, without --add"):
         base.build(monkeypatch, facts_of, RELATIONS[:1], add=True)
     base.build(monkeypatch, facts_of, RELATIONS[:1])
     before = tree(base.out)
-    with pytest.raises(InputError, match="differ in model: add with those of the base, or build all into a new"):
-        base.build(monkeypatch, facts_of, RELATIONS[:1], add=True, model="another")
+    with pytest.raises(InputError, match="differ in system: add with those of the base, or build all into a new"):
+        base.build(monkeypatch, facts_of, RELATIONS[:1], add=True, system={"name": "other"})
     assert tree(base.out) == before
 
 

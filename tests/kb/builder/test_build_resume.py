@@ -14,8 +14,6 @@ from command import Command
 
 from lmkbc import InputError, KnowledgeBase, LmkbcError
 from lmkbc.kb.builder import base_directory
-from lmkbc.kb.builder.base_directory import Directory
-from lmkbc.kb.builder.growth import Bounds
 from lmkbc.testing import CandidateSet, Query
 
 RELATIONS = ("country-borders", "children")
@@ -184,9 +182,17 @@ def test_another_build_or_anyone_s_files_are_not_touched(
     base = Base(tmp_path / "alone", NAMES)
     with pytest.raises(InputError, match="a finished build of other inputs, which differ in limit: give the same"):
         base.build(monkeypatch, neighbours, RELATIONS, limit=3)
-    with Directory(base.out).held(), pytest.raises(InputError, match="another run is writing"):
-        base.build(monkeypatch, neighbours, RELATIONS)
     assert tree(base.out) == whole
+
+    def meanwhile(query: Query) -> CandidateSet:
+        other = Base(tmp_path, NAMES)
+        with pytest.raises(InputError, match="another run is writing"):
+            other.build(monkeypatch, neighbours, RELATIONS)
+        return neighbours(query)
+
+    (tmp_path / "kb").mkdir()
+    Base(tmp_path, NAMES).build(monkeypatch, meanwhile, RELATIONS)
+    assert tree(tmp_path / "kb") == whole
     base.out = tmp_path / "mine"
     base.out.mkdir()
     (base.out / "facts").write_text("my own")
@@ -278,7 +284,7 @@ def test_a_damaged_shard_of_an_unfinished_build_is_asked_again(
 
 def test_levels_below_a_damaged_one_are_asked_anew(lands: Base, monkeypatch: pytest.MonkeyPatch) -> None:
     """Facts may name other subjects once they are asked again."""
-    names, bounds = {"old": "x"}, Bounds(depth=2)
+    names = {"old": "x"}
 
     def neighbour(query: Query) -> CandidateSet:
         if len(lands.asked) > 25:
@@ -286,11 +292,11 @@ def test_levels_below_a_damaged_one_are_asked_anew(lands: Base, monkeypatch: pyt
         return answered(query, (f"{names['old']} of {query.subject}", None, 0.9))
 
     with pytest.raises(Killed):
-        lands.build(monkeypatch, neighbour, RELATIONS[:1], bounds)
+        lands.build(monkeypatch, neighbour, RELATIONS[:1], grow=2)
     flip(lands.out / SHARD)
     names["old"] = "y"
     lands.asked.clear()
-    made = lands.build(monkeypatch, neighbour, RELATIONS[:1], bounds)
+    made = lands.build(monkeypatch, neighbour, RELATIONS[:1], grow=2)
     assert [level["subjects"] for level in made["graph"]["levels"]] == [len(LANDS)] * 3
     second = [query.subject for query in lands.asked][4 : 4 + len(LANDS)]
     assert [name[0] for name in second] == ["x"] * 4 + ["y"] * 4 + ["x"] * 2

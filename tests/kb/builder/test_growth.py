@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from lmkbc.kb.base.knowledge import Knowledge
 from lmkbc.kb.builder.engine import Answers, ShardPart, Work
 from lmkbc.kb.builder.facts import Tables
-from lmkbc.kb.builder.growth import Bounds
 from lmkbc.testing import CandidateSet, Query, State
 
 BORDERS, LANGUAGES, RIVERS = "CountryBordersCountry", "CountryHasOfficialLanguage", "RiverBasinsCountry"
 RELATIONS = ("country-borders", "country-languages")
 World = Mapping[int, tuple[tuple[int, float], ...]]
-FAR = Bounds(depth=99)
+FAR: dict[str, Any] = {"grow": 99}
+BY_VALUE: dict[str, Any] = {"grow_by": "value"}
 
 
 def lands(folder: Path) -> Base:
@@ -81,10 +81,10 @@ def test_every_query_that_can_be_reached_is_asked_once_and_it_ends(
     tmp_path_factory: pytest.TempPathFactory, world: World, unlinked: frozenset[int], size: int | None
 ) -> None:
     base = lands(tmp_path_factory.mktemp("world"))
-    by_value = None if size is None else {"size": size}
+    by_value = {} if size is None else BY_VALUE | {"size": size}
     relations = (*RELATIONS, "river-countries")
     with pytest.MonkeyPatch.context() as patch:
-        made = base.build(patch, answering(world, unlinked), relations, FAR, by_value=by_value)
+        made = base.build(patch, answering(world, unlinked), relations, **FAR, **by_value)
     there = reachable(world, 1)
     assert sorted(asked(base)) == sorted(asked(base, LANGUAGES)) == sorted(there)
     assert asked(base, RIVERS) == [1]  # whose class is not known
@@ -103,7 +103,7 @@ def test_the_surest_subjects_and_the_relation_that_gives_most_for_its_tokens_are
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = lands(tmp_path)
-    made = base.build(monkeypatch, answering(FORK), RELATIONS, FAR, by_value={"size": 1})
+    made = base.build(monkeypatch, answering(FORK), RELATIONS, **FAR, **BY_VALUE, size=1)
     queries = [(int(query.subject.split()[-1]), query.relation == BORDERS) for query in base.asked]
     assert queries[2:7] == [(3, True), (5, True), (6, True), (4, True), (2, True)]
     assert [is_border for _, is_border in queries[7:]] == [False] * 5  # as sure, and seven times the tokens
@@ -112,28 +112,27 @@ def test_the_surest_subjects_and_the_relation_that_gives_most_for_its_tokens_are
 
 
 @pytest.mark.parametrize(
-    ("world", "bounds", "by_value", "stopped", "found"),
+    ("world", "bounds", "stopped", "found"),
     [
-        (CHAIN, Bounds(depth=3), None, "depth", 4),
-        (CHAIN, Bounds(depth=99, budget=5), None, "budget", 5),
-        (CHAIN, Bounds(depth=99, novelty=0.6), None, "novelty", 2),
-        (CHAIN, Bounds(), None, None, 1),
-        (FORK, Bounds(depth=2), {"size": 2}, "depth", 5),
-        (FORK, Bounds(depth=99, budget=3), {"size": 2}, "budget", 3),
-        (WIDE, Bounds(depth=4), {"precision": 0.5, "size": 20}, "precision", 21),  # whose newest facts are unsure
+        (CHAIN, {"grow": 3}, "depth", 4),
+        (CHAIN, FAR | {"budget": 5}, "budget", 5),
+        (CHAIN, FAR | {"novelty": 0.6}, "novelty", 2),
+        (CHAIN, {}, None, 1),
+        (FORK, BY_VALUE | {"grow": 2, "size": 2}, "depth", 5),
+        (FORK, BY_VALUE | FAR | {"budget": 3, "size": 2}, "budget", 3),
+        (WIDE, BY_VALUE | {"grow": 4, "size": 20}, "precision", 21),  # whose newest facts are unsure
     ],
 )
 def test_every_bound_ends_it(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     world: World,
-    bounds: Bounds,
-    by_value: dict[str, Any] | None,
+    bounds: dict[str, Any],
     stopped: str | None,
     found: int,
 ) -> None:
     base = lands(tmp_path)
-    made = base.build(monkeypatch, answering(world), RELATIONS[:1], bounds, by_value=by_value)
+    made = base.build(monkeypatch, answering(world), RELATIONS[:1], **bounds)
     graph = made.get("graph", {})
     assert (graph.get("stopped"), made["counts"]["subjects"], len(base.asked)) == (stopped, found, found)
     assert (graph.get("closed") == ["country-borders"]) == (stopped == "precision")
@@ -142,14 +141,14 @@ def test_every_bound_ends_it(
 def test_a_budget_that_cuts_a_level_takes_its_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     base = lands(tmp_path)
     world = {1: tuple((other, 0.9) for other in (5, 4, 3, 2))}
-    base.build(monkeypatch, answering(world), RELATIONS[:1], Bounds(depth=9, budget=3))
+    base.build(monkeypatch, answering(world), RELATIONS[:1], grow=9, budget=3)
     assert asked(base) == [1, 5, 4]
 
 
 def test_a_level_is_described_and_rows_of_subjects_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     base = lands(tmp_path)
     world = {1: ((2, 0.9), (3, 0.9)), 2: ((3, 0.9), (4, 0.9))}
-    made = base.build(monkeypatch, answering(world, frozenset({3})), RELATIONS[:1], FAR)
+    made = base.build(monkeypatch, answering(world, frozenset({3})), RELATIONS[:1], **FAR)
     first, second, third = made["graph"]["levels"]
     assert first == {
         "depth": 0,
@@ -179,7 +178,7 @@ def test_relations_vote_for_what_a_new_subject_is_asked(
             query, *([named[query.relation]] if query.subject == "Land 1" and query.relation in named else [])
         )
 
-    base.build(monkeypatch, answer, ("country-borders", "city-rivers", "river-countries"), Bounds(depth=1))
+    base.build(monkeypatch, answer, ("country-borders", "city-rivers", "river-countries"), grow=1)
     assert [query.relation for query in base.asked if query.subject == "Elbe"] == [RIVERS]
     assert "ELBE" not in {query.subject for query in base.asked}
 
@@ -209,19 +208,19 @@ def test_a_reply_that_cannot_be_read_does_not_end_growth(tmp_path: Path, monkeyp
         is_last = query.subject == "Land 12"
         return CandidateSet(query, draws=(State.UNPARSED,)) if is_last else answering(LONG)(query)
 
-    how: dict[str, Any] = {"relations": RELATIONS, "bounds": FAR}
+    how: dict[str, Any] = {"relations": RELATIONS, **FAR}
     ended = alone.build(monkeypatch, answering(LONG), **how)["graph"]["stopped"]
     made = unread.build(monkeypatch, unreadable, **how)
     assert made["graph"]["stopped"] == ended != "failed queries"
     assert pl.read_parquet(unread.out / "missing" / "*.parquet")["subject"].unique().to_list() == ["Land 12"]
 
 
-@pytest.mark.parametrize("by_value", [pytest.param(None, marks=pytest.mark.whole), {"size": 8}])
+@pytest.mark.parametrize("by_value", [pytest.param({}, marks=pytest.mark.whole), BY_VALUE | {"size": 8}])
 def test_kills_failures_and_workers_change_no_byte(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_value: dict[str, Any] | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_value: dict[str, Any]
 ) -> None:
     alone, workers, killed = (lands(tmp_path / name) for name in ("alone", "workers", "killed"))
-    how: dict[str, Any] = {"relations": RELATIONS, "bounds": FAR, "by_value": by_value}
+    how: dict[str, Any] = {"relations": RELATIONS, **FAR, **by_value}
     alone.build(monkeypatch, answering(LONG), **how)
     workers.build(monkeypatch, answering(LONG), engine=Backwards(answering(LONG)), **how)
     assert tree(workers.out) == tree(alone.out)

@@ -25,6 +25,7 @@ SAME = "same fact"
 
 STATES, AREA, DEATH = "CountryHasStates", "PersonHasNumberOfChildren", "PersonHasPlaceOfDeath"
 RELATIONS = {relation.name: relation for name in (STATES, AREA, DEATH) for relation in [SPACE.relation(name)]}
+IN_2023 = {name: SPACE.relation(name) for name in SPACE.edition("2023").relations}
 CLAIMS = st.lists(
     st.builds(
         Claim, st.sampled_from([*RELATIONS]), st.integers(0, 3), st.sampled_from("abc"), st.floats(0, 1), st.booleans()
@@ -153,9 +154,9 @@ class Aliases:
 def test_a_name_is_the_one_entity_of_the_base_that_has_it(base: Base) -> None:
     named = {"chad": "Q1", "Mali": "Q2", "CHAD": None, "swahililand": None, "two": None, "unknown": None, "Niger": "Q3"}
     subjects = [Query(name, ASKED[0], qid) for name, qid in [*named.items(), ("niger", "Q4"), ("Niger", None)]]
-    maker = Maker(recipe_of({"component": "prior"}, select=CUTOFF).select, base.run.relations, "run")
+    maker = Maker(recipe_of({"component": "prior"}, select=CUTOFF).select, IN_2023, "run")
     facts = maker.tables([*range(9)], [answered(one, ("Togo", None, 0.9)) for one in subjects]).facts
-    classes = Classes({}, base.run.workspace.relations.values(), base.run.workspace.classes)
+    classes = Classes({}, SPACE.relations.values(), SPACE.classes)
     relations = {"country-borders": SPACE.relation("country-borders")}
 
     def numbers(index: Any) -> list[int]:
@@ -172,9 +173,9 @@ def test_what_is_listed_separately_stays_separate(base: Base) -> None:
     objects = ["Evolut Pro+", "Evolut PRO.", "YAHOO", "Yahoo!", "Paris", "Mercury", "Swahililand", "Q1's"]
     queries = [Query(name, ASKED[0], qid) for name, qid in listed]
     sets = [answered(one, (text, None, 0.9)) for one, text in zip(queries, objects, strict=True)]
-    maker = Maker(recipe_of({"component": "prior"}, select=CUTOFF).select, base.run.relations, "run")
+    maker = Maker(recipe_of({"component": "prior"}, select=CUTOFF).select, IN_2023, "run")
     facts = maker.tables([*range(len(listed))], sets).facts
-    classes = Classes({}, base.run.workspace.relations.values(), base.run.workspace.classes)
+    classes = Classes({}, SPACE.relations.values(), SPACE.classes)
     relations = {"country-borders": SPACE.relation("country-borders")}
     index: Any = Aliases({"swahililand": ("Q1",)})
     tagged = NamedEntities([facts], relations, classes, index, len(listed)).tagged(facts)

@@ -26,11 +26,10 @@ def answer(query: Query) -> CandidateSet:
 def run(command: Command, tmp_path: Path) -> Command:
     base = Base(tmp_path, ["Chad"])
     base.file.write_text("name,id\nChad,Q657\nNowhere,\n")
+    Path("a.json").write_text("{}")
     base.writes = lambda query: REPLY if query.subject == "Chad" else "none"
     with pytest.MonkeyPatch.context() as patch:
-        base.build(
-            patch, answer, ["country-borders"], recipe={"generate": []}, system="mine", files={"a.csv": "0" * 64}
-        )
+        base.build(patch, answer, ["country-borders"], system={"name": "mine"}, search_table="a.json")
     return command.under("export")
 
 
@@ -51,7 +50,7 @@ def test_a_fact_has_its_build_model_recipe_and_replies(run: Command, form: str, 
         ?question a prov:Activity ; dct:isPartOf ?run .
         ?run a prov:Activity ; rdfs:label ?build ; prov:endedAtTime ?ended ;
           prov:used [ a prov:Plan ; rdfs:label ?recipe ], [ a prov:Entity ; rdfs:label ?file ], ?relation .
-        ?relation rdfs:label ?asked FILTER(?file = "a.csv" && ?asked = "country-borders")
+        ?relation rdfs:label ?asked FILTER(?file = "a.json" && ?asked = "country-borders")
         ?text a prov:Entity ; prov:wasGeneratedBy ?question ; prov:value ?reply }""",
         prefixes=prefixes,
     )

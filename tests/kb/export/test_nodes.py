@@ -88,7 +88,7 @@ def test_one_thing_is_one_node(run: Command, form: str) -> None:
 
 def test_things_of_one_name_are_nodes_of_their_own_with_this_label(command: Command, tmp_path: Path) -> None:
     base = Base(tmp_path, [])
-    base.file.write_text("name,id,class\nGaul,,country\nGaul,,person\n")
+    base.file.write_text("name,id,class\nGaul,,country\nGaul,,tribe\n")
     with pytest.MonkeyPatch.context() as patch:
         base.build(patch, lambda query: answered(query, ("Rome", "Q220", 0.9)), ["country-borders"])
     command.done("export", "kb", "--format", "ntriples", "--out", "x")
