@@ -18,10 +18,9 @@ from lmkbc.kb.base import manifest
 from lmkbc.kb.base.schemas import FACTS
 from lmkbc.kb.builder import engine as engines
 from lmkbc.kb.builder import growth, shards
-from lmkbc.models.base import Reply
 from lmkbc.notes import Replies
 from lmkbc.run.pipeline import Block
-from lmkbc.testing import Candidate, CandidateSet, Query, Source, State
+from lmkbc.testing import Candidate, CandidateSet, Query, Reply, Source, State
 from tests.opened import CUTOFF
 
 SOURCE = (Source("model"),)

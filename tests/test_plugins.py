@@ -14,11 +14,10 @@ from lmkbc import InputError, Workspace, registry
 from lmkbc.generate.access import step_model
 from lmkbc.kinds.kind import kind_of
 from lmkbc.link.disambiguation import choose
-from lmkbc.link.hits import Hit, ObjectType
 from lmkbc.models.plain_questions import paragraphs
 from lmkbc.recipe import read_recipe
 from lmkbc.relation import kind_named
-from lmkbc.testing import Candidate, CandidateSet, Notes, Query, Run, build, exports
+from lmkbc.testing import Candidate, CandidateSet, Hit, Notes, ObjectType, Query, Run, build, exports
 from lmkbc.tune.families import check_rules, grid
 from tests.command import Command
 from tests.small import small_relation

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from itertools import cycle
 from typing import Any
 
-from lmkbc.models.base import Reply, Response, next_requests
+from lmkbc.models.base import Response, next_requests
+from lmkbc.testing import Reply
 
 
 class Writing:

@@ -1,9 +1,11 @@
 """Cases that every component of a kind keeps to, for the tests of plug-ins. Nothing of the engine imports them.
 
 `exports`: what a format writes of facts. A failed case is an AssertionError, so any runner of tests shows it. The names
-below are what the tests of a generator or of a rule make: what it gets, what it returns, and the rule of a table.
+below are what generators, rules, linking strategies and back ends get and return. `build` makes the rule of a table.
 """
 
+from lmkbc.link.hits import Hit, ObjectType
+from lmkbc.models.base import Reply
 from lmkbc.notes import Notes
 from lmkbc.select.ranking import Ranking
 from lmkbc.select.rule import build
@@ -16,10 +18,13 @@ __all__ = [
     "Dropped",
     "Example",
     "GoldObject",
+    "Hit",
     "Nil",
     "Notes",
+    "ObjectType",
     "Query",
     "Ranking",
+    "Reply",
     "Run",
     "Source",
     "State",

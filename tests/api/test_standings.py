@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from command import Command
 from opened import recipe_file
 from space import SPACE
+from typer.testing import CliRunner
 
 from lmkbc import Edition
-from lmkbc.api.standings import _billions, standings
+from lmkbc.cli import build
 from lmkbc.recipe import read_file
 
 BORDERS = "country-borders"
@@ -40,7 +42,8 @@ READS = {"context": {"provider": "titles", "path": "from"}, "sampling": {"max_to
 @cache
 def results_of(edition: str) -> list[Any]:
     """Return all results of an edition. Reading the recipes of its systems takes a second."""
-    return standings(SPACE, edition)
+    shown = CliRunner().invoke(build(), ["systems", "compare", edition, "--json"]).stdout
+    return [SimpleNamespace(**row) for row in json.loads(shown)]
 
 
 def official(edition: str, split: str) -> list[Any]:
@@ -153,18 +156,23 @@ def test_a_result_with_a_recipe_is_that_of_the_recipe_and_is_listed_once(edition
     assert {row for row in rows if rows.count(row) > 1} == set()
 
 
-@pytest.mark.parametrize(
-    ("models", "billions"),
-    [
-        (["Qwen3-8B", "gemma-3-12b-it"], 20),
-        (["SmolLM2-135M-Instruct"], 0.135),
-        (["gemma3:27b"], 27),
-        (["opt-1.3b"], 1.3),
-        (["Mixtral-8x7B"], None),
-        (["Qwen3-8B", "gpt-4"], None),
-        (["bert-large-cased"], None),
-        ([""], None),
-    ],
-)
-def test_the_size_of_a_model_is_in_its_name(models: list[str], billions: float | None) -> None:
-    assert _billions(models) == billions
+SIZES: dict[tuple[str, ...], float | None] = {
+    ("Qwen3-8B", "gemma-3-12b-it"): 20,
+    ("SmolLM2-135M-Instruct",): 0.135,
+    ("gemma3:27b",): 27,
+    ("opt-1.3b",): 1.3,
+    ("Mixtral-8x7B",): None,
+    ("Qwen3-8B", "gpt-4"): None,
+    ("bert-large-cased",): None,
+}
+"""Models of a system -> parameters in billions, as their names tell."""
+
+
+def test_the_size_of_a_model_is_in_its_name(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "lmkbc.toml").touch()
+    (tmp_path / "systems").mkdir()
+    for at, models in enumerate(SIZES):
+        tables = [{"component": "chat", "name": f"{n}", "model": model} for n, model in enumerate(models)]
+        recipe_file(tmp_path / f"systems/mine{at}.toml", *tables, published={"mini/val": 0.5}, licence="none")
+    rows = {row["system"]: row for row in json.loads(command.done("systems", "compare", "mini", "--json")[0])}
+    assert [rows[f"mine{at}"]["billions"] for at in range(len(SIZES))] == [*SIZES.values()]

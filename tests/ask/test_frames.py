@@ -18,9 +18,8 @@ from lmkbc import InputError
 from lmkbc.ask.builder import PromptBuilder
 from lmkbc.ask.prompts import Composer, target
 from lmkbc.generate.reply import candidates, captured
-from lmkbc.models.base import Reply
 from lmkbc.recipe import read_recipe
-from lmkbc.testing import Example, GoldObject, Query, Run, State
+from lmkbc.testing import Example, GoldObject, Query, Reply, Run, State
 
 EDITION = SPACE.edition("2026")
 RELATIONS = {name: SPACE.relation(name) for name in EDITION.relations}

@@ -3,18 +3,18 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from opened import part
 from space import SPACE
 
-from lmkbc.ask.steps import Step
 from lmkbc.generate.step_answers import read, verdict
-from lmkbc.models.base import Reply
-from lmkbc.settings import checked
+from lmkbc.testing import Reply
 
 RELATION = SPACE.relation("capacity")
 
 
 def items(reads: str, text: str, finish: str = "stop", **how: object) -> tuple[str, ...] | None:
-    step = checked(Step, {"name": "x", "ask": "?", "parse_as": reads, **how}, "step")
+    steps = [{"name": "x", "ask": "?", "parse_as": reads, **how}]
+    (step,) = part("prompt", steps=steps, ask="{{ x }} {{ asked }}").steps
     return read(step, Reply(text, finish), RELATION, "Utopia Arena")
 
 

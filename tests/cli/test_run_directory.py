@@ -16,8 +16,6 @@ from space import SPACE
 
 import lmkbc
 from lmkbc.commands.terminal import show_as
-from lmkbc.evaluation.comparison import score_interval
-from lmkbc.scoring.table import RowScore
 
 QUERIES = SPACE.queries(SPACE.edition("mini"), "val")
 PREDICT = ("predict", "--split", "val", "--edition", "mini", "--system", "bl22-empty")
@@ -272,17 +270,24 @@ def test_a_damaged_run_is_left_out_with_a_line(folder: Path, tmp_path: Path, com
 
 
 @pytest.mark.whole
-def test_the_interval_covers_the_mean_as_often_as_it_says() -> None:
-    draw = np.random.default_rng(1)
+def test_the_interval_covers_the_mean_as_often_as_it_says(tmp_path: Path) -> None:
+    draw, mini, three = np.random.default_rng(1), SPACE.edition("mini").relations, ["Q1", "Q2", "Q3"]
+
+    def interval(kept: list[list[str]]) -> tuple[float, float] | None:
+        about = [{"SubjectEntity": f"s{at}", "Relation": mini[at % 3]} for at in range(len(kept))]
+        for name, objects in (("run", kept), ("gold", [three] * len(kept))):
+            rows = [json.dumps(one | {"ObjectEntitiesID": ids}) for one, ids in zip(about, objects, strict=True)]
+            (tmp_path / f"{name}.jsonl").write_text("\n".join(rows))
+        return lmkbc.score(tmp_path / "run.jsonl", edition="mini", gold=tmp_path / "gold.jsonl").interval
+
+    answers = [["Q9"], ["Q1"], three]  # of F1 0, 0.5, 1
     covered = 0
     for _ in range(200):
-        f1 = draw.choice([0.0, 0.5, 1.0], p=[0.5, 0.2, 0.3], size=120)
-        rows = {(f"s{at}", f"r{at % 3}"): RowScore(1, 1, float(own), 1, 1, 1) for at, own in enumerate(f1)}
-        found = score_interval(rows, by_relation=True)
+        found = interval([answers[at] for at in draw.choice(3, p=[0.5, 0.2, 0.3], size=120)])
         assert found is not None
         covered += found[0] <= 0.4 <= found[1]
     assert 0.9 <= covered / 200 <= 0.99
-    assert score_interval({("a", "r"): RowScore(1, 1, 1.0, 1, 1, 1)}, by_relation=True) is None
+    assert interval([three]) is None
 
 
 def test_evaluate_prints_the_interval(command: Command, folder: Path) -> None:

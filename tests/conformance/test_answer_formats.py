@@ -9,9 +9,8 @@ from opened import part
 
 from lmkbc import Relation, registry
 from lmkbc.generate.reply import candidates
-from lmkbc.models.base import Reply
 from lmkbc.models.endings import list_end
-from lmkbc.testing import CandidateSet, Query, State
+from lmkbc.testing import CandidateSet, Query, Reply, State
 from tests.answer.test_parse import AREA, BAND, WHOLE
 
 LISTINGS = {name: registry.LISTINGS.get(name) for name in registry.LISTINGS}

@@ -17,13 +17,11 @@ from lmkbc import Workspace
 from lmkbc.components import SYSTEMS
 from lmkbc.generate.reply import candidates
 from lmkbc.link import linker
-from lmkbc.link.hits import Hit
-from lmkbc.models.base import Reply
 from lmkbc.plan import Plan
 from lmkbc.recipe import read_file
 from lmkbc.run.pipeline import propose
 from lmkbc.session.options import Servers
-from lmkbc.testing import Query, Run, State
+from lmkbc.testing import Hit, Query, Reply, Run, State
 
 ROOT = Path(__file__).resolve().parents[2]
 CANARY = "sk-canary-7f3a91c2"

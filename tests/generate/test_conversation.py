@@ -9,9 +9,9 @@ from space import MINI, RELATIONS, TRAIN
 
 from lmkbc.ask.builder import PromptBuilder
 from lmkbc.generate.conversation import Conversation
-from lmkbc.models.base import Reply, Response, next_requests
+from lmkbc.models.base import Response, next_requests
 from lmkbc.notes import Passage
-from lmkbc.testing import CandidateSet, Notes, Query, State
+from lmkbc.testing import CandidateSet, Notes, Query, Reply, State
 
 QUERY = Query("Peru", "CountryBordersCountry")
 MURKY = "It depends on whom you ask, as it always has."

@@ -8,9 +8,8 @@ from opened import part
 from space import SPACE
 
 from lmkbc.generate.reply import candidates, united
-from lmkbc.models.base import Reply
 from lmkbc.select.pool import Pool
-from lmkbc.testing import CandidateSet, Query, State
+from lmkbc.testing import CandidateSet, Query, Reply, State
 
 RELATIONS = {name: SPACE.relation(name) for name in SPACE.edition("2023").relations}
 LISTS = part("prompt", form="completion", block="{{ subject }}, {{ phrase }}:")

@@ -3,8 +3,7 @@ from writing import Writing
 
 from lmkbc import Relation
 from lmkbc.link.disambiguation import AskModel, HitChoice
-from lmkbc.link.hits import Hit
-from lmkbc.testing import Query
+from lmkbc.testing import Hit, Query
 
 HITS = [Hit("Q1", "Inn", "hotel"), Hit("Q2", "Inn", "a river\nin Tyrol"), Hit("Q3")]
 

@@ -7,9 +7,9 @@ from rapidfuzz.distance import OSA
 
 from lmkbc import InputError
 from lmkbc.link import wordings
-from lmkbc.link.hits import Hit
 from lmkbc.link.index import AliasIndex, IndexBuilder, IndexEntity
 from lmkbc.names import name_key
+from lmkbc.testing import Hit
 
 WORDS = st.text(st.sampled_from("abc d"), min_size=1, max_size=10).map(str.strip).filter(bool)
 

@@ -11,13 +11,13 @@ from stand_in import item
 
 from lmkbc import InputError, Relation
 from lmkbc.link.disambiguation import HitChoice
-from lmkbc.link.hits import Hit, Link
+from lmkbc.link.hits import Link
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.index_sources import build_index
 from lmkbc.link.linker import Linker
 from lmkbc.link.search import SearchTable
 from lmkbc.link.train_objects import TrainObjects
-from lmkbc.testing import Candidate, Example, GoldObject, Nil, Query
+from lmkbc.testing import Candidate, Example, GoldObject, Hit, Nil, Query
 from tests.candidates import candidate_set
 
 

@@ -5,7 +5,8 @@ from space import SPACE
 
 from lmkbc import registry
 from lmkbc.link.disambiguation import choose
-from lmkbc.link.hits import Hit, ObjectType, ObjectTypes, bundled
+from lmkbc.link.hits import ObjectTypes, bundled
+from lmkbc.testing import Hit, ObjectType
 
 
 def test_the_bundled_table_is_sound() -> None:

@@ -10,7 +10,7 @@ import pytest
 from calls import CALL
 
 from lmkbc.models.answers import KeptAnswers, KeptOptions, Scored, Store
-from lmkbc.models.base import Reply
+from lmkbc.testing import Reply
 
 CALLS = [replace(CALL, draw=draw) for draw in range(6)]
 

@@ -15,10 +15,11 @@ from space import SPACE
 from typer.testing import CliRunner
 
 from lmkbc.cli import build
-from lmkbc.link.hits import Hit, Link
+from lmkbc.link.hits import Link
 from lmkbc.report import figures
 from lmkbc.report.levels import ScoreCounts
 from lmkbc.report.links import trace
+from lmkbc.testing import Hit
 
 LONGEST_REPLY = 4000
 

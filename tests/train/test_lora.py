@@ -20,12 +20,11 @@ from space import MINI, SPACE, TRAIN
 
 from lmkbc import InputError, LmkbcError, Workspace
 from lmkbc.generate.access import local_model
-from lmkbc.link.hits import Hit
 from lmkbc.local.checkpoint import load
 from lmkbc.local.decode import Decoding
 from lmkbc.local.model import CausalModel
 from lmkbc.recipe import read_recipe
-from lmkbc.testing import Example, Notes, Query, Run
+from lmkbc.testing import Example, Hit, Notes, Query, Run
 from lmkbc.train.corpus import HeldOut, gather
 from lmkbc.train.lora import _TaughtPrompt, loss, of_facts, of_split, train
 from lmkbc.train.training import Lora

@@ -16,8 +16,7 @@ from opened import CUTOFF, recipe_of
 from lmkbc.kb.builder.facts import Maker
 from lmkbc.kb.builder.settle import Claim, NamedEntities, settled
 from lmkbc.kb.builder.subjects import Classes
-from lmkbc.link.hits import Hit
-from lmkbc.testing import CandidateSet, Query
+from lmkbc.testing import CandidateSet, Hit, Query
 
 ONE_SUBJECT = "one subject"
 SAME = "same fact"
