@@ -125,8 +125,11 @@ def fact(row: int, relation: str, object_: str, confidence: float, **more: Any) 
 def written(folder: Path, facts: Iterable[dict[str, Any]], **inputs: Any) -> Path:
     """The directory of a base, its facts by relation and in the order given."""
     frame, outputs = pl.DataFrame(list(facts), schema=FACTS), dict[str, str]()
-    for (name,), rows in frame.partition_by("relation", as_dict=True, include_key=False).items():
-        part = f"facts/relation={name}/part-000000.parquet"
+    tables = frame.partition_by("relation", as_dict=True, include_key=False)
+    parts = {f"facts/relation={name}/part-000000.parquet": rows for (name,), rows in tables.items()}
+    about = ("subject_row", "subject", "subject_id", "relation", "property", "confidence", "model", "run")
+    parts["nothing/part-000000.parquet"] = frame.head(0).select(*about, reason=pl.lit(""))
+    for part, rows in parts.items():
         (folder / part).parent.mkdir(parents=True)
         rows.write_parquet(folder / part)
         outputs[part] = hashlib.sha256((folder / part).read_bytes()).hexdigest()
@@ -134,7 +137,6 @@ def written(folder: Path, facts: Iterable[dict[str, Any]], **inputs: Any) -> Pat
     shard = manifest.Shard(number=0, queries=len(frame), facts=counts, linked={}, nothing={}, failed={})
     begun = manifest.started({"edition": "mini", **inputs}, {name: SPACE.relations[name] for name in counts})
     whole = manifest.finished(begun, len(frame), [shard], {"outputs": outputs})
-    folder.mkdir(parents=True, exist_ok=True)
     (folder / manifest.MANIFEST).write_bytes(manifest.written(whole))
     return folder
 

@@ -145,11 +145,13 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 @pytest.fixture(scope="session", autouse=True)
 def _trusted(tmp_path_factory: pytest.TempPathFactory) -> None:
     """What tests write is the user's own, in a state directory that is theirs alone."""
-    from lmkbc.files.trusted import number, remember
+    import lmkbc
 
     folder = tmp_path_factory.getbasetemp()
     os.environ["XDG_STATE_HOME"] = str(folder / "state")
-    remember({folder: number(folder)})
+    (folder / "lmkbc.toml").touch()
+    lmkbc.trust(folder, own=True)
+    (folder / "lmkbc.toml").unlink()
 
 
 @pytest.fixture(autouse=True)

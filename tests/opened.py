@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import tomli_w
 from space import MINI, RELATIONS, SPACE, TRAIN
 
-from lmkbc import Relation
+from lmkbc import Edition, Relation
 from lmkbc.ask.builder import PromptBuilder
 from lmkbc.generate.conversation import Conversation
 from lmkbc.generate.language_model import AnswerGenerator
@@ -16,7 +17,7 @@ from lmkbc.models.located import generative
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.server_model import ServerModel
 from lmkbc.recipe import RecipeFile, make_recipe
-from lmkbc.testing import Notes, Run
+from lmkbc.testing import Example, Notes, Run
 
 CUTOFF = {"rule": "cutoff", "threshold": 0.5}
 
@@ -59,6 +60,12 @@ def asks(tables: Mapping[str, Any]) -> Any:
 def begins_here(recipe: Any) -> bool:
     """Return whether a recipe begins with a model that a package brings to this machine."""
     return generative(str(getattr(recipe.generate[0], "model", ""))) is not None
+
+
+def learned(component: str, edition: Edition, relations: Mapping[str, Relation], rows: Sequence[Example]) -> Any:
+    """A generator that has learned from these labelled rows."""
+    run: Any = SimpleNamespace(edition=edition, relations=relations, labelled=rows)
+    return recipe_of({"component": component}).generate[0].open(run, Notes())
 
 
 def generators(run: Run, recipe: Any, notes: Notes | None = None) -> Iterator[tuple[str, Any]]:

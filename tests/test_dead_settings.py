@@ -9,7 +9,6 @@ from command import Command
 from opened import CUTOFF, recipe_file, recipe_of
 
 from lmkbc import InputError
-from lmkbc.generate.spec import merged
 from lmkbc.recipe import check_all_read
 from lmkbc.select.calibration import Calibration
 from lmkbc.select.selector import PerRelation
@@ -86,6 +85,13 @@ DEAD: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], str, str]] = [
     ),
 ]
 """Generator, settings of which one has no effect, a change that gives it one, that setting, and what reads it."""
+
+
+def merged(tables: Any, more: Any) -> Any:
+    """Tables with what others set in them."""
+    if not (isinstance(tables, dict) and isinstance(more, dict)):
+        return more
+    return tables | {name: merged(tables.get(name), own) for name, own in more.items()}
 
 
 @pytest.mark.parametrize(("generator", "dead", "read", "setting", "reader"), DEAD, ids=[one[3] for one in DEAD])

@@ -7,8 +7,9 @@ from itertools import islice
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from opened import part
 
-from lmkbc.http import CallError, Pace, RequestLimits, pooled, retry_after
+from lmkbc.http import CallError, Pace, pooled, retry_after
 
 
 @pytest.mark.parametrize(
@@ -61,7 +62,7 @@ def test_what_passes_is_asked_again(failures: list[Exception], attempts: int) ->
             raise error
         return "answer"
 
-    pace = Pace(RequestLimits(attempts=3, total_wait=5, first_wait=0.001))
+    pace = Pace(part("limits", attempts=3, total_wait=5.0, first_wait=0.001))
     if attempts > len(failures):
         assert asyncio.run(pace.retrying(request)) == "answer"
     else:
@@ -75,7 +76,7 @@ def test_who_waits_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
         raise CallError("no route")
 
     caplog.set_level("INFO", logger="lmkbc")
-    pace = Pace(RequestLimits(attempts=4, total_wait=5, first_wait=0.001))
+    pace = Pace(part("limits", attempts=4, total_wait=5.0, first_wait=0.001))
     for _ in range(2):
         with pytest.raises(CallError):
             asyncio.run(pace.retrying(request))

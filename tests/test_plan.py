@@ -13,7 +13,7 @@ from lmkbc import Workspace
 from lmkbc.models.store_place import place_of
 from lmkbc.plan import Origin, Plan
 from lmkbc.recipe import RecipeFile, make_recipe, read_recipe
-from lmkbc.session.options import Selection, Servers, settled
+from lmkbc.session.options import Selection, settled
 from lmkbc.testing import Run
 from lmkbc.tune.chooser import selector_for
 
@@ -125,7 +125,7 @@ def test_a_server_whose_model_is_taken_whatever_it_is_says_who_answers(tmp_path:
     recipe, store = make_recipe("x", file, SPACE.relations), place_of(str(tmp_path / "store.sqlite"))
     with Loopback() as server:
         server.tells["models"] = {"data": [{"id": "model-b"}]}
-        servers = Servers(base_url=server.url, any_model=True, store=store)
+        servers = {"base_url": server.url, "any_model": True, "store": store}
         assert Plan.of(replace(RUN, servers=servers), recipe).origin == replace(asking(), models=("model-b",))
         assert not server.served  # no model was asked
 

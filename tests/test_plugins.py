@@ -16,7 +16,6 @@ from lmkbc.kinds.kind import kind_of
 from lmkbc.link.disambiguation import choose
 from lmkbc.models.plain_questions import paragraphs
 from lmkbc.recipe import read_recipe
-from lmkbc.relation import kind_named
 from lmkbc.testing import Candidate, CandidateSet, Hit, Notes, ObjectType, Query, Run, build, exports
 from lmkbc.tune.families import check_rules, grid
 from tests.command import Command
@@ -172,7 +171,6 @@ def _distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
     yield
     for name in ("plugged_in", "plugged_command", "lmkbc.probe.probe_command"):
         sys.modules.pop(name, None)
-    kind_named.cache_clear()
     grid.cache_clear()
 
 

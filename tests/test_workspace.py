@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from command import Command
 
 from lmkbc import InputError, Workspace
-from lmkbc.commands.keywords import chosen_edition
 from lmkbc.recipe import read_recipe
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -194,29 +194,28 @@ def test_a_wrong_recipe_is_told_by_file_and_field(tmp_path: Path, recipe: str, t
 
 
 @pytest.mark.parametrize(
-    ("here", "relation", "chosen", "told"),
+    ("here", "relation", "told"),
     [
-        (["2022", "2024", "2026"], None, "2026", "Edition 2026: the newest whose data is here. --edition names"),
-        (["2022", "2023", "2024"], None, "2024", "Edition 2024: the newest whose data is here. --edition names"),
-        (["2023", "2026"], "river-countries", "2023", "Edition 2023: the newest whose data is here. --edition names"),
+        (["2022", "2024", "2026"], None, "Edition 2026: the newest whose data is here. --edition names"),
+        (["2022", "2023", "2024"], None, "Edition 2024: the newest whose data is here. --edition names"),
+        (["2023", "2026"], "river-countries", "Edition 2023: the newest whose data is here. --edition names"),
         (
             [],
             None,
-            "mini",
             "No data of edition 2026 here: using the small bundled edition 'mini'. 'lmkbc data fetch 2026'",
         ),
-        ([], "autobiography", "2023", "No data of edition 2023 here, so none is read"),
+        ([], "autobiography", "No data of edition 2023 here, so none is read"),
     ],
 )
 def test_the_newest_edition_with_data_is_the_default(
-    tmp_path: Path, here: list[str], relation: str | None, chosen: str, told: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, here: list[str], relation: str | None, told: str, command: Command
 ) -> None:
-    caplog.set_level("INFO")
     for name in here:
         (tmp_path / f"lmkbc{name}").mkdir()
         (tmp_path / f"lmkbc{name}" / "train.jsonl").write_text("")
-    assert chosen_edition(Workspace(data=tmp_path), None, relation).name == chosen
-    assert [message.startswith(told) for message in caplog.messages] == [True]
+    words = ("predict", "--split", "train") if relation is None else ("ask", "Chad", relation)
+    _, _, said = command(*words, "--data", tmp_path, "--system", "bl22-empty")
+    assert said.startswith(told)
 
 
 def test_a_split_is_known_by_its_queries(data_dir: Path) -> None:

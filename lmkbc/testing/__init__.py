@@ -10,7 +10,7 @@ from lmkbc.notes import Notes
 from lmkbc.select.ranking import Ranking
 from lmkbc.select.rule import build
 from lmkbc.session.run import Run
-from lmkbc.types import Candidate, CandidateSet, Dropped, Example, GoldObject, Nil, Query, Source, State
+from lmkbc.types import Candidate, CandidateSet, Dropped, Example, GoldObject, Nil, Prediction, Query, Source, State
 
 __all__ = [
     "Candidate",
@@ -22,6 +22,7 @@ __all__ = [
     "Nil",
     "Notes",
     "ObjectType",
+    "Prediction",
     "Query",
     "Ranking",
     "Reply",

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lmkbc import InputError
-from lmkbc.ask.wording import WordingSource
+from lmkbc.recipe import RecipeFile
 from lmkbc.settings import checked
 from lmkbc.systems.authors import converted
 
@@ -45,8 +45,10 @@ SLOTS = {"who": "{subject}", "gap": "{mask}", "row['name']": "{subject}", "size(
 def frames_of(*words: dict[str, Any], **more: Any) -> Any:
     """The frames of named lines of the source, as a recipe's table `source` gives them."""
     file = {"format": "python", "path": "https://example.org/ask.py", "words": words, **more}
-    source = checked(WordingSource, {"licence": "MIT", "credit": "Ann", "files": [file]}, "source")
-    return converted(source, [SOURCE.encode()]).frames
+    source = {"licence": "MIT", "credit": "Ann", "files": [file]}
+    recipe = checked(RecipeFile, {"description": "x", "generate": [{}], "select": {}, "source": source}, "recipe")
+    assert recipe.source
+    return converted(recipe.source, [SOURCE.encode()]).frames
 
 
 def frame(name: str, *lines: tuple[int, int], slots: Any = SLOTS, **given: Any) -> dict[str, Any]:

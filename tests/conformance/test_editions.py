@@ -19,8 +19,7 @@ from lmkbc import Edition, InputError, Workspace
 from lmkbc.evaluation.official import evaluate
 from lmkbc.files.splits import read_examples, read_queries
 from lmkbc.run.submission import archive, prediction_lines
-from lmkbc.testing import Candidate, Query
-from lmkbc.types import Prediction
+from lmkbc.testing import Candidate, Prediction, Query
 
 FILES = sorted(SPACE.folders("eval")[0].glob("*.py"))
 every = pytest.mark.parametrize("edition", SPACE.editions.values(), ids=list(SPACE.editions))

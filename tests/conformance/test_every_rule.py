@@ -13,8 +13,7 @@ from msgspec import structs
 from lmkbc import Rule, registry
 from lmkbc.select.rule import Real
 from lmkbc.select.selector import PerRelation
-from lmkbc.testing import Candidate, CandidateSet, Nil, Query, Ranking, State, build
-from lmkbc.types import Prediction
+from lmkbc.testing import Candidate, CandidateSet, Nil, Prediction, Query, Ranking, State, build
 from tests.candidates import candidate_set, sources
 
 RULES = {name: registry.RULES.get(name) for name in registry.RULES.bundled()}

@@ -24,7 +24,6 @@ from lmkbc.local.model import CausalModel
 from lmkbc.plan import Plan
 from lmkbc.progress import ExpectedStep
 from lmkbc.run.pipeline import Steps, propose
-from lmkbc.session.options import Servers
 from lmkbc.testing import CandidateSet, Query, Run, State
 from tests.candidates import proposals
 
@@ -95,7 +94,7 @@ def opened(
     (tmp_path / "table.json").write_text("{}")
 
     def run(url: str | None = None, **given: Any) -> Run:
-        servers = Servers(base_url=url, store=tmp_path / f"{next(made)}.sqlite")
+        servers = {"base_url": url, "store": tmp_path / f"{next(made)}.sqlite"}
         return Run(
             workspace=SPACE,
             edition=MINI,

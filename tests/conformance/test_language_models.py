@@ -15,7 +15,6 @@ from lmkbc import InputError, registry
 from lmkbc.generate.access import step_model
 from lmkbc.models.answers import CallCounter
 from lmkbc.models.plain_questions import paragraphs, texts, word_log_probabilities
-from lmkbc.session.options import Servers
 from lmkbc.testing import Notes, Run
 
 PROMPTS = ["Paris is in", "The capital of Peru is", "Q: Who wrote Emma?\nA:", "é", "Paris is the capital of"]
@@ -95,7 +94,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path, one_thread: None) -> 
 
         def opening(*, kept: bool = False, offline: bool = False, dry: CallCounter | None = None) -> tuple[Any, Notes]:
             store = tmp_path / ("kept.sqlite" if kept else f"{next(fresh)}.sqlite")
-            servers = Servers(base_url=given.get("url"), store=store)
+            servers = {"base_url": given.get("url"), "store": store}
             quiet = offline or name == "local" or dry is not None
             run = Run(workspace=SPACE, edition=MINI, servers=servers, offline=quiet, model=given["model"], dry=dry)
             notes = Notes()

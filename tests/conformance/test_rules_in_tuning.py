@@ -16,13 +16,12 @@ from lmkbc.run.submission import answers
 from lmkbc.select.calibration import SURE
 from lmkbc.select.narrowings import AtPrecision
 from lmkbc.select.selector import PerRelation
-from lmkbc.testing import Candidate, CandidateSet, Example, GoldObject, Nil, Query, State, build
+from lmkbc.testing import Candidate, CandidateSet, Example, GoldObject, Nil, Prediction, Query, State, build
 from lmkbc.tune import choice, learn, tuned_rules
 from lmkbc.tune.confidence import Facts, held_out
 from lmkbc.tune.families import Task, fit
 from lmkbc.tune.outcomes import Curve, Outcomes, cutoff_steps, gate_steps, gated, swept_steps
 from lmkbc.tune.tuning_set import TuningOptions, TuningSet
-from lmkbc.types import Prediction
 from tests.candidates import candidate_set, sources
 from tests.conformance.test_every_rule import tables
 from tests.rules import rule_of

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,7 +16,7 @@ from lmkbc import InputError
 from lmkbc.cli import build
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Call
-from lmkbc.models.store_place import Database, Place
+from lmkbc.models.store_place import Database
 
 MATTERS: dict[str, Any] = {
     "model": "m2",
@@ -30,14 +30,14 @@ MATTERS: dict[str, Any] = {
 }
 
 
-PLACES: dict[type, Callable[[pytest.FixtureRequest], Place]] = {
+PLACES: dict[type, Callable[[pytest.FixtureRequest], Any]] = {
     Path: lambda request: request.getfixturevalue("tmp_path") / "deep" / "store.sqlite",
     Database: lambda request: Database(request.getfixturevalue("postgres").fresh("stores")),
 }
 """Kind of place -> where a new store is to lie."""
 
 
-@pytest.fixture(params=get_args(Place), ids=lambda kind: kind.__name__)
+@pytest.fixture(params=PLACES, ids=lambda kind: kind.__name__)
 def store(request: pytest.FixtureRequest) -> Iterator[Store]:
     opened = Store(PLACES[request.param](request))
     yield opened

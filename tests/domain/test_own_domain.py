@@ -16,7 +16,7 @@ from loopback import Body, Loopback
 from wikidata_server import WikidataServer, claim, prop
 
 import lmkbc
-from lmkbc.errors import OptionError
+from lmkbc import InputError
 
 SPLITS = ("train", "val", "test")
 
@@ -273,7 +273,7 @@ def test_wrong_input_is_one_sentence_and_nothing_is_written(
         assert reason in told, told
         assert len([line for line in told.splitlines() if not line.startswith("Workspace ")]) == 1, told
     assert not [path for path in tmp_path.iterdir() if path.name not in ("cache", "lmkbc.toml")]
-    with pytest.raises(OptionError, match="per_relation is 8"):
+    with pytest.raises(InputError, match="per_relation is 8"):
         lmkbc.make_data("CountryBordersCountry", per_relation=8)
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from opened import learned
 from space import SPACE
 
 from lmkbc import InputError, Workspace
 from lmkbc.files.splits import objects_of, read_examples
-from lmkbc.generate.baselines import ClassPrior
 from lmkbc.testing import Example, GoldObject, Query
 
 QID = re.compile(r"Q\d+")
@@ -147,7 +147,7 @@ def test_an_object_without_a_name_is_a_candidate_by_its_id_alone() -> None:
     space = Workspace()
     edition = space.edition("2024")
     row = Example(Query("Prize", "awardWonBy"), (GoldObject((), "Q5"), GoldObject(("Ada",)), GoldObject(("Bo",), "Q6")))
-    (found,) = ClassPrior(edition, space.relations, [row]).generate([Query("Medal", "awardWonBy")])
+    (found,) = learned("prior", edition, space.relations, [row]).generate([Query("Medal", "awardWonBy")])
     assert {(one.text, one.id) for one in found.candidates} == {("Q5", "Q5"), ("Bo", "Q6")}
     assert edition.gold_column(row) == ["Q5", "Q6"]
     strings = space.edition("2025")

@@ -1,21 +1,27 @@
 """The closed set of a relation, the class prior over it, and naive Bayes: no evidence from the query's own row."""
 
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from opened import learned
 from small import THING, small_edition, small_relation
 from space import MINI, RELATIONS, TRAIN
 
 from lmkbc import AliasScorer, Edition, IdScorer, MatchingScorer, Metric, Relation, ValueScorer
-from lmkbc.generate.baselines import ClassPrior, ClosedSet, NaiveBayes, log_posterior, words
+from lmkbc.generate.baselines import ClosedSet, log_posterior
 from lmkbc.testing import CandidateSet, Example, GoldObject, Query
 
 
+def words(name: str) -> list[str]:
+    return re.findall(r"\w+", name.lower())
+
+
 def asked(query: Query) -> CandidateSet:
-    (found,) = NaiveBayes(MINI, RELATIONS, TRAIN).generate([query])
+    (found,) = learned("naive-bayes", MINI, RELATIONS, TRAIN).generate([query])
     return found
 
 
@@ -49,13 +55,13 @@ def test_the_formula() -> None:
 def test_a_train_query_is_not_its_own_evidence() -> None:
     for row in TRAIN[::4]:
         others = [one for one in TRAIN if one.query.subject != row.query.subject]
-        (without,) = NaiveBayes(MINI, RELATIONS, others).generate([row.query])
+        (without,) = learned("naive-bayes", MINI, RELATIONS, others).generate([row.query])
         kept = {candidate.text for candidate in asked(row.query).candidates}
         assert kept == {candidate.text for candidate in without.candidates}
 
 
 def test_a_relation_without_other_rows_proposes_nothing() -> None:
-    (found,) = NaiveBayes(MINI, RELATIONS, TRAIN[:1]).generate([TRAIN[0].query])
+    (found,) = learned("naive-bayes", MINI, RELATIONS, TRAIN[:1]).generate([TRAIN[0].query])
     assert found.candidates == ()
 
 
@@ -129,7 +135,7 @@ def test_a_number_is_right_within_the_tolerance(scorer: Any) -> None:
 
 def test_prior_proposes_shares_and_the_share_of_empties() -> None:
     train = [row("a", "x"), row("b", "x", "y"), row("c"), row("d", "x")]
-    (found,) = ClassPrior(edition(AliasScorer()), {"near": relation()}, train).generate([Query("e", "near")])
+    (found,) = learned("prior", edition(AliasScorer()), {"near": relation()}, train).generate([Query("e", "near")])
     assert [(candidate.text, candidate.score) for candidate in found.candidates] == [
         ("x", 0.75),
         ("y", 0.25),
@@ -139,12 +145,14 @@ def test_prior_proposes_shares_and_the_share_of_empties() -> None:
 
 def test_a_train_query_is_no_evidence_for_itself() -> None:
     train = [row("a", "x"), row("b", "unique")]
-    found = list(ClassPrior(edition(AliasScorer()), {"near": relation()}, train).generate([r.query for r in train]))
+    found = list(
+        learned("prior", edition(AliasScorer()), {"near": relation()}, train).generate([r.query for r in train])
+    )
     assert [[candidate.text for candidate in each.candidates] for each in found] == [["unique"], ["x"]]
 
 
 def test_a_relation_without_train_rows_has_no_candidates() -> None:
-    (found,) = ClassPrior(edition(AliasScorer()), {"near": relation()}, []).generate([Query("e", "near")])
+    (found,) = learned("prior", edition(AliasScorer()), {"near": relation()}, []).generate([Query("e", "near")])
     assert found.candidates == ()
 
 

@@ -20,7 +20,6 @@ from lmkbc.link import linker
 from lmkbc.plan import Plan
 from lmkbc.recipe import read_file
 from lmkbc.run.pipeline import propose
-from lmkbc.session.options import Servers
 from lmkbc.testing import Hit, Query, Reply, Run, State
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,7 +33,7 @@ PUBLISHED = (
 
 def context(url: str, tmp_path: Path, edition: str = "mini", **given: Any) -> Run:
     options = {"base_url": url, "store": tmp_path / "store.sqlite", **given.pop("options", {})}
-    return Run(workspace=SPACE, edition=SPACE.edition(edition), servers=Servers(**options), **given)
+    return Run(workspace=SPACE, edition=SPACE.edition(edition), servers=options, **given)
 
 
 def bare(generator: Any) -> Any:

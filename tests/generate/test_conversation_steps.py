@@ -18,7 +18,6 @@ from lmkbc.ask.builder import PromptBuilder
 from lmkbc.local.decode import Completion, Decoding
 from lmkbc.local.model import CausalModel
 from lmkbc.models.answers import Store
-from lmkbc.session.options import Servers
 from lmkbc.testing import CandidateSet, Query, Run, State
 
 QUERY = Query("Utopia", "CountryBordersCountry")
@@ -88,7 +87,7 @@ def served(folder: Path) -> Ask:
             run = Run(
                 workspace=SPACE,
                 edition=MINI,
-                servers=Servers(base_url=server.url, store=folder / "served.sqlite"),
+                servers={"base_url": server.url, "store": folder / "served.sqlite"},
             )
             ((_, generator),) = generators(run, recipe_of(table))
             (found,) = generator.generate([QUERY])
@@ -144,7 +143,7 @@ def test_a_first_draw_may_have_a_temperature_of_its_own() -> None:
         "shots": {"k": 0},
     }
     with Loopback(said) as server:
-        run = Run(workspace=SPACE, edition=MINI, servers=Servers(base_url=server.url))
+        run = Run(workspace=SPACE, edition=MINI, servers={"base_url": server.url})
         ((_, generator),) = generators(run, recipe_of(table))
         (found,) = generator.generate([QUERY])
     assert {(word, heat) for word, heat, _ in asked} == {("Tell", 0.0), ("Tell", 0.7), ("It", 0.9), ("It", 0.2)}

@@ -14,7 +14,6 @@ from lmkbc.generate.reply import united
 from lmkbc.plan import Plan
 from lmkbc.run.pipeline import propose
 from lmkbc.select.pool import Pool
-from lmkbc.session.options import Servers
 from lmkbc.testing import Candidate, Nil, Query, Run, State
 from tests.candidates import candidate_set, sources
 
@@ -32,7 +31,7 @@ def system(**table: Any) -> Any:
 def run(tmp_path: Path) -> Callable[..., Run]:
     def make(url: str = "http://127.0.0.1:9/v1", **given: Any) -> Run:
         options = {"base_url": url, "store": tmp_path / "store.sqlite"}
-        return Run(workspace=SPACE, edition=MINI, servers=Servers(**options), **given)
+        return Run(workspace=SPACE, edition=MINI, servers=options, **given)
 
     return make
 

@@ -20,7 +20,6 @@ from lmkbc.models.answers import Store
 from lmkbc.models.located import is_local_name
 from lmkbc.models.plain_questions import texts
 from lmkbc.models.server.server_model import ServerModel
-from lmkbc.session.options import Servers
 from lmkbc.testing import Notes, Query, Run, State
 
 RECIPES = {name: bundled(name) for name in SPACE.system_names()}
@@ -51,7 +50,7 @@ def run(weights: Path, tmp_path: Path) -> Run:
 
 
 def over(model: Path | str, tmp_path: Path, **servers: Any) -> Run:
-    given = Servers(store=tmp_path / "store.sqlite", **servers)
+    given = dict(store=tmp_path / "store.sqlite", **servers)
     return Run(workspace=SPACE, edition=MINI, model=str(model), offline=True, servers=given)
 
 

@@ -17,7 +17,6 @@ from lmkbc import Edition, GeneratorSpec, InputError, Workspace
 from lmkbc.plan import Plan
 from lmkbc.run.pipeline import Block, Steps, propose
 from lmkbc.run.submission import reply_rows
-from lmkbc.session.options import Servers
 from lmkbc.testing import CandidateSet, Query, Run, State
 from tests.candidates import sources
 
@@ -37,7 +36,7 @@ def said(place: int, *texts: str | None, **fields: Any) -> dict[str, Any]:
 
 
 def run_of(*files: Path, tmp_path: Path, **given: Any) -> Run:
-    servers = Servers(store=tmp_path / "store.sqlite", **given.pop("servers", {}))
+    servers = dict(store=tmp_path / "store.sqlite", **given.pop("servers", {}))
     table = tmp_path / "search.json"
     table.write_text('{"Peru": "Q419", "Mali": "Q912", "Chad": "Q657"}')
     return Run(files=files, servers=servers, search_table=table, **{"edition": MINI, "workspace": SPACE} | given)

@@ -13,7 +13,6 @@ from telling import Telling
 
 from lmkbc import InputError
 from lmkbc.models.answers import Store
-from lmkbc.session.options import Servers
 from lmkbc.testing import Query, Run, State
 
 NAME = "CountryBordersCountry"
@@ -41,7 +40,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def over(tmp_path: Path, **servers: Any) -> Run:
-    return Run(workspace=SPACE, edition=MINI, servers=Servers(store=tmp_path / "store.sqlite", **servers))
+    return Run(workspace=SPACE, edition=MINI, servers=dict(store=tmp_path / "store.sqlite", **servers))
 
 
 @pytest.mark.parametrize("place", ["recipe", "option"])
@@ -60,7 +59,7 @@ def test_an_address_in_the_environment_is_no_word_about_a_local_model(
 ) -> None:
     """The default's questions to a model of this machine go to no server unless it is named here."""
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    run = Run(workspace=SPACE, edition=MINI, offline=True, servers=Servers(store=tmp_path / "s.sqlite"))
+    run = Run(workspace=SPACE, edition=MINI, offline=True, servers={"store": tmp_path / "s.sqlite"})
     with pytest.raises(InputError, match="the model m cannot be loaded"):
         list(generators(run, recipe_of(TABLE)))
 

@@ -24,7 +24,6 @@ from lmkbc.models.prefixes import groups
 from lmkbc.models.reference import ModelReference
 from lmkbc.plan import Plan
 from lmkbc.run.pipeline import propose
-from lmkbc.session.options import Servers
 from lmkbc.testing import Notes, Query, Run
 
 TABLE = """description = "x"
@@ -97,7 +96,7 @@ def test_timing_json_tells_what_a_local_model_was_asked(command: Command, tiny: 
 
 
 def used(tiny: Path, tmp_path: Path, **settings: Any) -> dict[str, Any]:
-    run = Run(workspace=SPACE, edition=MINI, servers=Servers(store=tmp_path / "s.sqlite"))
+    run = Run(workspace=SPACE, edition=MINI, servers={"store": tmp_path / "s.sqlite"})
     recipe, steps = recipe_of({"component": "causal", "model": str(tiny), **ASKS, **settings}, name="x"), list[str]()
     found = propose(Plan.of(run, recipe), QUERIES, lambda step, *_: steps.append(step))
     counts = map(int, re.findall(r"\(queries, (\d+) answers", " ".join(steps)))
@@ -150,7 +149,7 @@ def test_a_step_s_own_questions_are_counted_where_it_says(tmp_path: Path) -> Non
 
 
 def test_generators_of_one_name_are_told_of_together(tiny: Path, tmp_path: Path) -> None:
-    run = Run(workspace=SPACE, edition=MINI, servers=Servers(store=tmp_path / "s.sqlite"))
+    run = Run(workspace=SPACE, edition=MINI, servers={"store": tmp_path / "s.sqlite"})
     table = {"component": "causal", "model": str(tiny), **ASKS}
     both = recipe_of(table, {**table, "shots": {"k": 1}}, name="x")
     assert propose(Plan.of(run, both), QUERIES).usage["causal"]["calls"] == 2 * len(QUERIES)

@@ -5,7 +5,7 @@ from space import SPACE
 
 from lmkbc import registry
 from lmkbc.link.disambiguation import choose
-from lmkbc.link.hits import ObjectTypes, bundled
+from lmkbc.link.hits import bundled
 from lmkbc.testing import Hit, ObjectType
 
 
@@ -26,9 +26,8 @@ def test_every_entity_type_of_a_relation_has_an_entry_or_the_defaults() -> None:
 
 
 def test_classes_reach_through_several_levels() -> None:
-    types = ObjectTypes(
-        {"Q1": ObjectType(qid="Q1", subclasses=("Q2",)), "Q2": ObjectType(qid="Q2", subclasses=("Q3", "Q1"))}
-    )
+    kinds = {"Q1": ObjectType(qid="Q1", subclasses=("Q2",)), "Q2": ObjectType(qid="Q2", subclasses=("Q3", "Q1"))}
+    types = replace(bundled(), types=kinds)
     assert types.fits(["Q9", "Q3"], "Q1")
     assert not types.fits(["Q9"], "Q1")
     assert types.kin("Q1", "Q3")

@@ -4,7 +4,10 @@ import pytest
 import torch
 
 from lmkbc.models import eight_bits
-from lmkbc.models.eight_bits import INPUT, WEIGHT, EightBits
+from lmkbc.models.eight_bits import EightBits
+
+WEIGHT, INPUT = 63, 127
+"""The largest numbers of a layer and of what it reads."""
 
 
 @pytest.fixture(params=list(eight_bits.WAYS))

@@ -17,10 +17,8 @@ from lmkbc.local.checkpoint import identity, load
 from lmkbc.probe.controls import compare, controls, learned, with_random_weights
 from lmkbc.recipe import read_recipe
 from lmkbc.select.selector import PerRelation
-from lmkbc.session.options import Servers
-from lmkbc.testing import Candidate, Example, Run
+from lmkbc.testing import Candidate, Example, Prediction, Run
 from lmkbc.tune.tuning_set import TuningOptions
-from lmkbc.types import Prediction
 from tests.rules import rule_of
 from tests.tuned import First
 
@@ -175,7 +173,7 @@ def test_a_local_model_is_asked_again_with_random_weights(
 ) -> None:
     root = save(tmp_path / "model").parent
     system = recipe_of(recipe, {"component": "prior"}, name="local", select={"rule": "top-k", "k": 1})
-    context = replace(CONTEXT, model=str(root / "model"), servers=Servers(store=root / "store.sqlite"))
+    context = replace(CONTEXT, model=str(root / "model"), servers={"store": root / "store.sqlite"})
     with with_random_weights(context, system, seed=1) as drawn:
         assert drawn is not None
         twin = Path(drawn[1].generate[0].model)

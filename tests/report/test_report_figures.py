@@ -13,7 +13,6 @@ from command import Command
 
 from lmkbc.report import figures
 from lmkbc.report.levels import ScoreCounts
-from lmkbc.report.shown_prompts import asked_in
 
 
 def scored(*rights: int, score: float | None = None, into: ScoreCounts | None = None) -> ScoreCounts:
@@ -166,11 +165,8 @@ def test_recorded_prompts_and_tokens_come_first(command: Command, tmp_path: Path
         {**query, "SubjectEntity": "elsewhere", "prompt": "three"},
     ]
     hostile.lines(tmp_path / "asked.jsonl", rows)
-    assert [(pair[0], model) for pair, model, _ in asked_in([tmp_path / "asked.jsonl"])][1:] == [
-        ("subject 001", "gpt"),
-        ("elsewhere", "gpt"),
-    ]
     made = page(command, tmp_path, [CHAT], "--from", tmp_path / "asked.jsonl")
     assert "gpt, as recorded; subject: subject 001" in made
+    assert made.count("as recorded") == 1  # of the first subject of a relation alone
     assert "one &lt;b&gt;</pre>" in made
     assert made.count("as the recipe words it") == 1  # of the relation that no file tells of

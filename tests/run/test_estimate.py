@@ -17,12 +17,11 @@ from lmkbc import InputError
 from lmkbc.local import decode as decode_module
 from lmkbc.local.checkpoint import identity, load
 from lmkbc.models.answers import CallCounter, DryStore, Store
-from lmkbc.models.store_place import Database, Place
+from lmkbc.models.store_place import Database
 from lmkbc.models.store_rows import Rows
 from lmkbc.plan import Plan
 from lmkbc.run.estimate import estimate
 from lmkbc.run.pipeline import Block, propose
-from lmkbc.session.options import Servers
 from lmkbc.testing import Run
 
 pytestmark = pytest.mark.model
@@ -38,7 +37,7 @@ def run(tmp_path: Path) -> Run:
         workspace=SPACE,
         edition=MINI,
         cache=tmp_path / "cache",
-        servers=Servers(store=tmp_path / "store.sqlite", prices=(2.0, 10.0)),
+        servers={"store": tmp_path / "store.sqlite", "prices": (2.0, 10.0)},
     )
 
 
@@ -177,12 +176,12 @@ def test_a_shared_store_is_looked_into_unless_no_socket_may_be_opened(
 ) -> None:
     looked: list[object] = []
 
-    def opened(store: DryStore, place: Place, counter: CallCounter, *, fresh: bool) -> None:
+    def opened(store: DryStore, place: Any, counter: CallCounter, *, fresh: bool) -> None:
         looked.append(place)
         store.counter, store.blank, store.place = counter, True, place
 
     monkeypatch.setattr(DryStore, "__init__", opened)
-    shared = replace(run, servers=Servers(store=Database("postgresql://me@localhost:1/answers")))
+    shared = replace(run, servers={"store": Database("postgresql://me@localhost:1/answers")})
     recipe = recipe_of({"component": "chat", "model": "m", "base_url": "http://localhost:1"})
     assert estimate(Plan.of(shared, recipe), QUERIES).total("requests") == len(QUERIES)
     assert looked == [shared.servers["store"]]

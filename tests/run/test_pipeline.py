@@ -13,7 +13,6 @@ from space import SPACE
 from lmkbc import InputError
 from lmkbc.plan import Plan
 from lmkbc.run.pipeline import Steps
-from lmkbc.session.options import Servers
 from lmkbc.testing import Query, Run
 
 RELATION = "CountryBordersCountry"
@@ -86,7 +85,7 @@ def test_progress_counts_new_answers_while_checks_hold_the_queries_back(tmp_path
     made = list[list[tuple[str, int]]]()
     heard = list[tuple[str, str]]()
     with Loopback(lambda body: "True" if "True or False" in str(body) else '["Peru"]') as server:
-        servers = Servers(base_url=server.url, store=tmp_path / "s.sqlite", prices=(1.0, 1000.0), concurrency=1)
+        servers = {"base_url": server.url, "store": tmp_path / "s.sqlite", "prices": (1.0, 1000.0), "concurrency": 1}
         for _ in range(2):  # the second time, the store has all answers
             seen = list[tuple[str, int]]()
             run = Run(workspace=SPACE, edition=SPACE.edition("mini"), servers=servers)

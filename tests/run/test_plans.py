@@ -16,7 +16,6 @@ from space import MINI, SPACE
 from lmkbc.plan import Plan
 from lmkbc.run.estimate import estimate, foreseen
 from lmkbc.run.pipeline import propose
-from lmkbc.session.options import Servers
 from lmkbc.testing import Run
 
 PRICES = 2.0, 10.0
@@ -119,7 +118,7 @@ def matches(planned: Any, body: Body) -> bool:
 @pytest.mark.parametrize("name", RECIPES)
 def test_what_a_run_sends_was_shown_and_costs_no_more_than_was_counted(name: str, tmp_path: Path) -> None:
     with Charging() as server:
-        servers = Servers(store=tmp_path / "store.sqlite", prices=PRICES)
+        servers = {"store": tmp_path / "store.sqlite", "prices": PRICES}
         run = Run(workspace=SPACE, edition=MINI, cache=tmp_path, servers=servers)
         table = {"component": "chat", "model": "m", "base_url": server.url, "shots": {"k": 2}, **RECIPES[name]}
         recipe = recipe_of(table)

@@ -18,8 +18,7 @@ from lmkbc.plan import Plan
 from lmkbc.run import submission
 from lmkbc.run.directory import RunFiles, identity
 from lmkbc.run.pipeline import Block
-from lmkbc.testing import Candidate, CandidateSet, Dropped, Nil, Query, Run, Source, State
-from lmkbc.types import Prediction
+from lmkbc.testing import Candidate, CandidateSet, Dropped, Nil, Prediction, Query, Run, Source, State
 
 PLAN = Plan.of(Run(workspace=SPACE, edition=MINI, split="val"), recipe_of({"component": "prior"}))
 ABOUT = identity(PLAN, {"how": "so"})

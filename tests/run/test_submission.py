@@ -15,8 +15,7 @@ from submitted import check
 from lmkbc import InputError
 from lmkbc.edition import misfit
 from lmkbc.run.submission import answers, archive, candidate_lines, package, prediction_lines
-from lmkbc.testing import Candidate, Nil, Query
-from lmkbc.types import Prediction
+from lmkbc.testing import Candidate, Nil, Prediction, Query
 from tests.candidates import candidate_set, sources
 
 IDS, STRINGS = SPACE.edition("2023"), SPACE.edition("2026")

@@ -1,5 +1,6 @@
 """Pooling: what a score is, what merges, and that neither order nor failures matter."""
 
+import gzip
 import json
 import random
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from space import SPACE
 
 from lmkbc import Edition, InputError
 from lmkbc.link.cleaning import without_subject
-from lmkbc.run.submission import candidate_rows
+from lmkbc.run.submission import candidate_lines
 from lmkbc.select.pool import Merging, Pool
 from lmkbc.testing import Candidate, CandidateSet, Nil, Query, Source, State
 from tests.candidates import candidate_set, sources
@@ -49,7 +50,8 @@ def scored(model: str, query: Query = QUERY, **scores: float) -> CandidateSet:
 
 def rows(merged: CandidateSet) -> list[dict[str, Any]]:
     """Return what a file holds of a set: nothing where it failed."""
-    return [row for line in candidate_rows([merged]).splitlines() for row in json.loads(line)["candidates"]]
+    lines = gzip.decompress(candidate_lines([merged])).splitlines()
+    return [row for line in lines for row in json.loads(line)["candidates"]]
 
 
 def pooled(*sets: CandidateSet, edition: Edition = STRINGS, **settings: object) -> dict[str, float]:

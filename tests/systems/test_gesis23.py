@@ -12,7 +12,7 @@ from opened import part
 from tiny_families import save_model
 
 from lmkbc import InputError
-from lmkbc.masked.backbone import Backbone, load
+from lmkbc.masked.backbone import load
 from lmkbc.masked.forward import Forward
 from lmkbc.masked.vocabulary import Words
 from lmkbc.train import prompt_vectors
@@ -21,7 +21,7 @@ __all__ = ["save_model"]
 
 
 @pytest.fixture
-def model(save_model: Callable[..., Path]) -> Backbone:
+def model(save_model: Callable[..., Path]) -> Any:
     """A model with a soft prompt."""
     folder = save_model()
     backbone = load(folder, offline=True)
@@ -30,22 +30,20 @@ def model(save_model: Callable[..., Path]) -> Backbone:
     return backbone
 
 
-def prepared(backbone: Backbone, path: Path, names: Sequence[str]) -> Backbone:
+def prepared(backbone: Any, path: Path, names: Sequence[str]) -> Any:
     probe = part("probe", component="gesis23/probe").opened([path])
-    wide: Backbone = probe.prepared(backbone, names)
+    wide: Any = probe.prepared(backbone, names)
     return wide
 
 
-def tables(backbone: Backbone) -> tuple[Any, Any]:
+def tables(backbone: Any) -> tuple[Any, Any]:
     """The input vectors and the output biases."""
     model: Any = backbone.model
     inputs, outputs = model.get_input_embeddings().weight, model.get_output_embeddings().bias
     return inputs.detach().double().numpy(), outputs.detach().double().numpy()
 
 
-def test_vectors_are_mapped_by_the_words_that_both_know_and_an_entity_s_comes_first(
-    model: Backbone, tmp_path: Path
-) -> None:
+def test_vectors_are_mapped_by_the_words_that_both_know_and_an_entity_s_comes_first(model: Any, tmp_path: Path) -> None:
     random, (own, biases) = np.random.default_rng(0), tables(model)
     words = Words(model.tokenizer)
     matrix, _ = np.linalg.qr(random.normal(size=(own.shape[1], own.shape[1])))
@@ -73,14 +71,14 @@ def test_vectors_are_mapped_by_the_words_that_both_know_and_an_entity_s_comes_fi
         ("1 2\nelsewhere 1 2\n", "share 0 words"),
     ],
 )
-def test_a_malformed_line_is_named(model: Backbone, tmp_path: Path, text: str, reason: str) -> None:
+def test_a_malformed_line_is_named(model: Any, tmp_path: Path, text: str, reason: str) -> None:
     path = tmp_path / "vectors.txt"
     path.write_text(text)
     with pytest.raises(InputError, match=reason):
         prepared(model, path, ["paris"])
 
 
-def test_the_nearest_of_the_listed_entities_has_the_largest_share(model: Backbone) -> None:
+def test_the_nearest_of_the_listed_entities_has_the_largest_share(model: Any) -> None:
     probe = part("probe", component="gesis23/probe")
     ids = [list(model.tokenizer("rome is [MASK].")["input_ids"])]
     ((_, logits),) = probe.forward(model).logits(ids)

@@ -13,7 +13,6 @@ from writing import Writing
 from lmkbc import InputError
 from lmkbc.plan import Plan
 from lmkbc.run.pipeline import propose
-from lmkbc.session.options import Servers
 from lmkbc.systems.mave26.system import NameGrouper
 from lmkbc.testing import Candidate, CandidateSet, Query, Run, State
 from tests.candidates import candidate_set, sources
@@ -90,7 +89,7 @@ def test_sources_that_name_one_object_differently_agree(tmp_path: Path) -> None:
 
     queries = [Query(name, "CountryBordersCountry") for name in ("Zenda", "Strelsau")]
     with Loopback(answer) as server:
-        servers = Servers(base_url=server.url, store=tmp_path / "s.sqlite")
+        servers = {"base_url": server.url, "store": tmp_path / "s.sqlite"}
         for served in (6, 0):
             before = server.served
             run = Run(workspace=SPACE, edition=SPACE.edition("mini"), servers=servers)

@@ -14,11 +14,10 @@ from lmkbc.run.submission import answers
 from lmkbc.select.calibration import AVERAGE, PROMISES, SURE, at_least, on_average
 from lmkbc.select.narrowings import AtPrecision
 from lmkbc.select.selector import PerRelation
-from lmkbc.testing import Candidate, CandidateSet, Example, GoldObject, Query, State
+from lmkbc.testing import Candidate, CandidateSet, Example, GoldObject, Prediction, Query, State
 from lmkbc.tune.confidence import Facts
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.reliability import Reliability
-from lmkbc.types import Prediction
 from tests.candidates import candidate_set
 from tests.tune.test_tune import EDITION, EPISODES, OTHER, RELATION, RELATIONS, example, scored, toy
 from tests.tune.test_tune_outcomes import SCORERS, edition, problems

@@ -15,7 +15,6 @@ from lmkbc.kb.builder.facts import Maker, Tables
 from lmkbc.models.store_place import Database
 from lmkbc.plan import Plan
 from lmkbc.run.pipeline import Block
-from lmkbc.session.options import Servers
 from lmkbc.testing import CandidateSet, Query, Run
 from tests.opened import recipe_of
 
@@ -125,17 +124,17 @@ def test_blocks_in_any_order_are_the_same_bytes(
 
 def test_what_workers_are_told(work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    servers = Servers(max_cost=3.0, max_tokens=1000, store=Path("deep/store.sqlite"))
+    servers = {"max_cost": 3.0, "max_tokens": 1000, "store": Path("deep/store.sqlite")}
     run = replace(RUN, servers=servers, files=(Path("x.jsonl"),), index=Path("i.sqlite"))
     asked = replace(work, plan=Plan.of(run, recipe_of({"component": "recorded"})))
     told = asked.shared(4).plan.run
-    assert told.servers == Servers(max_cost=0.75, max_tokens=250, store=tmp_path / "deep" / "store.sqlite")
+    assert told.servers == {"max_cost": 0.75, "max_tokens": 250, "store": tmp_path / "deep" / "store.sqlite"}
     assert (told.files, told.index, told.search_table) == ((tmp_path / "x.jsonl",), tmp_path / "i.sqlite", None)
 
 
 def test_a_password_is_sent_to_no_worker(work: Work) -> None:
     for url in ("postgresql://me:secret@host/kb", "postgresql://me@host/kb?password=secret"):
-        run = replace(RUN, servers=Servers(store=Database(url)))
+        run = replace(RUN, servers={"store": Database(url)})
         with pytest.raises(InputError, match="PGPASSWORD") as caught:
             replace(work, plan=Plan.of(run, work.plan.recipe)).shared(2)
         assert "secret" not in str(caught.value)

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmkbc.kb.base.knowledge import Knowledge
-from lmkbc.kb.builder.engine import Answers, ShardPart, Work
+from lmkbc.kb.builder.engine import ShardPart, Work, Worker
 from lmkbc.kb.builder.facts import Tables
 from lmkbc.testing import CandidateSet, Query, State
 
@@ -188,13 +188,9 @@ class Backwards:
 
     workers, usage = 3, ()
 
-    def __init__(self, answer: Callable[[Query], CandidateSet]) -> None:
-        self._answer = answer
-
     def tables(self, work: Work, parts: Iterable[ShardPart]) -> Iterator[tuple[ShardPart, Tables]]:
         for part in reversed(list(parts)):
-            sets = [self._answer(ask.query) for ask in part.asks]
-            made = Answers(part.asks, sets).tables(work.maker)
+            made = Worker(work).answers(part.asks).tables(work.maker)
             yield part, Tables.decoded(made.encoded())
 
 
@@ -222,7 +218,7 @@ def test_kills_failures_and_workers_change_no_byte(
     alone, workers, killed = (lands(tmp_path / name) for name in ("alone", "workers", "killed"))
     how: dict[str, Any] = {"relations": RELATIONS, **FAR, **by_value}
     alone.build(monkeypatch, answering(LONG), **how)
-    workers.build(monkeypatch, answering(LONG), engine=Backwards(answering(LONG)), **how)
+    workers.build(monkeypatch, answering(LONG), engine=Backwards(), **how)
     assert tree(workers.out) == tree(alone.out)
 
     def spoilt(query: Query) -> CandidateSet:

@@ -20,7 +20,6 @@ from lmkbc.models.reference import ModelReference
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.openai_client import ChatClient
 from lmkbc.models.server.refusal import ServerError
-from lmkbc.session.options import Servers
 from lmkbc.testing import Run
 
 KEYS = "LMKBC_KEYS"
@@ -37,7 +36,7 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def server(table: dict[str, Any], **given: Any) -> Server:
     """The server that a recipe's table and the command line come to."""
-    run = Run(workspace=SPACE, edition=SPACE.edition("mini"), servers=Servers(**given))
+    run = Run(workspace=SPACE, edition=SPACE.edition("mini"), servers=given)
     return server_of(ModelReference(**{"model": "m"} | table), run, ChatClient, run.store())
 
 

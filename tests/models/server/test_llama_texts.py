@@ -16,7 +16,6 @@ from space import MINI, SPACE
 from lmkbc.local.local_model import LocalModel
 from lmkbc.models.answers import Store
 from lmkbc.models.server.server_model import ServerModel
-from lmkbc.session.options import Servers
 from lmkbc.testing import Query, Run, State
 
 QUERIES = [Query(f"Utopia {place}", "CountryBordersCountry") for place in range(4)]
@@ -72,7 +71,7 @@ def test_the_server_and_the_model_here_say_the_same(
 
     def said(name: str, **where: Any) -> list[str]:
         store = tmp_path / f"{name}.sqlite"
-        given = Servers(store=store, any_model=True, **where)
+        given = dict(store=store, any_model=True, **where)
         run = Run(workspace=SPACE, edition=MINI, model=str(weights), servers=given)
         found, _ = generated(run, recipe_of(table), QUERIES)
         assert not any(State.MISSING in one.draws for one in found)
@@ -101,7 +100,7 @@ def test_a_closed_list_has_the_same_shares_over_the_server(
     }
 
     def shares(name: str, **where: Any) -> dict[Query, dict[str, float]]:
-        given = Servers(store=tmp_path / f"{name}.sqlite", any_model=True, **where)
+        given = dict(store=tmp_path / f"{name}.sqlite", any_model=True, **where)
         run = Run(workspace=SPACE, edition=MINI, model=str(weights), servers=given)
         found, notes = generated(run, recipe_of(table), QUERIES[:2])
         assert (notes.usage.get("requests", 0) > 0) == (name == "served")

@@ -22,7 +22,6 @@ from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.limits import estimate
 from lmkbc.models.server.refusal import ServerError
-from lmkbc.session.options import Servers
 from lmkbc.testing import Query, Run
 from lmkbc.web_client import WebClient
 
@@ -190,6 +189,6 @@ def test_budgets_of_a_run_are_held_together_at_what_their_own_servers_report() -
 )
 def test_prices_of_a_recipe_are_refused_likewise(prices: Any, tmp_path: Path) -> None:
     table = {"component": "chat", "model": "m", "base_url": "http://127.0.0.1:9/v1", "prices": prices}
-    run = Run(workspace=SPACE, edition=MINI, servers=Servers(store=tmp_path / "s"))
+    run = Run(workspace=SPACE, edition=MINI, servers={"store": tmp_path / "s"})
     with pytest.raises(InputError, match=r"prices.* is .*: give (two|a list of 2|a) number"):
         list(generators(run, recipe_of(table)))

@@ -17,7 +17,6 @@ from lmkbc.models.answers import Store
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.refusal import too_long
 from lmkbc.recipe import read_recipe
-from lmkbc.session.options import Servers
 from lmkbc.testing import CandidateSet, Query, Run
 
 BORDERS = "CountryBordersCountry"
@@ -250,7 +249,7 @@ def test_what_a_model_goes_on_with_after_the_list_is_ended(tmp_path: Path) -> No
             workspace=SPACE,
             edition=MINI,
             model="stand-in",
-            servers=Servers(base_url=server.url, store=tmp_path / "s"),
+            servers={"base_url": server.url, "store": tmp_path / "s"},
         )
         ((_, generator),) = generators(run, read_recipe(SPACE, "lix23"))
         (found,) = generator.generate(SHORT[:1])

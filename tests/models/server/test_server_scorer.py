@@ -21,7 +21,6 @@ from lmkbc.models.plain_questions import paragraphs, texts, word_log_probabiliti
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import decode
 from lmkbc.models.server.server_model import ServerModel
-from lmkbc.session.options import Servers
 from lmkbc.testing import Query, Run
 
 WORDS = ("True", "False")
@@ -196,7 +195,7 @@ def test_a_recipe_verifies_by_probability(tmp_path: Path, form: str) -> None:
     recipe = recipe_of({"component": "chat", "model": "m", "verify": {"shots": 2}, "prompt": {"form": form}})
     with Loopback(answer) as server:
         options = {"base_url": server.url, "store": tmp_path / "s.sqlite", "prices": (1.0, 1.0)}
-        run = Run(workspace=SPACE, edition=MINI, servers=Servers(**options))
+        run = Run(workspace=SPACE, edition=MINI, servers=options)
         (found,), notes = generated(run, recipe, [Query("Utopia", "CountryBordersCountry")])
     assert {c.text: round(c.verification or 0, 6) for c in found.candidates} == {"Spain": 0.75, "Peru": 0.1}
     assert notes.usage["requests"] == 3

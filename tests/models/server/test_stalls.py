@@ -13,7 +13,6 @@ from space import SPACE
 
 from lmkbc.plan import Plan
 from lmkbc.run.pipeline import Steps
-from lmkbc.session.options import Servers
 from lmkbc.testing import Run
 
 CHAT = """
@@ -103,7 +102,7 @@ def test_answered_failed_and_waiting_are_shown_apart_and_a_failure_is_no_progres
     table = {"component": "chat", "model": "m", "limits": {"attempts": 1, "concurrency": 2, "timeout": 0.2}}
     seen: list[tuple[str, int]] = []
     with Loopback(lambda _: '["Peru"]', fault=faults(bad)) as server:
-        servers = Servers(base_url=server.url, store=tmp_path / "s.sqlite")
+        servers = {"base_url": server.url, "store": tmp_path / "s.sqlite"}
         run = Run(workspace=SPACE, edition=SPACE.edition("mini"), servers=servers)
         steps = Steps(Plan.of(run, recipe_of(table)), lambda step, done, _: seen.append((step, done)))
         queries = [query for query in SPACE.queries(run.edition, "val") if query.relation == "CountryBordersCountry"][
@@ -123,7 +122,7 @@ def test_retries_are_in_the_progress_line(tmp_path: Path) -> None:
     seen: list[str] = []
     fault = faults(lambda number: status(500) if number < 2 else None)  # two attempts fail, and the third is answered
     with Loopback(lambda _: '["Peru"]', fault=fault) as server:
-        servers = Servers(base_url=server.url, store=tmp_path / "s.sqlite")
+        servers = {"base_url": server.url, "store": tmp_path / "s.sqlite"}
         run = Run(workspace=SPACE, edition=SPACE.edition("mini"), servers=servers)
         steps = Steps(Plan.of(run, recipe_of(table)), lambda step, *_: seen.append(step))
         queries = [query for query in SPACE.queries(run.edition, "val") if query.relation == "CountryBordersCountry"]
