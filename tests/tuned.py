@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmkbc import Edition, Relation
-from lmkbc.progress import silent
 from lmkbc.select.narrowings import Narrowing
 from lmkbc.select.selector import PerRelation
 from lmkbc.testing import Candidate, CandidateSet, Example
@@ -22,7 +21,7 @@ def tuned(
     *,
     relations: Mapping[str, Relation],
     selector: PerRelation = PLAIN,
-    report: Any = silent,
+    report: Any = lambda *_: None,
     **options: Any,
 ) -> Any:
     how = TuningOptions(**options)

@@ -13,7 +13,6 @@ from space import SPACE
 from lmkbc import registry
 from lmkbc.plan import Origin
 from lmkbc.run.submission import answers
-from lmkbc.select.calibration import SURE
 from lmkbc.select.narrowings import AtPrecision
 from lmkbc.select.selector import PerRelation
 from lmkbc.testing import Candidate, CandidateSet, Example, GoldObject, Nil, Prediction, Query, State, build
@@ -229,7 +228,7 @@ def test_held_out_predictions_are_those_of_runs_with_the_tuned_rules(
 def test_facts_that_promise_a_precision_are_those_that_a_run_keeps(selector: PerRelation) -> None:
     made = tuned(SETS, EXAMPLES, LMKBC23, relations=SPACE.relations, selector=selector, trials=0, rules=("top-k",))
     whole = {name: one.calibration for name, one in made.confidences.relations.items()}
-    curves = {name: one.curves[SURE] for name, one in made.confidences.relations.items()}
+    curves = {name: one.curves["sure"] for name, one in made.confidences.relations.items()}
     sure = AtPrecision.of(curves, whole.get, 0.5)
     assert sure.reached
     run = selector.narrowed(sure)

@@ -14,7 +14,6 @@ from opened import begins_here, generators, part, recipe_of
 from space import SPACE, bundled
 
 from lmkbc import Workspace
-from lmkbc.components import SYSTEMS
 from lmkbc.generate.reply import candidates
 from lmkbc.link import linker
 from lmkbc.plan import Plan
@@ -50,7 +49,7 @@ def test_the_published_systems_are_here() -> None:
 @pytest.mark.parametrize("name", [name for name in CHAT if not begins_here(bundled(name))])
 def test_recipes_are_short_cited_and_scored(name: str) -> None:
     system = bundled(name)
-    own, _, _ = (SYSTEMS / name / "recipe.toml").read_text(encoding="utf-8").partition("[source]")
+    own, _, _ = (ROOT / "lmkbc" / "systems" / name / "recipe.toml").read_text(encoding="utf-8").partition("[source]")
     assert len(own.splitlines()) < 150
     assert read_file(SPACE.recipe_path(name)).citation
     assert system.published

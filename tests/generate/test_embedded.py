@@ -19,7 +19,7 @@ from lmkbc.generate.embedded.embedded import EmbeddedGenerator
 from lmkbc.generate.embedded.features import Links, OtherSources
 from lmkbc.generate.embedded.signals import steady
 from lmkbc.generate.embedded.stack import Stack, Trees
-from lmkbc.progress import ExpectedStep, silent
+from lmkbc.progress import ExpectedStep
 from lmkbc.testing import Candidate, CandidateSet, Example, GoldObject, Nil, Query, State
 from tests.candidates import proposals, sources
 
@@ -75,7 +75,7 @@ class Letters:
     def __init__(self) -> None:
         self.texts: list[str] = []
 
-    def encode(self, texts: Sequence[str], report: Any = silent) -> np.ndarray:
+    def encode(self, texts: Sequence[str], report: Any = lambda *_: None) -> np.ndarray:
         self.texts += texts
         counts = np.array([[text.lower().count(c) for c in "abdeginortuvl"] for text in texts], dtype=np.float32) + 0.01
         return counts / np.linalg.norm(counts, axis=1, keepdims=True)

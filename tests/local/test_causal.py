@@ -4,6 +4,8 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
+from inspect import signature
+from itertools import takewhile
 from typing import Any
 
 import pytest
@@ -26,14 +28,13 @@ from transformers import (
 
 from lmkbc import InputError
 from lmkbc.local import decode as decode_module
-from lmkbc.local.abilities import Abilities
 from lmkbc.local.branches import Ragged
-from lmkbc.local.caches import PrefixCaches, cache_argument, sliding_window
+from lmkbc.local.caches import PrefixCaches
 from lmkbc.local.decode import Decoding, Room
 from lmkbc.local.model import CausalModel
 from lmkbc.models import hardware
 from lmkbc.models.endings import Repeats
-from lmkbc.models.prefixes import beginnings, common, groups
+from lmkbc.models.prefixes import beginnings, groups
 
 TOKENIZER = tiny_causal.tokenizer()
 PREFIX = "Rome, borders: Vatican City\nLesotho, borders: South Africa\nMalta, borders: none\n"
@@ -85,7 +86,7 @@ def made(kind: str) -> Any:
 KINDS = ("gpt2", "llama", "bloom", "mistral", "gemma2", "gemma3", "gpt-oss", "qwen3-next", "mamba", "rwkv")
 shared = cache(made)
 """Returns a model that no test changes."""
-CACHE = cache_argument(shared("llama")) or ""
+CACHE = next(name for name in signature(shared("llama").forward).parameters if name in ("cache", "past_key_values"))
 """Name of the cache argument in transformers' own classes; classes that come with a model say past_key_values."""
 
 
@@ -127,7 +128,7 @@ def test_a_known_model_in_half_precision_shares_though_its_numbers_are_coarse(ki
 def test_past_a_window_that_no_mask_narrows_every_prompt_has_a_row(kind: str) -> None:
     model = CausalModel(shared(kind), TOKENIZER)
     packed = answers(model, PROMPTS, max_tokens=8), model.log_probabilities(PROMPTS, [[" Chad", " Chile", "x"]] * 8)
-    model._able = Abilities(packs=True, shares=True, grows=True, ragged=True, reach=sliding_window(shared(kind)) or 0)
+    model._able = model._able._replace(reach=shared(kind).config.sliding_window)
     assert answers(model, PROMPTS, max_tokens=8) == packed[0]
     for ours, theirs in zip(model.log_probabilities(PROMPTS, [[" Chad", " Chile", "x"]] * 8), packed[1], strict=True):
         assert ours == pytest.approx(theirs, abs=1e-3)
@@ -317,6 +318,11 @@ def test_a_prompt_without_room_is_not_asked_and_a_tight_one_gets_what_fits() -> 
     assert not any(found[place][0].finished for place in (1, 2, 3))
     assert found[0][0].text == plainly(model.model, prompts[0], 7)
     assert found[4][0].text == plainly(model.model, "abc", 20)
+
+
+def common(one: Sequence[int], other: Sequence[int]) -> int:
+    """The number of tokens that two prompts begin with."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 @pytest.mark.whole(but=["gpt2", "llama", "gemma3", "rwkv"])

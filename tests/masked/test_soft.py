@@ -4,6 +4,7 @@ import gzip
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from tiny_masked import save
 from lmkbc import InputError
 from lmkbc.masked.backbone import Clozes, load
 from lmkbc.masked.forward import Forward
-from lmkbc.masked.soft_prompts import SoftPrompt, read_prompts, with_prompts
+from lmkbc.masked.soft_prompts import read_prompts, with_prompts
 from lmkbc.masked.vocabulary import Words
 from lmkbc.train import prompt_vectors
 
@@ -78,9 +79,9 @@ def test_prompts_of_another_model_are_refused(save_model: Callable[..., Path], t
     backbone = load(save_model(), offline=True)
     fitting = prompt_vectors.random_prompt(backbone, 2)
     wrong = [
-        SoftPrompt(fitting.layout, torch.zeros(2, 5)),
-        SoftPrompt(fitting.layout, torch.zeros(3, 16)),
-        SoftPrompt((*fitting.layout, 10**6), fitting.vectors),
+        replace(fitting, vectors=torch.zeros(2, 5)),
+        replace(fitting, vectors=torch.zeros(3, 16)),
+        replace(fitting, layout=(*fitting.layout, 10**6)),
     ]
     for prompt in wrong:
         with pytest.raises(InputError, match="the soft prompt of home is not for"):

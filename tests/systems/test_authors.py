@@ -14,10 +14,10 @@ from loopback import Files
 from space import SPACE
 
 from lmkbc import InputError
-from lmkbc.ask import wording
 from lmkbc.files.places import fetched_frames
 from lmkbc.masked.preconditions import rewritten
-from lmkbc.recipe import make_recipe, read_file, read_recipe
+from lmkbc.recipe import RecipeFile, make_recipe, read_file, read_recipe
+from lmkbc.settings import checked
 from lmkbc.systems.authors import converted
 from lmkbc.testing import Notes, Query, Run
 
@@ -244,6 +244,12 @@ def test_python_source_becomes_clozes_and_is_not_run(fetch: Command, served: str
         spec.open(run, Notes())
 
 
+def source_of(file: dict[str, Any], **more: str) -> Any:
+    """Where a recipe's words are, as its table `source` says it."""
+    source = {"licence": "MIT", "credit": "x", "files": [file], **more}
+    return checked(RecipeFile, {"description": "x", "generate": [{}], "select": {}, "source": source}, "x").source
+
+
 def test_a_text_over_several_lines_keeps_its_white_space() -> None:
     code = b"""class A:
     def ask(self):
@@ -253,9 +259,9 @@ def test_a_text_over_several_lines_keeps_its_white_space() -> None:
         )
         self.more = 1
 """
-    words = wording.NamedWords(name="self.text = (", lines=((0, 3),), setting="task", relation="hasArea")
-    file = wording.WordFile(format="python", path="https://a.org/ask.py", sha256="0", words=(words,))
-    made = converted(wording.WordingSource(licence="MIT", credit="x", files=(file,)), [code])
+    words = {"name": "self.text = (", "lines": [[0, 3]], "setting": "task", "relation": "hasArea"}
+    source = source_of({"format": "python", "path": "https://a.org/ask.py", "words": [words]})
+    made = converted(source, [code])
     assert made.frames == {"hasArea": {"task": "One.\n        Two."}}
 
 
@@ -276,7 +282,7 @@ READ = {"sliced_user": "{lo} and {hi}", "yearly_user": "{yr}"} | dict.fromkeys(
 """Key of a YAML file -> slots in its text."""
 
 
-def stand_in(file: wording.WordFile, relations: Sequence[str]) -> bytes:
+def stand_in(file: Any, relations: Sequence[str]) -> bytes:
     """Return a file of a published one's form."""
     own = PUBLISHED / f"{file.path.rpartition('/')[2]}.txt"
     if own.is_file():
@@ -545,6 +551,8 @@ def test_a_source_stays_in_its_repository_and_is_encrypted(
 
 
 def test_a_path_of_a_source_may_hold_any_sign_of_a_name() -> None:
-    file = wording.WordFile(format="templates", path="my data/v1..2/prompts#1 (é).json")
-    source = wording.WordingSource(licence="x", credit="x", files=(file,), repository="o/n.x", commit="a" * 40)
-    assert source.address(file) == f"{wording.RAW}/o/n.x/{'a' * 40}/my%20data/v1..2/prompts%231%20%28%C3%A9%29.json"
+    file = {"format": "templates", "path": "my data/v1..2/prompts#1 (é).json", "sha256": "0" * 64}
+    source = source_of(file, repository="o/n.x", commit="a" * 40)
+    assert source.address(source.files[0]) == (
+        f"https://raw.githubusercontent.com/o/n.x/{'a' * 40}/my%20data/v1..2/prompts%231%20%28%C3%A9%29.json"
+    )

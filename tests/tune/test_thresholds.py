@@ -12,7 +12,6 @@ from space import SPACE
 
 from lmkbc import InputError
 from lmkbc.plan import Origin
-from lmkbc.select.calibration import AVERAGE, SURE
 from lmkbc.tune import tuned_rules
 from tests.tune.test_tune import EDITION, RELATION, example, scored
 from tests.tuned import tuned as tune_all
@@ -56,7 +55,7 @@ def test_round_trip_is_lossless_and_stable(tmp_path: Path) -> None:
     assert selector.calibrations == {OTHER: known[OTHER].calibration}
     assert selector.calibration(RELATION) == known[RELATION].calibration == selector.rules[RELATION].calibration
     assert NAME in known[RELATION].calibration.label_priors
-    for promise in (SURE, AVERAGE, "overall"):
+    for promise in ("sure", "average", "overall"):
         assert selector.curves[promise] == {name: one.curves[promise] for name, one in known.items()}
     assert (selector.curves["overall"][RELATION].max, selector.curves["overall"][OTHER].max) == (1, None)
     assert read == provenance()

@@ -11,7 +11,7 @@ from msgspec import structs
 from space import SPACE
 
 from lmkbc.run.submission import answers
-from lmkbc.select.calibration import AVERAGE, PROMISES, SURE, at_least, on_average
+from lmkbc.select.calibration import PROMISES
 from lmkbc.select.narrowings import AtPrecision
 from lmkbc.select.selector import PerRelation
 from lmkbc.testing import Candidate, CandidateSet, Example, GoldObject, Prediction, Query, State
@@ -86,14 +86,14 @@ def test_a_curve_promises_what_its_bound_allows(
 
 def test_two_answers_that_match_one_gold_object_are_no_more_than_all() -> None:
     facts = Facts(np.array([0.9, 0.8]), np.ones(2, dtype=np.int64), np.zeros(2, dtype=np.int64), np.array([1]))
-    assert (facts.curve(PROMISES[SURE]).recall, facts.recall_at(PROMISED)) == ((1.0,), 1.0)
+    assert (facts.curve(PROMISES["sure"]).recall, facts.recall_at(PROMISED)) == ((1.0,), 1.0)
 
 
 @pytest.mark.parametrize(
     ("right", "of", "bound"), [(0, 0, 0.0), (0, 9, 0.0), (1, 1, 0.1486), (52, 52, 0.9007), (90, 100, 0.8052)]
 )
 def test_few_facts_promise_little(right: int, of: int, bound: float) -> None:
-    assert at_least(right, of) == pytest.approx(bound, abs=1e-4)
+    assert PROMISES["sure"].bound(right, of, 1) == pytest.approx(bound, abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_few_facts_promise_little(right: int, of: int, bound: float) -> None:
     [(0, 0, 1, 0.0), (9, 9, 1, 8 / 9), (10, 10, 1, 0.9), (10, 10, 3, 0.7), (18, 20, 1, 0.85), (0, 3, 1, 0.0)],
 )
 def test_on_average_one_more_subject_is_counted_as_wrong(right: int, of: int, most: int, promised: float) -> None:
-    assert on_average(right, of, most) == pytest.approx(promised)
+    assert PROMISES["average"].bound(right, of, most) == pytest.approx(promised)
 
 
 def test_reliability_by_hand() -> None:
@@ -144,16 +144,21 @@ def test_what_is_not_sure_is_withheld_and_a_failure_stays_one() -> None:
     known = tuned.confidences.relations
     assert known[RELATION].recall > 0.5
     assert known[OTHER].recall == 0.0
-    assert known[OTHER].curves[SURE].at(PROMISED) is None
-    assert tuned.confidences.reached == tuned.confidences.promising(SURE) == tuned.confidences.kept[SURE].relations == 1
+    assert known[OTHER].curves["sure"].at(PROMISED) is None
+    assert (
+        tuned.confidences.reached
+        == tuned.confidences.promising("sure")
+        == tuned.confidences.kept["sure"].relations
+        == 1
+    )
     assert tuned.confidences.calibrated.brier < tuned.confidences.raw.brier
     usual = PerRelation(
         tuned.relations[RELATION].rule,
         {name: relation.rule for name, relation in tuned.relations.items()},
         {name: relation.calibration for name, relation in known.items()},
-        {SURE: {name: relation.curves[SURE] for name, relation in known.items()}},
+        {"sure": {name: relation.curves["sure"] for name, relation in known.items()}},
     )
-    sure = AtPrecision.of(usual.curves[SURE], usual.calibration, PROMISED)
+    sure = AtPrecision.of(usual.curves["sure"], usual.calibration, PROMISED)
     assert list(sure.reached) == [RELATION]
     selector = usual.narrowed(sure)
     made = [selector.select(found) for found in sets]
@@ -185,7 +190,7 @@ def test_relations_that_promise_too_little_alone_may_promise_it_together() -> No
 
     apart = {"a": facts(2), "b": facts(5)}
     curves = Facts.curves_of(apart, {"a": None, "b": 1})
-    assert [own[AVERAGE].at(PROMISED) for own in curves.values()] == [None, None]  # 6 / 7 each
+    assert [own["average"].at(PROMISED) for own in curves.values()] == [None, None]  # 6 / 7 each
     point = curves["a"]["overall"].at(PROMISED)
     assert point is not None
     assert (point.threshold, point.precision, point.recall) == (0.9, 0.92, 0.6667)  # 13 / 14, rounded down; 14 of 21
@@ -232,5 +237,5 @@ def test_numbers_that_lie_near_each_other_are_one_fact() -> None:
     examples = [example(f"s{i}", "100", relation=EPISODES) for i in range(40)]
     sets = [scored(made, **{"100": 0.6, "101": 0.55}) for made in examples]
     known = tune_all(sets, examples, EDITION, relations=relations, trials=0, rules=["top-k"]).confidences
-    assert known.relations[EPISODES].curves[AVERAGE].max == 1
+    assert known.relations[EPISODES].curves["average"].max == 1
     assert known.relations[EPISODES].recall == 1.0
