@@ -5,11 +5,13 @@ import logging
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bases import fact, written
 from opened import generators, part, recipe_of
 
+import lmkbc
 from lmkbc import InputError, Workspace, registry
 from lmkbc.generate.access import step_model
 from lmkbc.kinds.kind import kind_of
@@ -17,7 +19,7 @@ from lmkbc.link.disambiguation import choose
 from lmkbc.models.plain_questions import paragraphs
 from lmkbc.recipe import read_recipe
 from lmkbc.testing import Candidate, CandidateSet, Hit, Notes, ObjectType, Query, Run, build, exports
-from lmkbc.tune.families import check_rules, grid
+from lmkbc.tune.families import grid
 from tests.command import Command
 from tests.small import small_relation
 
@@ -245,7 +247,9 @@ def test_a_command_and_a_benchmark_of_a_plugin_run(command: Command) -> None:
 
 
 def test_a_rule_of_a_plugin_can_be_tuned_over_its_search_ranges() -> None:
-    check_rules(["share", "cutoff"])
+    how: Any = {"edition": "mini", "system": "prior", "relation": "children", "trials": 0, "write": False}
+    tuned = lmkbc.tune("val", rules=["share", "cutoff"], **how)
+    assert len(tuned.relations) == 1
     shares = {(rule.share, rule.min) for rule in grid("share")}  # type: ignore[attr-defined]
     assert {least for _, least in shares} == {0, 1}
     assert {share for share, _ in shares} > {0.1, 0.9}
@@ -273,7 +277,7 @@ def test_a_relation_of_a_plugin_stands_behind_those_of_the_workspace(caplog: pyt
         (lambda: build({"rule": "odd"}), "it has to be of the class Rule"),
         (lambda: build({"rule": "shar"}), "did you mean 'share'?"),
         (lambda: build({"rule": "otherwise-named"}), "is the selection rule 'share': give the entry point its name"),
-        (lambda: check_rules(["foo"]), "rule 'foo' cannot be tuned"),
+        (lambda: lmkbc.tune("val", edition="mini", system="prior", rules=["foo"]), "rule 'foo' cannot be tuned"),
         (lambda: Workspace().relation("broken"), "No module named 'nowhere_to_be_found'"),
         (lambda: Workspace().relation("odd"), "it has to be of the class Relation"),
         (lambda: Workspace().relation("nothing"), "unknown relation 'nothing'"),

@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import lmkbc
 from lmkbc import InputError
 from lmkbc.select.rule import Real, Whole
 from lmkbc.tune.calibrate import CalibrationData, logistic_fit
 from lmkbc.tune.choice import Compared, shared_family
-from lmkbc.tune.families import Task, check_rules, grid
+from lmkbc.tune.families import Task, grid
 from lmkbc.tune.outcomes import Outcomes
 from tests.rules import rule_of
 from tests.tune.test_tune import EDITION, example, scored
@@ -77,7 +78,7 @@ def test_relations_share_the_family_that_is_best_over_all_of_them() -> None:
 
 def test_each_rule_is_looked_at_before_any_is_tuned() -> None:
     with pytest.raises(InputError, match="'nonsense' cannot be tuned"):
-        check_rules(["relative", "cutoff", "nonsense"])
+        lmkbc.tune(edition="mini", system="prior", rules=["relative", "cutoff", "nonsense"])
 
 
 def test_a_query_is_judged_by_a_rule_that_no_query_of_its_fold_has_taught() -> None:
