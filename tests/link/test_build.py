@@ -16,7 +16,7 @@ from command import Command
 from stand_in import item
 
 from lmkbc import InputError, LmkbcError
-from lmkbc.link.index import AliasIndex, IndexBuilder
+from lmkbc.link.index import AliasIndex
 from lmkbc.link.index_sources import build_index
 from lmkbc.testing import Example, GoldObject, Query
 
@@ -315,8 +315,15 @@ def test_two_builds_of_one_index_do_not_meet(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "t.csv").write_text("text,id\nInn,Q1\n")
     connect = sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", lambda *where, **how: connect(*where, **{"timeout": 0.1, **how}))
-    with closing(IndexBuilder(tmp_path / "i")), pytest.raises(InputError, match="is being built already"):
-        build_index(tmp_path / "i", tables=[tmp_path / "t.csv"])
+    heard = []
+
+    def meanwhile(_: int) -> None:
+        with pytest.raises(InputError, match="is being built already"):
+            build_index(tmp_path / "i", tables=[tmp_path / "t.csv"])
+        heard.append(1)
+
+    build_index(tmp_path / "i", dump=write_dump(tmp_path / "d.json", [entity("Q1", "Inn")]), report=meanwhile)
+    assert heard
     assert build_index(tmp_path / "i", tables=[tmp_path / "t.csv"]).entities == 1
 
 

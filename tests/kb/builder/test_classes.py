@@ -5,16 +5,19 @@ import io
 import json
 import unicodedata
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
 import polars as pl
 import pytest
+from command import Command
 from hypothesis import given
 from hypothesis import strategies as st
 from space import SPACE
 
+import lmkbc
 from lmkbc import InputError, Workspace
-from lmkbc.kb.builder.shards import BuildQueries
-from lmkbc.kb.builder.subjects import Classes, SubjectFile
+from lmkbc.kb.builder.subjects import Classes
 
 RELATIONS = {one.name: one for one in SPACE.relations.values()}
 CLASSES = Classes(RELATIONS, table=SPACE.classes)
@@ -101,18 +104,39 @@ def test_every_class_is_found_by_each_of_its_names() -> None:
         assert all(CLASSES.qid(above) for above in one.below)
 
 
-def remarks(tmp_path: Path, classes: Classes) -> str:
-    (tmp_path / "s.csv").write_text("name,class\na,river\nb,film\nc,wizard\nd,\n")
-    return "\n".join(BuildQueries(SubjectFile(tmp_path / "s.csv"), RELATIONS, classes).remarks())
+NOTHING = {"name": "nothing", "generate": [{"component": "nothing"}], "select": {"rule": "cutoff", "threshold": 0.5}}
 
 
-def test_what_is_asked_nothing_is_told(tmp_path: Path) -> None:
-    told = remarks(tmp_path, CLASSES)
+class Listed(NamedTuple):
+    """What a build takes from a file of subjects: row, name, QID and class each, and counts."""
+
+    subjects: list[tuple[int, str, str | None, str]]
+    counts: dict[str, int]
+
+
+def listed(path: Path, **options: Any) -> Listed:
+    """Build a base of the subjects of a file, about which nothing is answered."""
+    how: Any = {"edition": "mini", "relation": "country-borders", "system": NOTHING, "untuned": True, **options}
+    with TemporaryDirectory() as folder:
+        counts = dict(lmkbc.build(path, folder, offline=True, **how).manifest["inputs"]["subjects"])
+        del counts["sha256"]
+        rows = pl.read_parquet(f"{folder}/subjects").select("subject_row", "name", "id", "class").rows()
+    return Listed(rows, counts)
+
+
+def remarks(tmp_path: Path, command: Command, *words: str) -> str:
+    (tmp_path / "s.csv").write_text("name,class\na,river\nb,film\nc,persn\nd,\n")
+    asked = ("--edition", "mini", "--system", "bl22-empty", "--untuned", "--out", f"kb{len(words)}")
+    return command.done("build", "--subjects", "s.csv", *asked, *words)[1]
+
+
+def test_what_is_asked_nothing_is_told(tmp_path: Path, command: Command) -> None:
+    told = remarks(tmp_path, command)
     assert "since no relation is of their class: 1 of 4 subjects, first 'film'\n" in told
-    unknown = "1 of 4 subjects, first 'wizard' (did you mean 'award'?); give a class"
+    unknown = "1 of 4 subjects, first 'persn' (did you mean 'person'?); give a class"
     assert f"asked nothing, since nothing is known of their class: {unknown}" in told
     assert "asked nothing, since they have no class: 1 of 4 subjects; give a class" in told
-    told = remarks(tmp_path, NAMED)
+    told = remarks(tmp_path, command, "--relation", "river-countries")
     assert "asked all relations that are named, since nothing is known of their class: 1 of 4 subjects" in told
     assert "they have no class" not in told
 
@@ -157,11 +181,9 @@ def written(path: Path, rows: list[tuple[str, str, str]], form: str) -> Path:
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
-def test_every_form_holds_the_same_subjects_as_often_as_they_are_read(tmp_path: Path, form: str) -> None:
-    subjects = SubjectFile(written(tmp_path / "any", ROWS, form))
-    assert [*subjects] == [*subjects] == SUBJECTS
-    assert (len(subjects), subjects.classes) == (3, {"company": 1, "": 1, "Q4022": 1})
-    assert subjects.remarks == []
+def test_every_form_holds_the_same_subjects(tmp_path: Path, form: str, caplog: pytest.LogCaptureFixture) -> None:
+    assert listed(written(tmp_path / "any", ROWS, form)).subjects == SUBJECTS
+    assert [one for one in caplog.messages if not one.startswith("asked nothing")] == []
 
 
 @given(
@@ -179,32 +201,35 @@ def test_every_form_holds_the_same_subjects_as_often_as_they_are_read(tmp_path: 
 )
 def test_any_names_in_any_csv_are_read_each_subject_once(tmp_path_factory, rows) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path_factory.mktemp("csv") / "s.csv"
-    found = [*SubjectFile(written(path, rows, "csv"))]
-    ids = [one.id for one in found if one.id]
+    found = listed(written(path, rows, "csv")).subjects
+    ids = [qid for _, _, qid, _ in found if qid]
     assert len(set(ids)) == len(ids)
     assert set(ids) == {qid for _, qid, _ in rows if qid}
-    assert {one.name for one in found} <= {name.strip() for name, _, _ in rows}
+    assert {name for _, name, *_ in found} <= {name.strip() for name, _, _ in rows}
 
     def spelling(name: str) -> str:
         return unicodedata.normalize("NFC", " ".join(name.split()).casefold())
 
-    bare = [spelling(one.name) for one in found if one.id is None]
+    bare = [spelling(name) for _, name, qid, _ in found if qid is None]
     assert len(set(bare)) == len(bare)
     assert set(bare) == {spelling(name) for name, qid, _ in rows if not qid}
-    assert [one.row for one in found] == [*range(len(found))]
+    assert [row for row, *_ in found] == [*range(len(found))]
 
 
-def test_what_repeats_is_merged_and_what_only_looks_alike_is_told(tmp_path: Path) -> None:
+def test_what_repeats_is_merged_and_what_only_looks_alike_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     rows = [("Paris", "", ""), ("Paris", "Q90", ""), ("Paris", "Q830149", ""), ("Paname", "Q90", ""), ("Lyon", "", "")]
-    subjects = SubjectFile(written(tmp_path / "s.csv", [*rows, ("Lyon", "", "city"), ("Paris", "Q90", "")], "csv"))
+    caplog.set_level("INFO")
+    found = listed(written(tmp_path / "s.csv", [*rows, ("Lyon", "", "city"), ("Paris", "Q90", "")], "csv"))
     paris = [("Paris", None, ""), ("Paris", "Q90", ""), ("Paris", "Q830149", "")]
-    assert [one[1:] for one in subjects] == [*paris, ("Lyon", None, "city")]
-    assert subjects.counts == {"rows": 7, "subjects": 4, "repeated": 2, "other_names": 1, "namesakes": 1}
-    told = " ".join(subjects.remarks)
+    assert [one[1:] for one in found.subjects] == [*paris, ("Lyon", None, "city")]
+    assert found.counts == {"rows": 7, "subjects": 4, "repeated": 2, "other_names": 1, "namesakes": 1}
+    told = " ".join(caplog.messages)
     for part in ("2 rows repeat a subject", "Q90 at", "line 5", "'Paris' at", "line 4", "subjects of their own"):
         assert part in told
     assert "1 names have a row with a QID and one without, first 'Paris' at" in told
-    assert [one.name for one in SubjectFile(tmp_path / "s.csv", limit=2)] == ["Paris", "Paris"]
+    assert [name for _, name, *_ in listed(tmp_path / "s.csv", limit=2).subjects] == ["Paris", "Paris"]
 
 
 @pytest.mark.parametrize(
@@ -223,7 +248,7 @@ def test_what_repeats_is_merged_and_what_only_looks_alike_is_told(tmp_path: Path
 def test_rows_of_a_list_are_one_subject_only_if_they_are_equal(
     tmp_path: Path, rows: list[tuple[str, str, str]], subjects: int
 ) -> None:
-    assert len(SubjectFile(written(tmp_path / "s.csv", rows, "csv"))) == subjects
+    assert len(listed(written(tmp_path / "s.csv", rows, "csv")).subjects) == subjects
 
 
 HEAD = b"name,id,class\n"
@@ -263,7 +288,7 @@ def test_bad_input_is_one_sentence_with_its_line(tmp_path: Path, content: bytes,
     path = tmp_path / "s.any"
     path.write_bytes(content)
     with pytest.raises(InputError) as raised:
-        SubjectFile(path)
+        listed(path)
     assert told in str(raised.value)
     assert "s.any" in str(raised.value)
     assert "\n" not in str(raised.value)
@@ -279,8 +304,7 @@ def parquet(**columns: list[object]) -> bytes:
 @pytest.mark.parametrize("header", ["item,itemLabel", "QID,Name", "id,name"])
 def test_columns_may_be_called_as_the_query_service_calls_them(tmp_path: Path, header: str) -> None:
     (tmp_path / "s.csv").write_text(f"{header}\nhttp://www.wikidata.org/entity/Q42,Douglas\n")
-    (one,) = SubjectFile(tmp_path / "s.csv")
-    assert (one.name, one.id) == ("Douglas", "Q42")
+    assert listed(tmp_path / "s.csv").subjects == [(0, "Douglas", "Q42", "")]
 
 
 @pytest.mark.parametrize(
@@ -299,15 +323,15 @@ def test_columns_may_be_called_as_the_query_service_calls_them(tmp_path: Path, h
 def test_parquet_of_another_schema_is_named(tmp_path: Path, content: bytes, told: str) -> None:
     (tmp_path / "s.parquet").write_bytes(content)
     with pytest.raises(InputError, match=r"s\.parquet") as raised:
-        SubjectFile(tmp_path / "s.parquet")
+        listed(tmp_path / "s.parquet")
     assert told in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
 def test_columns_that_are_lacking_or_null_are_unknown(tmp_path: Path) -> None:
     (tmp_path / "s").write_bytes(parquet(name=["a", "b"], id=[None, "Q1"]))
-    assert [*SubjectFile(tmp_path / "s")] == [(0, "a", None, ""), (1, "b", "Q1", "")]
+    assert listed(tmp_path / "s").subjects == [(0, "a", None, ""), (1, "b", "Q1", "")]
     with pytest.raises(InputError, match="does not exist: check the path"):
-        SubjectFile(tmp_path / "absent")
+        listed(tmp_path / "absent")
     with pytest.raises(InputError, match="is a directory: give a file of it"):
-        SubjectFile(tmp_path)
+        listed(tmp_path)
