@@ -7,7 +7,7 @@ import pytest
 from opened import part
 
 from lmkbc import InputError, Rule
-from lmkbc.ask.wording import WordFile
+from lmkbc.recipe import RecipeFile
 from lmkbc.settings import checked
 from lmkbc.testing import build
 from lmkbc.train.training import Masking
@@ -158,7 +158,7 @@ POOLS: list[tuple[dict[str, Any], str]] = [
             (Rule, RULES),
             ("prompt", STYLES),
             ("shots", SHOTS),
-            (WordFile, WORDS),
+            ("source", WORDS),
             ("pool", POOLS),
             ("limits", LIMITS),
             ("probe", PROBES),
@@ -168,6 +168,9 @@ POOLS: list[tuple[dict[str, Any], str]] = [
     ],
 )
 def test_what_makes_no_sense_is_told(kind: Any, table: dict[str, Any], said: str) -> None:
+    if kind == "source":
+        source = {"licence": "x", "credit": "x", "files": [table]}
+        kind, table = RecipeFile, {"description": "x", "generate": [{}], "select": {}, "source": source}
     with pytest.raises(InputError) as error:
         build(table) if kind is Rule else part(kind, **table) if isinstance(kind, str) else checked(kind, table, "it")
-    assert said in str(error.value).replace(f"{kind}.", "")
+    assert said in str(error.value).replace(f"{kind}.", "").replace("source.files[0].", "")

@@ -10,7 +10,6 @@ from opened import CUTOFF, recipe_file, recipe_of
 
 from lmkbc import InputError
 from lmkbc.recipe import check_all_read
-from lmkbc.select.calibration import Calibration
 from lmkbc.select.selector import PerRelation
 from tests.rules import rule_of
 
@@ -118,9 +117,14 @@ def test_a_setting_without_effect_is_refused(
     command.done("systems", "check", written(merged(dead, read)))
 
 
+def weighing(**weights: float) -> Any:
+    """A calibration of these weights."""
+    return rule_of("calibrated", inner=rule_of("cutoff", threshold=0.5), weights=weights).calibration
+
+
 def test_a_check_counts_where_a_rule_or_learned_thresholds_use_it() -> None:
     recipe = recipe_of(CHAT | {"verify": {}})
-    judging = Calibration(weights={"score": 1.0, "verification": 0.5})
+    judging = weighing(score=1.0, verification=0.5)
     judged = rule_of("calibrated", inner=rule_of("cutoff", threshold=0.5), weights=judging.weights)
     for selector, is_read in (
         (PerRelation(rule_of("cutoff", threshold=0.5)), False),
@@ -143,7 +147,7 @@ def test_a_check_counts_where_a_rule_or_learned_thresholds_use_it() -> None:
             True,
         ),
         (PerRelation(rule_of("cutoff", threshold=0.5), calibrations={"x": judging}), True),
-        (PerRelation(rule_of("cutoff", threshold=0.5), calibrations={"x": Calibration(weights={"score": 1.0})}), False),
+        (PerRelation(rule_of("cutoff", threshold=0.5), calibrations={"x": weighing(score=1.0)}), False),
     ):
         with nullcontext() if is_read else pytest.raises(InputError, match="'verify' has no effect"):
             check_all_read(recipe, selector)

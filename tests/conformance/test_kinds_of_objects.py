@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pyoxigraph import RdfFormat, Store
 
+import lmkbc
 from lmkbc import Workspace
 from lmkbc.answer.parse import parse
-from lmkbc.domain.modules import own_relations
 from lmkbc.domain.properties import of_data_types
 from lmkbc.kinds.kind import kinds
 from lmkbc.registry import EXPORTS
@@ -141,7 +141,7 @@ def test_from_init_to_each_export_and_back(made: Path, kind: str, command: Comma
 def test_what_objects_mean(kind: str, tmp_path: Path) -> None:
     case, known = CASES[kind], kinds()[kind]
     (tmp_path / "relations").mkdir()
-    (path,) = own_relations({"thing": kind}, tmp_path / "relations")
+    (path,) = lmkbc.new_relations(f"thing:{kind}", workspace=tmp_path)
     if case.settings:
         path.write_text(path.read_text(encoding="utf-8").replace("kind=", f"{case.settings}, kind="), encoding="utf-8")
     relation = Workspace(tmp_path, trust=True).relation("thing")

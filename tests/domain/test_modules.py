@@ -10,8 +10,9 @@ from command import Command
 from languages import client
 from wikidata_server import Json, Ranked, WikidataServer, claim, item, prop
 
+import lmkbc
 from lmkbc import InputError, LmkbcError, Relation, Workspace
-from lmkbc.domain.modules import new_relations, own_relations
+from lmkbc.domain.modules import new_relations
 
 ROOT = Path(__file__).resolve().parents[2]
 CLASSES = {"Q5": "human", "Q7397": "software", "Q515": "city", "Q6256": "country", "Q11573": "metre", "Q3710": "foot"}
@@ -138,7 +139,10 @@ def test_a_disk_that_fills_leaves_nothing_half_written(
 def test_modules_have_the_layout_of_the_house_and_hold_no_code_of_a_label(made: Any, tmp_path: Path) -> None:
     relations = made("P287", "P36", "P1376", "P47", "P2044", "P8003", "P8004")
     assert "os.abort" in relations["P8003"].question
-    own_relations({"first-appeared": "string", "number_of_keywords": "number", "designer": "entity"}, tmp_path / "own")
+    (tmp_path / "own").mkdir()
+    lmkbc.new_relations(
+        ["first-appeared:string", "number_of_keywords:number", "designer:entity"], workspace=tmp_path / "own"
+    )
     files = [str(path) for path in tmp_path.rglob("*.py")]
     for step in (["check"], ["format", "--check"]):
         command = [sys.executable, "-m", "ruff", *step, "--no-cache", "--config", str(ROOT / "pyproject.toml"), *files]
@@ -227,20 +231,20 @@ def test_a_definition_ends_with_a_sentence_and_not_with_an_abbreviation(
 def test_relations_of_one_file_are_refused(tmp_path: Path) -> None:
     for names in (("a-b", "a_b"), ("aB", "ab")):
         with pytest.raises(InputError, match=f"{names[0]} and {names[1]} would both be the module .*: rename one"):
-            own_relations(dict.fromkeys(names, "date"), tmp_path)
+            lmkbc.new_relations([f"{name}:date" for name in names], workspace=tmp_path)
     assert not [*tmp_path.iterdir()]
 
 
 def test_skeletons_need_no_network_and_are_ready_to_ask(tmp_path: Path) -> None:
-    new_relations(["P287", "p36"], tmp_path / "relations")
-    own_relations({"designer": "entity", "first-appeared": "string"}, tmp_path / "relations")
+    lmkbc.new_relations(["P287", "p36"], offline=True, workspace=tmp_path)
+    lmkbc.new_relations(["designer:entity", "first-appeared:string"], workspace=tmp_path)
     relations = Workspace(tmp_path).relations
     assert relations["P36"].name == "p36"
     assert "fill in" in (tmp_path / "relations" / "p36.py").read_text()
     assert relations["designer"].question == "What are the designers of {subject}?"
     assert relations["first-appeared"].kind == "string"
-    with pytest.raises(InputError, match="is there already"):
-        own_relations({"designer": "entity"}, tmp_path / "relations")
+    with pytest.raises(InputError, match="would be the second relation named 'designer'"):
+        lmkbc.new_relations("designer:entity", workspace=tmp_path)
 
 
 def test_a_dump_serves_as_well(made: Any, tmp_path: Path) -> None:

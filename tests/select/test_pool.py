@@ -15,7 +15,6 @@ from opened import part
 from space import SPACE
 
 from lmkbc import Edition, InputError
-from lmkbc.link.cleaning import without_subject
 from lmkbc.run.submission import candidate_lines
 from lmkbc.select.pool import Merging, Pool
 from lmkbc.testing import Candidate, CandidateSet, Nil, Query, Source, State
@@ -234,20 +233,20 @@ def test_what_was_verified_stays_verified() -> None:
 def test_a_subject_is_not_its_own_object() -> None:
     found = candidate_set(Query("s", "r", "Q1"), (Candidate("s", id="Q1"), Candidate("t", id="Q2"), Nil()))
     relation = SPACE.relation("CountryBordersCountry")
-    assert [c.text for c in without_subject(found, relation).candidates] == ["t"]
+    assert [c.text for c in part("clean").kept(found, relation).candidates] == ["t"]
     allowed = replace(relation, shape=replace(relation.shape, may_be_subject=True))
-    assert without_subject(found, allowed) == found
+    assert part("clean").kept(found, allowed) == found
 
 
 def test_names_tell_the_subject_where_there_is_no_qid() -> None:
     relation = SPACE.relation("CountryBordersCountry")
     named = (Candidate("Chád", id="Q657"), Candidate("Chad", id="Q1"), Candidate("chad"), Candidate("Mali"))
-    by_name = without_subject(candidate_set(Query("Chad", "r"), named), relation)
+    by_name = part("clean").kept(candidate_set(Query("Chad", "r"), named), relation)
     assert [c.text for c in by_name.candidates] == ["Mali"]
-    by_id = without_subject(candidate_set(Query("Chad", "r", "Q657"), named), relation)
+    by_id = part("clean").kept(candidate_set(Query("Chad", "r", "Q657"), named), relation)
     assert [(c.text, c.id) for c in by_id.candidates] == [("Chad", "Q1"), ("Mali", None)]
     number = candidate_set(Query("1984", "r"), (Candidate("1984"),))
-    assert without_subject(number, SPACE.relation("SeriesHasNumberOfEpisodes")) == number
+    assert part("clean").kept(number, SPACE.relation("SeriesHasNumberOfEpisodes")) == number
 
 
 @given(st.text(), st.text())

@@ -14,7 +14,6 @@ from space import SPACE
 import lmkbc
 import lmkbc.workspace
 from lmkbc import LmkbcError
-from lmkbc.run.saved import SavedRun
 from lmkbc.select.narrowings import Narrowing
 from lmkbc.select.selector import PerRelation
 from lmkbc.testing import Candidate, CandidateSet
@@ -131,13 +130,15 @@ def test_scores_of_rules_that_saw_the_split_say_so(command: Command, files: dict
         ({"cv_f1_by_relation": None}, (0.5, {})),
     ],
 )
-def test_a_manifest_tells_whether_rules_saw_the_split(changes: dict[str, Any], known: Any) -> None:
+def test_a_manifest_tells_whether_rules_saw_the_split(changes: dict[str, Any], known: Any, tmp_path: Path) -> None:
     selection = {"system": "s", "data_sha256": "d", "cv_f1": 0.5, "cv_f1_by_relation": {"r": 0.25}}
     inputs = {"lmkbcmini/train": "t", "lmkbcmini/val": "d"}
     manifest = {"system": "s", "split": "val", "selection": selection, "inputs": inputs}
     for name, value in changes.items():
         (manifest if name in manifest else selection)[name] = value
-    found = SavedRun(Path("x"), Path("x"), manifest).in_sample
+    shutil.copy(SPACE.split_path(SPACE.edition("mini"), manifest["split"]), tmp_path / "predictions.jsonl")
+    (tmp_path / "manifest.json").write_text(json.dumps({"edition": "mini", **manifest}))
+    found = lmkbc.score(tmp_path).in_sample
     assert (found and (found.f1, found.relations)) == known
 
 

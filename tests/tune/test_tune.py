@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from opened import part
 from space import SPACE
 
 from lmkbc import InputError, Workspace
-from lmkbc.link.cleaning import without_subject
 from lmkbc.plan import Plan
 from lmkbc.recipe import read_recipe
 from lmkbc.run.pipeline import propose
@@ -160,7 +160,7 @@ def recorded(path: Path, workspace: Workspace, examples: list[Example]) -> list[
     table = path.parents[2] / "wikidata" / "search_first_hit.json"
     context = Run(workspace=workspace, edition=EDITION, files=(path,), search_table=table, offline=True)
     sets = propose(Plan.of(context, read_recipe(workspace, "recorded")), [made.query for made in examples]).sets
-    return [without_subject(found, RELATIONS[found.query.relation]) for found in sets]
+    return [part("clean").kept(found, RELATIONS[found.query.relation]) for found in sets]
 
 
 @pytest.mark.whole

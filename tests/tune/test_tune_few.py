@@ -11,7 +11,6 @@ from rows import jsonl
 from space import MINI, SPACE
 
 from lmkbc.plan import Origin
-from lmkbc.select.calibration import confidence_text
 from lmkbc.select.selector import PerRelation, confidences
 from lmkbc.testing import Candidate, CandidateSet, Example, GoldObject, Query, Source, State
 from lmkbc.tune import tuned_rules
@@ -172,8 +171,3 @@ def test_a_calibration_that_is_worse_than_the_share_is_not_used() -> None:
     sets = [replace(one, draws=(State.ANSWERED,) * 1000) for one in sets]
     found = run(sets, examples).confidences
     assert found.relations[SPOUSE].calibration.weights == {"share": 1.0}
-
-
-@pytest.mark.parametrize(("p", "digits", "text"), [(0.999999, 2, "0.99"), (0.9996, 3, "0.999"), (0.5, 2, "0.50")])
-def test_no_confidence_below_one_is_shown_as_one(p: float, digits: int, text: str) -> None:
-    assert confidence_text(p, digits) == text

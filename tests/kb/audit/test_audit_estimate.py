@@ -14,6 +14,7 @@ from bases import fact, mixed, written
 import lmkbc
 from lmkbc.kb.audit.precision import shares
 from lmkbc.kb.audit.sample import SampleCell
+from lmkbc.testing import exports
 
 OTHERS = 8
 Rows = list[dict[str, Any]]
@@ -134,3 +135,12 @@ def test_an_entity_of_many_facts_shows_few(tmp_path: Path) -> None:
     assert re.findall(r'"further": ?(\d+)', page) == [str(20_000 - 1 - OTHERS)] * 10
     assert page.count("country-borders: land 19999 (") >= 9
     assert "land 19990 (" not in page
+
+
+def test_no_confidence_below_one_is_shown_as_one(tmp_path: Path) -> None:
+    _, page = sampled(
+        tmp_path, [fact(row, "country-borders", "Mali", p) for row, p in enumerate((0.9996, *[0.5] * 9))], 10
+    )
+    assert [shown in page for shown in ("1.000", "0.999", "0.500")] == [False, True, True]
+    for p, shown in ((0.999999, "0.99"), (0.5, "0.50")):
+        assert shown in exports.exported("quickstatements", [exports.fact(object_id="Q1016", confidence=p)]).text

@@ -3,6 +3,7 @@
 import pickle
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from bases import SOURCE, SPACE, answered, failed
@@ -12,7 +13,6 @@ from opened import recipe_of
 
 from lmkbc import Rule
 from lmkbc.kb.builder.facts import Maker, Tables
-from lmkbc.select.calibration import Calibration
 from lmkbc.select.selector import PerRelation
 from lmkbc.testing import Candidate, CandidateSet, Nil, Query, Source, State
 from tests.rules import rule_of
@@ -124,9 +124,7 @@ def test_a_number_is_as_precise_as_its_last_digit(text: str, place: str | None) 
     assert MAKER.tables([0], [answered(AREA, (text, None, 1.0))]).facts["precision"].to_list() == [place]
 
 
-def kept(
-    found: CandidateSet, rule: Rule, least: float | None = None, calibration: Calibration | None = None
-) -> list[str]:
+def kept(found: CandidateSet, rule: Rule, least: float | None = None, calibration: Any = None) -> list[str]:
     """The objects of the facts of a query."""
     calibrations = {found.query.relation: calibration} if calibration else {}
     selector = replace(recipe_of({"component": "prior"}).select, general=rule, calibrations=calibrations)
@@ -158,7 +156,8 @@ def test_of_probabilities_what_is_sure_is_a_fact(scores: tuple[float, ...], fact
         "the rule itself keeps some, since an empty answer is surely wrong"
     )
     assert kept(found, rule_of("expected-f1")) == facts
-    assert kept(found, rule_of("cutoff", threshold=0.0), calibration=Calibration(weights={"score": 1.0})) == facts
+    calibration = rule_of("calibrated", inner=rule_of("cutoff", threshold=0.0), weights={"score": 1.0}).calibration
+    assert kept(found, rule_of("cutoff", threshold=0.0), calibration=calibration) == facts
 
 
 def test_scores_that_are_no_probabilities_have_no_floor() -> None:
