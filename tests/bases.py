@@ -15,7 +15,6 @@ from space import SPACE
 
 import lmkbc
 from lmkbc.kb.base import manifest
-from lmkbc.kb.base.schemas import FACTS
 from lmkbc.kb.builder import engine as engines
 from lmkbc.kb.builder import growth, shards
 from lmkbc.notes import Replies
@@ -105,6 +104,8 @@ class Base:
 
 
 RUN = "0" * 16
+FACTS = lmkbc.KnowledgeBase(Path(), {"outputs": []}).facts.collect_schema()
+"""Columns of facts."""
 ATTACK = '<script>window.broken = 1</script>"><img src=x onerror="window.broken = 2">{{ 7 * 7 }}</script>\u2028'
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import Command
+from space import SPACE
 
 from lmkbc import InputError, LmkbcError
 from lmkbc.files.atomic import (
@@ -25,7 +27,6 @@ from lmkbc.files.atomic import (
     write_directory,
     writing,
 )
-from lmkbc.files.writable import check_file
 
 KIND = DirectoryKind("a run", "manifest.json", frozenset({"a", "b", "a.zip"}), beside=frozenset({"timing.json"}))
 OLD = with_record(KIND, {"a": b"old", "a.zip": b"old zip", "b": b"stale", "timing.json": b"1"}, {})
@@ -239,20 +240,16 @@ def test_a_full_disk_is_one_sentence_and_leaves_what_was_there(tmp_path: Path, m
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "run"]
 
 
-def test_a_result_does_not_replace_its_input_nor_a_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_result_does_not_replace_its_input_nor_a_device(tmp_path: Path, command: Command) -> None:
     read, link = tmp_path / "read", tmp_path / "link"
-    read.write_text("mine")
+    read.write_bytes(SPACE.split_path(SPACE.edition("mini"), "val").read_bytes())
     link.symlink_to(read)
-    for out in (read, link, Path("read"), tmp_path / "x" / ".." / "read"):
-        (tmp_path / "x").mkdir(exist_ok=True)
-        with pytest.raises(InputError, match="is what is read: name another file"):
-            check_file(out, None, read)
-    with pytest.raises(InputError, match="no regular file"):
-        check_file(Path(os.devnull))
-    check_file(tmp_path / "new", read, tmp_path / "absent")
-    with pytest.raises(InputError, match="is what is read"):
-        check_file(tmp_path / "new", tmp_path / "new")
+    (tmp_path / "x").mkdir()
+    submit = command.under("submit", read, "--edition", "mini", "--split", "val", "--out")
+    for out in (read, link, "read", tmp_path / "x" / ".." / "read"):
+        assert "is what is read: name another file" in submit.fails(out)
+    assert "no regular file" in submit.fails(os.devnull)
+    submit.done(tmp_path / "new")
 
 
 def test_what_a_link_points_to_is_written_and_the_link_stays(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from command import Command
 from loopback import Loopback
 
-from lmkbc.components import components_of
+from lmkbc import registry
 
 NUMBERS = {"hasArea", "hasCapacity"}
 
@@ -127,8 +127,7 @@ def test_all_names_of_a_kind_are_listed_in_lines_and_no_subject_is_asked_about_i
 
 
 def test_an_object_counts_where_it_is_the_last_or_the_first_if_that_is_empty() -> None:
-    parts = components_of("duke26")
-    names, area = parts["duke26/names"], parts["duke26/area"]
+    names, area = registry.LISTINGS.get("duke26/names"), registry.LISTINGS.get("duke26/area")
     assert names.split('{"objects": ["a"]} or ```json\n{"objects": ["b", 1, ""]}```').objects == ("b",)
     assert names.split('{"objects": ["a"]} {}').objects == ("a",)
     assert [names.split(text).state for text in ('{"objects": []}', '{"names": []}', "no")] == [
@@ -138,11 +137,11 @@ def test_an_object_counts_where_it_is_the_last_or_the_first_if_that_is_empty() -
     ]
     assert area.split('{"value": "about 1,000", "unit": "mi2"}').objects == ("2589.99",)
     assert area.split('{"value": 0}').state == "abstained"
-    assert parts["duke26/first-figure"].parts("In 1987: 18 km² of 1,200 km²") == ["1987.0"]
+    assert registry.LISTINGS.get("duke26/first-figure").parts("In 1987: 18 km² of 1,200 km²") == ["1987.0"]
 
 
 def test_an_area_is_the_first_number_that_is_no_ordinal_in_its_unit() -> None:
-    area = components_of("cs2-26")["cs2-26/area"]
+    area = registry.LISTINGS.get("cs2-26/area")
     texts = "the 3rd island, of 2.5 sq mi", "103.029,25 km2", "1,200 ha", "a lake", "0 km2", "1.5e3 km²"
     assert [[round(float(one), 4) for one in area.parts(text)] for text in texts] == [
         [6.475],

@@ -6,9 +6,10 @@ from random import Random
 from typing import Any
 
 import pytest
+from opened import part
 from space import SPACE
 
-from lmkbc.components import components_of
+from lmkbc import registry
 from lmkbc.recipe import read_recipe
 from lmkbc.testing import Candidate, CandidateSet, Example, Nil, Query, Source
 from tests.candidates import candidate_set
@@ -142,7 +143,7 @@ def test_a_cluster_has_a_bounded_diameter() -> None:
 
 
 def test_a_final_answer_is_read_behind_its_mark() -> None:
-    names, figure = (components_of("core26")[f"core26/{name}"] for name in ("names", "number"))
+    names, figure = (registry.LISTINGS.get(f"core26/{name}") for name in ("names", "number"))
     assert names.split("It was in 1990.\nFinal answer: Ann Lee, Bo Day, that is all", "None").objects == (
         "Ann Lee",
         "Bo Day",
@@ -153,10 +154,10 @@ def test_a_final_answer_is_read_behind_its_mark() -> None:
 
 
 def test_a_biography_that_says_alive_names_no_city() -> None:
-    biography = components_of("v19-26")["v19-26/biography"]
+    biography = registry.LISTINGS.get("v19-26/biography")
     assert biography.split("physicist, who died in 1955.\nCity: Princeton, New Jersey").objects == ("Princeton",)
     assert biography.split("musician, who is alive.\nCity: London").state == "abstained"
-    assert components_of("v19-26")["v19-26/line"].split("None known; Chad", "none").state == "abstained"
+    assert registry.LISTINGS.get("v19-26/line").split("None known; Chad", "none").state == "abstained"
 
 
 def test_an_acronym_votes_for_the_name_with_its_initials() -> None:
@@ -171,7 +172,7 @@ def test_the_window_of_most_draws_has_their_median() -> None:
 
 
 def test_core_draws_the_examples_of_a_query_by_a_hash() -> None:
-    shots = components_of("core26")["core26/shots"](method="fixed", per="query", k=2)
+    shots = part("shots", component="core26/shots", method="fixed", per="query", k=2)
     rows = [Example(Query(name, "hasArea"), ()) for name in "abcdefgh"]
     chosen = {who: "".join(one.query.subject for one in shots.chosen(Query(who, "hasArea"), rows)) for who in "XY"}
     drawn = {
