@@ -37,22 +37,25 @@ SCALES = {word.strip(): int(power) for power, words in TABLES["scale"].items() f
 
 
 @cache
+def locales() -> list[Locale]:
+    """Return English and the languages of joints, in CLDR."""
+    return [Locale(code) for code in ("en", *sorted(TABLES["pattern"]["joint"].keys() - {"frame"}))]
+
+
+@cache
 def places() -> frozenset[str]:
     """Return the keys of the names of countries and territories in all languages, mostly from CLDR.
 
     They show which joints and points are parts of a name, as in "Bosnien und Herzegowina".
     """
     return frozenset(map(folded_key, WORDS["joined_places"])) | frozenset(
-        folded_key(name)
-        for code in TABLES["pattern"]["joint"].keys() - {"frame"}
-        for name in Locale(code).territories.values()
+        folded_key(name) for locale in locales()[1:] for name in locale.territories.values()
     )
 
 
 @cache
 def _starts_of_units() -> frozenset[str]:
-    languages = ("en", *TABLES["pattern"]["joint"].keys() - {"frame"})
-    units = (unit for code in languages for unit in Locale(code).unit_display_names.values())
+    units = (unit for locale in locales() for unit in locale.unit_display_names.values())
     names = " ".join(name for unit in units for name in unit.values())
     return frozenset(word[:4] for word in folded_key(names).split())
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from lmkbc.errors import InputError
 from lmkbc.kinds.kind import WITH_COMMAS, Described, Exported, Kind, KnownValue, LeftOutError, Match, Stated
 from lmkbc.kinds.numbers import decimal, last_place, plain, read_numbers
-from lmkbc.kinds.units import FEWEST_DIGITS, converted, item_of_unit, unit_at, unit_in, unit_of, unit_of_item
+from lmkbc.kinds.units import FEWEST_DIGITS, converted, item_of_unit, named_at, unit_at, unit_in, unit_of, unit_of_item
 from lmkbc.names import WIKIDATA_ITEM, folded_key
 from lmkbc.relation import EntityType, Relation
 from lmkbc.words import FORM
@@ -218,7 +218,7 @@ def _amount(text: str, unit: str | None) -> Decimal | None:
     value, behind = Decimal(match[1].replace(",", "")), text[match.end() :]
     if not behind or folded_key(behind) == folded_key(unit or ""):
         return value
-    own, stated = unit_of(unit), unit_at(behind, 0)
+    own, stated = unit_of(unit), unit_at(behind, 0) or named_at(behind, 0)
     if own is None or stated is None or stated.end < len(behind):
         return None
     amounts = (converted(value, unit, own) for unit in stated.units)

@@ -23,7 +23,7 @@ from itertools import compress
 from lmkbc.answer.abstain import has_term, name_terms, terms
 from lmkbc.answer.languages import LONGEST_SENTENCE, has_decimal_comma
 from lmkbc.kinds.numerals import Numeral, in_digits, in_other_words, in_words, readable, scale_at
-from lmkbc.kinds.units import LETTER, MONEY, converted, unit_at, unit_before, unit_of
+from lmkbc.kinds.units import LETTER, converted, is_money, named_at, unit_at, unit_before, unit_of
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 from lmkbc.words import FORM, is_like_unit
@@ -110,7 +110,7 @@ def _is_writable(value: Decimal) -> bool:
 
 def _meant(text: str, relation: Relation) -> list[_Found]:
     """Return the numbers that an answer means, of any size."""
-    if unit_of(relation.unit) in MONEY:
+    if is_money(unit_of(relation.unit) or ""):
         text = FORM.coins_alone.sub(lambda coins: f"0.{int(coins[1]):02} ", text)
     text = FORM.changed.sub(r"\1 ", FORM.numbered.sub(" ", readable(text[:LONGEST])[:LONGEST]))
     reader, known = _Reader(relation, has_decimal_comma(text, relation)), name_terms(relation)
@@ -185,6 +185,7 @@ class _Reader:
         self._mark = "," if comma else "."
         self._noun, self._own, self._whole = relation.unit, unit_of(relation.unit), relation.shape.integer
         self._counted, self._known = _counted(self._noun or ""), name_terms(relation)
+        self._in_money = is_money(self._own or "")
         self._negative = relation.shape.minimum is None or relation.shape.minimum < 0
 
     def read(self, text: str) -> Iterator[_Found]:
@@ -241,7 +242,7 @@ class _Reader:
     def _is_money(self, text: str, start: int, end: int) -> bool:
         """Return whether a number is an amount of money, which has at most two decimal places."""
         spelt = unit_at(text, end), unit_before(text, start)
-        return any(unit in MONEY for unit in (self._own, *(one.units[0] for one in spelt if one)))
+        return self._in_money or any(is_money(one.units[0]) for one in spelt if one)
 
     def _is_scale(self, letter: re.Match[str], text: str, start: int) -> bool:
         """Return whether a letter behind a number multiplies it: "m" may be metres, as in "105m x 68m"."""
@@ -249,7 +250,7 @@ class _Reader:
         if letter[1] != "m":  # "63.15 K" of a relation without a unit may be kelvins
             return attached or (letter[1] != "b" and self._noun is not None)
         if (
-            (self._own and self._own not in MONEY)
+            (self._own and not self._in_money)
             or FORM.across.search(text[max(0, start - 14) : start])
             or FORM.by_length.match(text, letter.end())
         ):
@@ -258,23 +259,27 @@ class _Reader:
 
     def _counts(self, text: str, end: int) -> bool:
         """Return whether a number that ends at a position counts what is no unit, as in "7 apples"."""
-        noun = FORM.counted_noun.match(text, end) if self._own and self._own not in MONEY else None
+        noun = FORM.counted_noun.match(text, end) if self._own else None
         return noun is not None and not has_term(folded_key(noun[1]), self._known) and not is_like_unit(noun[1])
 
     def _unit(self, text: str, start: int) -> tuple[str | None, int]:
         """Return the unit behind a number, and the position behind it."""
         if self._noun and not self._own and (named := self._counted.match(text, start)):
             return self._noun, named.end()
-        if (found := unit_at(text, start)) and (unit := self._fitting(found.units, found.sure)) is not None:
+        found = named_at(text, start) if self._in_money else None  # "dollars canadiens" before "dollars"
+        found = found or unit_at(text, start) or (named_at(text, start) if self._own else None)
+        if found and (unit := self._fitting(found.units, found.sure)) is not None:
             return unit, found.end
         return None, start
 
-    def _fitting(self, units: tuple[str, ...], sure: bool) -> str | None:
+    def _fitting(self, units: tuple[str, ...], sure: int) -> str | None:
         """Return which of the units that a spelling may mean fits the relation."""
         if self._noun is None:
             return None
+        own = (unit for unit in units if unit == self._own)
         fits = (unit for unit in units if self._own and converted(Decimal(0), unit, self._own) is not None)
-        return next(fits, FOREIGN if sure else None)
+        is_foreign = sure == 2 or (sure and self._own and not self._in_money) or (is_money(units[0]) and self._in_money)
+        return next(own, next(fits, FOREIGN if is_foreign else None))
 
     def _totalled(self, found: _Found) -> _Found:
         total = found.value * (found.scale or 1)

@@ -1,16 +1,23 @@
 """Units of measure: how texts spell them, their items in Wikidata, and conversion by pint.
 
 Factors, offsets and dimensions are pint's. pint is loaded when the first number in another unit than its relation's is
-converted, so runs without such numbers never load it. Money is not converted.
+converted, so runs without such numbers never load it. Names that are not listed here are CLDR's, in all languages.
+Money is not converted.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from decimal import Context, Decimal, getcontext
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
+
+from babel.core import get_global
+
+from lmkbc.names import folded_key
+from lmkbc.words import WORDS, locales
 
 if TYPE_CHECKING:
     from pint import UnitRegistry
@@ -23,6 +30,7 @@ OF_LENGTH = {
     "kilometer": "km kms kilometer kilometre kilómetro kilomètre quilómetro quilômetro chilometri "
     "км 公里 千米 キロメートル",
     "meter": "m mtr meter metre metro mètre metri м 米 平米 メートル",
+    "decimeter": "dm decimeter decimetre",
     "centimeter": "cm cms centimeter centimetre "
     "zentimeter centímetro centímetros centimetro centimetri centymetrów сантиметр сантиметров см 厘米 "
     "センチメートル",
@@ -120,16 +128,19 @@ MONEY = {
     "USD": "$ US$ USD dollar US_dollar U.S._dollar",
     "EUR": "€ EUR euro",
     "GBP": "£ GBP pound_sterling pounds_sterling British_pound pfund",
-    "JPY": "¥ JPY yen",
+    "JPY": "¥ JPY yen 円",
     "CNY": "CNY RMB yuan renminbi",
     "INR": "₹ INR Rs rupee Indian_rupee",
     "CHF": "CHF Swiss_franc",
     "CAD": "C$ CA$ CAD Canadian_dollar",
     "AUD": "A$ AU$ AUD Australian_dollar",
+    "DEM": "DM DEM D_Mark",
+    "SEK": "kr SEK",
 }
-"""Currency -> spellings."""
-UNSURE = frozenset("in min bar au pc pa gal mo ms ac sec ly second minute cal".split())
-"""Spellings that mean a unit only where the relation's own unit has that dimension; so do all of one letter."""
+"""Currency -> spellings, beside its code and its names."""
+_CODES = frozenset(get_global("all_currencies")) - MONEY.keys()
+UNSURE = frozenset("in min bar au pc pa gal mo ms ac sec ly second minute cal m k a u".split())
+"""Spellings that mean a unit only where the relation's own unit has that dimension."""
 ITEMS = {
     "Q11573": "meter",
     "Q828224": "kilometer",
@@ -192,22 +203,22 @@ ITEMS = {
 class _Spelt(NamedTuple):
     """A unit in a text. units: the units that the spelling may mean. end: position behind it.
 
-    sure: whether it means a unit even where another dimension is asked for.
+    sure: whether it means a unit even where another dimension is asked for: 2 yes, 1 only if one is, 0 no.
     """
 
     units: tuple[str, ...]
     end: int
-    sure: bool
+    sure: int
 
 
 def _spellings() -> dict[str, tuple[str, ...]]:
     """Return spelling -> units. Words have a plural; spellings of several letters are listed in lower case, too."""
     found: dict[str, tuple[str, ...]] = {}
-    for unit, line in (OF_LENGTH | OTHERS | MONEY).items():
+    for unit, line in (OF_LENGTH | OTHERS | MONEY | {code: code for code in _CODES}).items():
         for word in (word.replace("_", " ") for word in line.split()):
             for form in (word, f"{word}s") if len(word) > 3 and "a" <= word[-1] <= "z" else (word,):
                 found[form] = (*found.get(form, ()), unit)
-                if len(form) > 1:
+                if len(form) > 1 and unit not in _CODES:
                     found.setdefault(form.lower(), found[form])
     return found
 
@@ -219,23 +230,27 @@ def _any(words: Iterator[str]) -> str:
     return "|".join(re.escape(word).replace(r"\ ", "[ -]") for word in sorted({*words}, key=len, reverse=True))
 
 
+_POWER = (
+    r" ?\^ ?[23](?!\d)| ?[²³]|[23](?!\d)|(?<!ft) 2(?=\s*(?:$|[.,;:()\n]))"
+    r"|[ -]sq(?:uared?)?| cubed| cuadrad[oa]s?| quadrad[oa]s?| carr[ée]s?| quadrat[io]"
+)
 _UNIT = (
     r"(?P<before>(?:square|sq|cubic|cu|quadrat|кв|平方|立方)(?:\.\s?|[ -]?))?"
     r"(?!in\s+(?:\d|(?-i:[A-Z])|the\b|an?\b|its?\b|all\b|total\b))"
-    rf"(?P<name>{_any(word for word in _UNITS if len(word) > 1)}"
-    rf"|(?-i:{_any(word for word in _UNITS if len(word) == 1)}))"
-    r"(?P<power> ?\^ ?[23](?!\d)| ?[²³]|[23](?!\d)|(?<!ft) 2(?=\s*(?:$|[.,;:()\n]))"
-    r"|[ -]sq(?:uared?)?| cubed| cuadrad[oa]s?| quadrad[oa]s?| carr[ée]s?| quadrat[io])?"
+    rf"(?P<name>{_any(word for word in _UNITS if len(word) > 1 and word not in _CODES)}"
+    rf"|(?-i:{_any(word for word in _UNITS if len(word) == 1 or word in _CODES)}))"
+    rf"(?P<power>{_POWER})?"
     rf"(?:(?<={LETTER})(?!{LETTER})|(?<!{LETTER}))"
 )
 _BEHIND, _LABEL = rf"[-\s]{{0,3}}{_UNIT}", rf"(?<!{LETTER}){_UNIT}\)?\s?[:=]\s?$"
 _PRICE = (
-    rf"(?<!{LETTER})(?P<before>)(?P<name>{_any(word for words in MONEY.values() for word in words.split())})"
+    rf"(?<!{LETTER})(?P<before>)(?P<name>{_any(word for words in MONEY.values() for word in words.split())}"
+    rf"|(?-i:{_any(iter(_CODES))}))"
     r"(?P<power>)\.?\s?$"
 )
 
 
-@lru_cache(maxsize=3)
+@lru_cache(maxsize=4)
 def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)
 
@@ -257,11 +272,86 @@ def _spelt(match: re.Match[str]) -> _Spelt | None:
     units = _UNITS.get(name) or _UNITS.get(name.lower(), ())  # a dotless i matches "i" where case does not count
     before, power = (match["before"] or "").lower(), match["power"] or ""
     if before or power:
-        exponent = 3 if before[:2] in ("cu", "立方") or power.strip(" ^") in ("3", "³") or "cubed" in power else 2
-        units = tuple(f"{unit} ** {exponent}" for unit in units if unit in OF_LENGTH)
+        units = _raised(units, before, power)
     is_letter = len(name) == 1 and name.isalpha()
-    sure = bool(before or power) or not (is_letter or name.lower() in UNSURE)
+    sure = 2 if before or power else 0 if name.lower() in UNSURE else 1 if is_letter or name in _CODES else 2
     return _Spelt(units, match.end(), sure) if units else None
+
+
+@cache
+def _named() -> dict[str, tuple[str, ...]]:
+    """Return CLDR's names of units and currencies, and the words of currencies' names -> what they may mean.
+
+    Other forms of a word have other ends. So a long one stands without its last letter, too, and several with the
+    first letters of each.
+    """
+    found: dict[str, dict[str, None]] = {}
+    for locale in locales():
+        for code, name in locale.currencies.items():
+            _add(found, code, {name, locale.currency_symbols.get(code, "")} - {code})
+        for key, names in locale.unit_display_names.items():
+            unit = key.partition("-")[2].replace("-per-", " / ").replace("-", "_")
+            power = " ** 2" if "square_" in unit else " ** 3" if "cubic_" in unit else ""
+            if WORDS["no_measure"].isdisjoint(key.split("-")):
+                _add(found, f"{re.sub('square_|cubic_', '', unit)}{power}", names.values())
+    return {form: (*units,) for form, units in found.items()}
+
+
+def _add(found: dict[str, dict[str, None]], unit: str, names: Iterable[str]) -> None:
+    """Add the forms of a unit's names to what is found."""
+    for name in names:
+        words = folded_key(re.sub(r"\(.*?\)", "", name)).split()
+        forms = {" ".join(words), _starts(words)} if len(words) > 1 else set()
+        if is_money(unit) or len(words) == 1:
+            forms.update(
+                form for word in words for form in (word, word[:-1] if len(word) > 3 + word.isascii() else word)
+            )
+        for form in forms - WORDS["no_unit"] - WORDS["little"] - WORDS["stop"]:
+            if len(form) > 2 or (is_money(unit) and len(form) > 1 and not form.isascii()):
+                found.setdefault(form, {})[unit] = None
+
+
+def _starts(words: list[str]) -> str:
+    return " ".join(word[:5] for word in words)
+
+
+_WORD = re.compile(r"[^\W\d_]+")
+_NAME = re.compile(r"[-\s]{0,3}[^\W\d_]{2,30}(?:[\s-][^\W\d_]{2,30}){0,2}")
+
+
+def named_at(text: str, start: int) -> _Spelt | None:
+    """Return the unit or currency that CLDR's names mean behind a number; of a currency, behind another word, too."""
+    found = _NAME.match(text, start)
+    spans = [word.span() for word in _WORD.finditer(text, start, found.end())] if found else []
+    words = [folded_key(text[begin:end]) for begin, end in spans]
+    for first, last in ((0, 3), (0, 2), (0, 1), (1, 2)):
+        if last <= len(words) and (units := _called(words[first:last])) and (not first or is_money(units[0])):
+            end = spans[last - 1][1]
+            power = _compiled(_POWER).match(text, end)
+            return _Spelt(_raised(units, "", power[0]), power.end(), 2) if power else _Spelt(units, end, 2)
+    return None
+
+
+def _called(words: list[str]) -> tuple[str, ...]:
+    """Return what a name may mean; "reichsmark" ends in the name of a currency."""
+    names, key = _named(), " ".join(words)
+    if len(words) > 1:
+        return names.get(key) or names.get(_starts(words), ())
+    if units := next((names[form] for form in (key, key[:-1], key[:-2]) if form in names), ()):
+        return units
+    tails = (names.get(key[place:], ()) for place in range(1, len(key) - 3))
+    return next((units for units in tails if units and is_money(units[0])), ())
+
+
+def is_money(unit: str) -> bool:
+    """Return whether a unit is a currency, by its code."""
+    return len(unit) == 3 and unit.isupper()
+
+
+def _raised(units: tuple[str, ...], before: str, power: str) -> tuple[str, ...]:
+    """Return the squares or cubes of units of length."""
+    exponent = 3 if before[:2] in ("cu", "立方") or power.strip(" ^") in ("3", "³") or "cubed" in power else 2
+    return tuple(f"{unit} ** {exponent}" for unit in units if unit in OF_LENGTH)
 
 
 def unit_in(key: str) -> str:
@@ -307,13 +397,14 @@ def converted(value: Decimal, unit: str, into: str) -> Decimal | None:
 @lru_cache(maxsize=4096)
 def _conversion(unit: str, into: str) -> tuple[Decimal, Decimal] | None:
     """Return factor and offset of the conversion between two units; None if the dimensions differ."""
-    if unit in MONEY or into in MONEY:
+    if is_money(unit) or is_money(into):
         return None
     registry = _registry()
-    if not registry.Unit(unit).is_compatible_with(registry.Unit(into)):
-        return None
-    zero, one = (registry.Quantity(Decimal(number), unit).to(into).magnitude for number in (0, 1))
-    return one - zero, zero
+    with suppress(AttributeError):  # CLDR has units that pint lacks
+        if registry.Unit(unit).is_compatible_with(registry.Unit(into)):
+            zero, one = (registry.Quantity(Decimal(number), unit).to(into).magnitude for number in (0, 1))
+            return one - zero, zero
+    return None
 
 
 @lru_cache(maxsize=1)

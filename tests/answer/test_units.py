@@ -76,6 +76,51 @@ def test_a_relation_may_spell_its_unit_in_any_way(spelling: str) -> None:
     assert "\t5U712226 " in written.text
 
 
+@pytest.mark.parametrize(
+    ("unit", "texts"),
+    {
+        "Euro": "5 DM|5 D-Mark|5 Mark|5 Reichsmark im Jahr 1930|5 German marks|5 DEM|DM 5|SEK 5|kr 5|5 Gulden"
+        "|5 alte Kronen|5 Schweizer Franken|5 francs suisses|5 francos|5 liras|5 lire|5 rubli|5 рублей|5 złotych|5 zł"
+        "|300日元|5 円|5 Taler|5 Mio. Rubel|5 Äpfel|5 apples|5 canadian dollars|5 kanadische Dollar",
+        "CHF": "5 euros|5 belgische Francs|5 D-Mark|5 Euro",
+        "USD": "5 Canadian dollars|5 kanadische Dollar|5 dollars canadiens|5 pesos",
+        "cm": "5 Pixel|5 pixels|5 píxeles|5 g|5 Gramm|5 Stunden|5 Ellen|5 Mark",
+    }.items(),
+)
+def test_an_amount_in_what_cannot_be_converted_is_unreadable(unit: str, texts: str) -> None:
+    assert [(text, read(text, unit)) for text in texts.split("|") if read(text, unit)] == []
+
+
+@pytest.mark.parametrize(
+    ("unit", "text", "numbers"),
+    [
+        ("Euro", "2.500 DM (ca. 1.278 Euro)", ("1278",)),
+        ("Euro", "1.450 Euro (damals 2.836 DM)", ("1450",)),
+        ("CHF", "5 Franken", ("5",)),
+        ("CHF", "5 francs suisses", ("5",)),
+        ("CHF", "5 franchi svizzeri", ("5",)),
+        ("USD", "5 amerikanische Dollar", ("5",)),
+        ("USD", "5 dólares", ("5",)),
+        ("SEK", "5 Kronen", ("5",)),
+        ("DM", "5 Deutsche Mark", ("5",)),
+        ("cm", "12,5 dm", ("125",)),
+        ("cm", "5 Dezimeter", ("50",)),
+        ("cm", "5 decimetri", ("50",)),
+        ("cm", "30 Zoll", ("76.2",)),
+        ("cm", "10 pouces", ("25.4",)),
+        ("cm", "10 pulgadas", ("25.4",)),
+        ("cm", "10 Fuß", ("304.8",)),
+        ("cm", "10 pieds", ("304.8",)),
+        ("cm", "10 футов", ("304.8",)),
+        ("km2", "1,5 miliona kilometrów kwadratowych", ("1500000",)),
+    ],
+)
+def test_names_of_units_and_currencies_are_known_in_many_languages(
+    unit: str, text: str, numbers: tuple[str, ...]
+) -> None:
+    assert read(text, unit) == numbers
+
+
 @pytest.mark.parametrize("noun", ["spectators", "children", "episodes", "people", "", None, "sea miles away"])
 def test_what_is_counted_has_no_unit(noun: str | None) -> None:
     assert read("5 in 1990", noun) == ("5",)
@@ -136,7 +181,7 @@ def test_a_number_of_things_is_no_measure(unit: str, texts: str) -> None:
         "years": "7 Jahre|7 Jahren|7 años|7 ans|7 Lebensjahre|7 anos",
         "minutes": "7 Minuten|7 mins|7 Spielminuten",
         "°C": "7 Grad|7 grados|7 degrees",
-        "EUR": "7 Taler",
+        "EUR": "7 netto|7 im Jahr 1905|7 Euros|7 евро|7 ευρώ|7 euros netos|7 ユーロ|7 in cash",
     }.items(),
 )
 def test_what_is_no_noun_or_may_be_a_unit_leaves_a_number_as_it_is(unit: str, texts: str) -> None:
