@@ -228,7 +228,10 @@ def check_one_meaning(where: str, text: str, relation: Relation) -> None:
     if kind.is_numeric and meant[1:]:
         other = meant[0].replace(".", ",")
         either = f", or {other}" * (kind.read(f"{other} ", relation) == meant[:1])
-        raise InputError(f"{where}: {text!r} may mean {meant[0]} or {meant[1]}: write {meant[1]}{either}")
+        unit = (
+            f", or {text} {relation.unit}" if relation.unit and kind.read(f"{text} {relation.unit}", relation) else ""
+        )
+        raise InputError(f"{where}: {text!r} may mean {meant[0]} or {meant[1]}: write {meant[1]}{either}{unit}")
 
 
 def name_objects(path: Path) -> bool:

@@ -163,6 +163,7 @@ class Recorded:
                 log.warning("%s: %s", path, rows.texts)
             log_respelled(path, rows.respelled)
             if asked and (others := sorted(one for one in rows.pairs() if (subject_key(one[0]), one[1]) not in asked)):
+                named = [*dict.fromkeys(repr(subject) for subject, _ in others)]
                 log.warning(
                     "%s: %s of %s are not in %s of edition %s, and are left out: %s",
                     path,
@@ -170,7 +171,7 @@ class Recorded:
                     counted(len(rows.pairs()), "answered query", "answered queries"),
                     split,
                     self._edition.name,
-                    ", ".join(repr(subject) for subject, _ in others[:EXAMPLES]) + " ..." * (len(others) > EXAMPLES),
+                    ", ".join(named[:EXAMPLES]) + " ..." * (len(named) > EXAMPLES),
                 )
             if 2 * rows.missing > rows.asked and self._notes.files > 1:
                 log.warning("%s answers %d of %d queries", path, rows.asked - rows.missing, rows.asked)
@@ -377,10 +378,10 @@ class _Texts:
             if not state.is_answer:
                 self.unread[state] += 1
                 if reply is not None and state is not State.EMPTY and len(self._examples) < EXAMPLES:
-                    self._examples[ascii(reply.text[:LONGEST])] = None
+                    self._examples[repr(reply.text[:LONGEST])] = None
 
     def __str__(self) -> str:
-        """Return the counts as a sentence; texts in it are escaped."""
+        """Return the counts as a sentence; what is not printable in texts is escaped."""
         empty = self.unread[State.EMPTY]
         others = (f"; {count:,} {state}" for state, count in sorted(self.unread.items()) if state != State.EMPTY)
         are = counted(empty, "is an empty string", "are empty strings")

@@ -100,8 +100,8 @@ def audit(
         Path | str | Sequence[Path | str] | None,
         Meta(
             description="Facts that are known: wikidata, which is asked about the base's subjects; a table of subject, "
-            "property, object; N-Triples, truthy or full; Wikidata's JSON dump (.gz and .bz2 too); a base, or its "
-            "CSV; or the edition's split train or val. Repeatable, for the pieces of a dump.",
+            "property, object by their ids there; N-Triples, truthy or full; Wikidata's JSON dump (.gz and .bz2 too); "
+            "a base, or its CSV; or the edition's split train or val. Repeatable, for the pieces of a dump.",
             extra={"metavar": "FILE"},
         ),
     ] = None,
@@ -226,8 +226,8 @@ def _known(base: Knowledge, files: Sequence[Any], space: Workspace, asked: Mappi
     if split in (None, WIKIDATA):
         properties = known_facts.wikidata_relations(base)
         if not properties:
-            lacks = "has what Wikidata knows, and no relation of this base is of a property of Wikidata"
-            raise OptionError("known", f"{lacks}: give a labelled split")
+            lacks = "has properties of Wikidata, and no relation of this base is of one"
+            raise OptionError("known", f"{lacks}: give a labelled split, or another base")
         subjects, keys = known_facts.items_of(base)
         linked = [key for key in keys if key[2]]
         if split is None:
