@@ -16,6 +16,10 @@ from lmkbc.words import FORM, TABLES, WORDS
 
 _FURTHER = frozenset(map(folded_key, WORDS["further"]))
 _LITTLE = frozenset(map(folded_key, WORDS["little"]))
+PERSON = "Q5"
+"""Wikidata's human, who may stand behind an occupation: "his wife, the painter Ann Lee"."""
+PERSONS = frozenset(map(folded_key, WORDS["persons"]))
+"""Words for persons and for what makes them the objects of a relation."""
 
 
 LONG = 25
@@ -152,6 +156,12 @@ def name_terms(relation: Relation) -> frozenset[str]:
 def _with_others(known: frozenset[str]) -> frozenset[str]:
     """Return terms, and those that replies have in their place."""
     return known | stems(*(other for word, other in TABLES["also"].items() if _stem(folded_key(word)) in known))
+
+
+def has_persons(relation: Relation) -> bool:
+    """Return whether the objects of a relation are persons."""
+    words = folded_key(relation.object_type.noun).split()
+    return relation.object_type.qid == PERSON or not PERSONS.isdisjoint(words)
 
 
 def has_term(text: str, known: frozenset[str]) -> bool:

@@ -10,8 +10,8 @@ import re
 from functools import lru_cache, partial
 from itertools import takewhile
 
-from lmkbc.answer.abstain import has_term, has_verb, object_terms, stems, terms
-from lmkbc.answer.clean import PERSON, SETTLEMENTS, is_abbreviation, trim, vocabulary
+from lmkbc.answer.abstain import PERSON, has_term, has_verb, object_terms, stems, terms
+from lmkbc.answer.clean import SETTLEMENTS, is_abbreviation, trim, vocabulary
 from lmkbc.answer.lists import is_a_name, is_capitalised, is_label, names_in_line, parted, unlabelled
 from lmkbc.answer.literal import Word
 from lmkbc.names import folded_key, name_key, without_trailer

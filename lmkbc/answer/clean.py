@@ -20,8 +20,6 @@ from lmkbc.relation import Relation, Shape
 from lmkbc.types import Dropped
 from lmkbc.words import FORM, WORDS
 
-PERSON = "Q5"
-"""Wikidata's human, who may stand behind an occupation: "his wife, the painter Ann Lee"."""
 SETTLEMENTS = frozenset(("Q486972", "Q515", "Q3957", "Q532", "Q15284"))
 """Wikidata's human settlement, city, town, village and municipality; "Riga, Latvia" becomes "Riga" for them."""
 

@@ -12,8 +12,8 @@ from functools import cache, lru_cache
 
 from babel import Locale, UnknownLocaleError
 
-from lmkbc.answer.abstain import has_term, has_verb, name_terms, stems, terms
-from lmkbc.answer.clean import PERSON, SETTLEMENTS
+from lmkbc.answer.abstain import has_persons, has_term, has_verb, name_terms, stems, terms
+from lmkbc.answer.clean import SETTLEMENTS
 from lmkbc.answer.lists import is_capitalised
 from lmkbc.names import folded_key, shown
 from lmkbc.relation import Relation
@@ -31,6 +31,7 @@ _WRAP = " \t\r\n.!,;:*_~`\"'“”„«»()[]{}。-–—"
 def says_nothing(text: str, relation: Relation) -> bool:
     """Return whether a whole answer in another language says that there is no object, or that it is not known."""
     whole = shown(text[:LONGEST_SENTENCE]).strip(_WRAP).replace("’", "'")
+    whole = whole[sorry.end() :] if (sorry := FORM.sorry.match(whole)) else whole
     plain = FORM.reason.sub("", whole).strip(_WRAP)
     speaks = relation.is_verbatim() and has_term(folded_key(plain), terms(relation))
     is_sentence = (speaks or not has_titles(relation)) and len(plain) < LONGEST_SENTENCE // 2
@@ -82,8 +83,8 @@ def adapted(text: str, relation: Relation, subject: str) -> str:
     if has_titles(relation) or relation.has_values() or text[:1] in tuple("[{(<|") or len(text) > 20 * LONGEST_SENTENCE:
         return text
     text = replaced(text, "pairs")
-    if _has_persons(relation) and len(text) <= LONGEST_SENTENCE:
-        text = FORM.maker_before.sub("", FORM.maker_behind.sub("", text))
+    if has_persons(relation) and len(text) <= LONGEST_SENTENCE:
+        text = FORM.person_aside.sub("", FORM.maker_behind.sub("", FORM.maker_before.sub("", text)))
     text = _unstated(text, relation, subject)
     if relation.object_type.qid in SETTLEMENTS:
         return FORM.place_before.sub("", _without_lead(text), count=1)
@@ -118,11 +119,6 @@ def _unstated(text: str, relation: Relation, subject: str) -> str:
         if told and not (is_english and told[1] != told[1].lower()):
             return told[1]
     return text if is_english else FORM.sentence.split(told_by_noun(text, relation), maxsplit=1)[0] or text
-
-
-def _has_persons(relation: Relation) -> bool:
-    words = relation.object_type.noun.casefold().split()
-    return relation.object_type.qid == PERSON or not WORDS["persons"].isdisjoint(words)
 
 
 def _without_lead(text: str) -> str:
@@ -177,7 +173,7 @@ def _joined(line: str, relation: Relation) -> str:
         names = FORM.joint.split(line)
         if any(" " not in name.strip() for name in (names[-1], FORM.bullet.sub("", names[0], count=1))):
             return line  # as in "- Weber und Sohn"; of English names, too, only those of several words are parted
-    persons, given = _has_persons(relation), FORM.comma.split(line)
+    persons, given = has_persons(relation), FORM.comma.split(line)
     parts = [FORM.joint_first.sub("", part, count=1) if place else part for place, part in enumerate(given)]
     parts = [
         bare if _is_place(bare := FORM.article_of_place.sub("", part)) and not _is_place(part) else part
@@ -201,8 +197,14 @@ def _joined(line: str, relation: Relation) -> str:
 def with_and(text: str, relation: Relation) -> str:
     """Return a list of texts between commas with an English "and" in place of the joint before its last one.
 
-    It is without what leads to it, if that speaks of the objects, and without the full stop of a sentence.
+    It is without what leads to it, if that speaks of the objects, without "etc.", and without the full stop of a
+    sentence.
     """
+    text = FORM.further_end.sub("", text)
+    if shows := FORM.shows.match(text):
+        text = FORM.shows_behind.sub("", text[shows.end() :]).rstrip(". ")
+    if not text:
+        return ""
     stated = FORM.says.match(text)
     bare = text[stated.end() :].strip() if stated else _without_lead(text).strip()
     lead = text.partition(bare.partition(",")[0] or text)[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from lmkbc.answer.abstain import has_term, has_verb, is_made_of, object_terms, stems, terms
+from lmkbc.answer.abstain import PERSONS, has_persons, has_term, has_verb, is_made_of, object_terms, stems, terms
 from lmkbc.answer.clean import trim, vocabulary
 from lmkbc.answer.literal import Word
 from lmkbc.names import LONGEST, folded_key, name_key, without_trailer
@@ -286,7 +286,7 @@ def is_label(text: str, relation: Relation) -> bool:
     words = words[:-1] if len(words) > 1 and words[-1].isdigit() else words
     if not 0 < len(words) <= LONGEST_LABEL or "(" in text:
         return False
-    label, general = " ".join(words), _LABELS | relation.shape.stop
+    label, general = " ".join(words), _LABELS | relation.shape.stop | (PERSONS if has_persons(relation) else set())
     return has_term(label, object_terms(relation)) or is_made_of(label, terms(relation)) or general.issuperset(words)
 
 

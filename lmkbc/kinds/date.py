@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from lmkbc.kinds.dates import PartialDate, Precision, find_dates, read_date
+from lmkbc.kinds.dates import PartialDate, Precision, find_dates, read_date, with_middles
 from lmkbc.kinds.kind import WITH_COMMAS, Described, Exported, Kind, KnownValue, LeftOutError, Match, Stated
 from lmkbc.names import WIKIDATA_ITEM
 from lmkbc.relation import EntityType, Relation
@@ -46,7 +46,8 @@ class Date(Kind):
     hint = ", whether a subject has at most one (functional=True)"
 
     def read(self, text: str, relation: Relation) -> list[str]:
-        """Return the dates that a text gives."""
+        """Return the dates that a text gives. Of at most one, two years that are near each other mean one between."""
+        text = with_middles(text) if relation.functional else text
         whole = read_date(text)
         return list(dict.fromkeys(map(str, [whole] if whole else find_dates(text))))
 

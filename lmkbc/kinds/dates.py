@@ -30,6 +30,8 @@ LANGUAGES = (
 DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 REFORM = (1582, 10, 15)
 """First day of the Gregorian calendar; dates before it are in the Julian one, as in Wikidata."""
+NEAR = 10
+"""Most years between two that are given for one."""
 LONGEST = 20_000
 """Maximum number of characters that are read."""
 
@@ -192,6 +194,21 @@ def read_date(text: str) -> PartialDate | None:
     """Return the date that a text is; None if it is none, holds more than a date, or no calendar has it."""
     found = FORM.date_alone.fullmatch(_with_signs(text).strip())
     return _made(found, least=3) if found else None
+
+
+def with_middles(text: str) -> str:
+    """Return a text with "c. 1890" for "between 1889 and 1891", "1889–1891" and "1890 or 1891".
+
+    A span of more than NEAR years, or of more than two with a mere dash, has a beginning and an end, which stay.
+    """
+    return FORM.date_span.sub(_middle, text[:LONGEST])
+
+
+def _middle(span: re.Match[str]) -> str:
+    place = next(place for place, year in enumerate(span.groups(), start=1) if year)
+    first, last = span[place], span[place + 1]
+    years = int(first[: 4 - len(last)] + last) - int(first)
+    return f"c. {int(first) + years // 2}" if 0 < years <= (NEAR if place < 5 else 2) else span[0]
 
 
 def find_dates(text: str) -> Iterator[PartialDate]:

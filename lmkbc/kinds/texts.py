@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
+from lmkbc.answer.abstain import has_verb
 from lmkbc.answer.languages import LONGEST_FRAME, told_by_noun
 from lmkbc.answer.lists import is_label
 from lmkbc.kinds.kind import kind_of
@@ -11,11 +14,21 @@ from lmkbc.words import FORM
 
 
 def texts(answer: str, relation: Relation) -> list[str]:
-    """Return the objects in a plain answer: those of its bullets if it has any, else of its first line but headings."""
-    lines = answer.split("\n")
-    bullets = [line[found.end() :] for line in lines if (found := FORM.bullet.match(line))]
-    plain = [line for line in lines if not line.rstrip(" *_").endswith(":")] or lines
-    return [text for line in bullets or plain[:1] if (text := _unframed(shown(line), relation))]
+    """Return the objects in a plain answer: those of its bullets if it has any, else of its first line but headings.
+
+    Where lines part texts, all lines of the first paragraph count up to a comment, or all paragraphs of one line each.
+    """
+    bullets = [line[found.end() :] for line in answer.split("\n") if (found := FORM.bullet.match(line))]
+    written = [[line for line in part.split("\n") if line.strip()] for part in FORM.paragraph.split(answer)]
+    parts = [plain for part in written if (plain := [line for line in part if not line.rstrip(" *_").endswith(":")])]
+    parts = parts or [*filter(None, written)]
+    first = parts[0] if parts and len(parts[0]) > 1 else [line for part in parts for line in part if len(part) == 1]
+    is_parted = kind_of(relation).is_parted and "\n" in relation.shape.separators
+    are_sentences = first and FORM.comment_line.fullmatch(first[0]) and not FORM.shows.match(first[0])
+    ends = FORM.remark_in_brackets if are_sentences else FORM.comment_line
+    further = takewhile(lambda line: not (ends.fullmatch(line) or has_verb(line)), first[1:])
+    listed = [*first[:1], *(further if is_parted else ())]
+    return [text for line in bullets or listed if (text := _unframed(shown(line), relation))]
 
 
 def unwrapped(text: str) -> str:

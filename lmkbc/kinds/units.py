@@ -125,9 +125,9 @@ OTHERS = {
 }
 """Other unit of pint -> spellings."""
 MONEY = {
-    "USD": "$ US$ USD dollar US_dollar U.S._dollar",
+    "USD": "$ US$ USD dollar US_dollar U.S._dollar buck",
     "EUR": "€ EUR euro",
-    "GBP": "£ GBP pound_sterling pounds_sterling British_pound pfund",
+    "GBP": "£ GBP pound_sterling pounds_sterling British_pound pfund quid",
     "JPY": "¥ JPY yen 円",
     "CNY": "CNY RMB yuan renminbi",
     "INR": "₹ INR Rs rupee Indian_rupee",
@@ -278,9 +278,12 @@ def _spelt(match: re.Match[str]) -> _Spelt | None:
     return _Spelt(units, match.end(), sure) if units else None
 
 
+_NO_NAMES = WORDS["no_unit"] | WORDS["little"] | WORDS["stop"]
+
+
 @cache
 def _named() -> dict[str, tuple[str, ...]]:
-    """Return CLDR's names of units and currencies, and the words of currencies' names -> what they may mean.
+    """Return CLDR's names of units and currencies, and the words that two currencies share -> what they may mean.
 
     Other forms of a word have other ends. So a long one stands without its last letter, too, and several with the
     first letters of each.
@@ -294,21 +297,20 @@ def _named() -> dict[str, tuple[str, ...]]:
             power = " ** 2" if "square_" in unit else " ** 3" if "cubic_" in unit else ""
             if WORDS["no_measure"].isdisjoint(key.split("-")):
                 _add(found, f"{re.sub('square_|cubic_', '', unit)}{power}", names.values())
-    return {form: (*units,) for form, units in found.items()}
+    return {form: (*filter(None, units),) for form, units in found.items() if len(units) > 1 or " " in form}
 
 
 def _add(found: dict[str, dict[str, None]], unit: str, names: Iterable[str]) -> None:
-    """Add the forms of a unit's names to what is found."""
+    """Add the forms of a unit's names to what is found, and "" to a currency's name of one word."""
     for name in names:
         words = folded_key(re.sub(r"\(.*?\)", "", name)).split()
         forms = {" ".join(words), _starts(words)} if len(words) > 1 else set()
-        if is_money(unit) or len(words) == 1:
-            forms.update(
-                form for word in words for form in (word, word[:-1] if len(word) > 3 + word.isascii() else word)
-            )
-        for form in forms - WORDS["no_unit"] - WORDS["little"] - WORDS["stop"]:
-            if len(form) > 2 or (is_money(unit) and len(form) > 1 and not form.isascii()):
-                found.setdefault(form, {})[unit] = None
+        for word in words if is_money(unit) or len(words) == 1 else ():
+            if word not in _NO_NAMES:
+                forms |= {word, word[:-1] if len(word) > 3 + word.isascii() else word}
+        for form in forms:
+            if len(form) + is_money(unit) > 2 + form.isascii():  # short ones are words of other languages
+                found.setdefault(form, {}).update(dict.fromkeys((unit, "") if len(words) == 1 else (unit,)))
 
 
 def _starts(words: list[str]) -> str:
@@ -337,7 +339,8 @@ def _called(words: list[str]) -> tuple[str, ...]:
     names, key = _named(), " ".join(words)
     if len(words) > 1:
         return names.get(key) or names.get(_starts(words), ())
-    if units := next((names[form] for form in (key, key[:-1], key[:-2]) if form in names), ()):
+    forms = (key, key[:-1], key[:-2])[: 3 if len(key) > 6 or not key.isascii() else 2]
+    if units := next((names[form] for form in forms if form in names), ()):
         return units
     tails = (names.get(key[place:], ()) for place in range(1, len(key) - 3))
     return next((units for units in tails if units and is_money(units[0])), ())

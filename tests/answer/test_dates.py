@@ -320,3 +320,21 @@ def test_a_bound_is_no_date_and_its_answer_cannot_be_read(text: str) -> None:
 @pytest.mark.parametrize("text", ["since 1900", "seit 1900", "in 1900", "1900", "the wars before it ended in 1900"])
 def test_a_date_that_something_lasts_from_is_no_bound(text: str) -> None:
     assert parse(text, relation("date"), "Acme").objects == ("1900",)
+
+
+SPANS = """zwischen 1889 und 1891|1889–1891|1889-1891|1889-91|1889 bis 1891|between 1889 and 1891|from 1889 to 1891
+entre 1889 et 1891|entre 1889 y 1891|tra il 1889 e il 1891|tussen 1889 en 1891|między 1889 a 1891|um 1890
+1890 oder 1891|1890/91|1890/1891|1890 or 1891|1890 ou 1891|gegen 1890|Es entstand 1890/91."""
+
+
+@pytest.mark.parametrize("text", SPANS.replace("\n", "|").split("|"))
+def test_two_near_years_for_one_date_are_the_year_between_them(text: str) -> None:
+    assert parse(text, replace(relation("date"), functional=True), "Acme").objects == ("c. 1890",)
+
+
+def test_a_long_span_and_dates_of_a_relation_with_several_stay_two() -> None:
+    once, often = replace(relation("date"), functional=True), relation("date")
+    for text in ("1756–1791", "zwischen 1756 und 1791", "1939 to 1945"):
+        assert len(parse(text, once, "Acme").objects) == 2
+    assert parse("1889–1891", often, "Acme").objects == ("1889", "1891")
+    assert parse("2010-11", once, "Acme").objects == ("2010-11",)

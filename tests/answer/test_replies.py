@@ -165,19 +165,28 @@ def test_a_list_is_parted_without_a_verdict_a_lead_or_a_translated_joint(
 
 
 MAKERS = """de | {} wurde von {mask} gemalt. | Wer hat {} gemalt? | Maler
+Eva Bolt zugeschrieben|wird Eva Bolt zugeschrieben|Das Gemälde wird Eva Bolt zugeschrieben.|Eva Bolt (zugeschrieben)
+wahrscheinlich von Eva Bolt|Ich bin mir nicht sicher, aber vermutlich Eva Bolt.|Hier ist die Antwort: Eva Bolt
+Malerin: Eva Bolt|Künstlerin: Eva Bolt|Urheber: Eva Bolt|Eva Bolt, eine norddeutsche Malerin
+Eva Bolt, Malerin aus Bremen|Eva Bolt (1880–1945), deutsche Malerin|Das Gemälde „X Y“ hat Eva Bolt gemalt.
 Eva Bolt malte es.|Eva Bolt hat das Bild gemalt.|Das Bild malte Eva Bolt.|Das Gemälde wurde 1905 von Eva Bolt gemalt.
 Eva Bolt schuf das Werk.|Es wurde von der Malerin Eva Bolt geschaffen.|Gemalt von Eva Bolt.|Die Malerin ist Eva Bolt.
 en | {} was painted by {mask}. | Who painted {}? | person
 Eva Bolt painted it.|Eva Bolt painted the picture in 1905.|It was painted by the artist Eva Bolt.|Eva Bolt created it.
 It is by Eva Bolt.|The painting was made by Eva Bolt.|It was painted in 1905 by Eva Bolt.
-It was painted by Eva Bolt and exhibited in 1906.
+It was painted by Eva Bolt and exhibited in 1906.|attributed to Eva Bolt|The painting is attributed to Eva Bolt.
+probably by Eva Bolt|I am not sure, but probably Eva Bolt.|Painter: Eva Bolt|Eva Bolt, a German painter
+The painting "X Y" was painted by Eva Bolt.
 en | {mask} wrote {}. | Who wrote {}? | author
 Eva Bolt wrote it.|It was written by Eva Bolt.|Eva Bolt wrote the novel.|Eva Bolt is the author.
 fr | {} a été peint par {mask}. | Qui a peint {} ? | personne
 Eva Bolt l'a peint.|Eva Bolt a peint ce tableau.|C'est Eva Bolt qui l'a peint.|Peint par Eva Bolt.
-Le tableau a été peint en 1905 par Eva Bolt.
+Le tableau a été peint en 1905 par Eva Bolt.|attribué à Eva Bolt|probablement de Eva Bolt|Peintre : Eva Bolt
+Eva Bolt, une peintre allemande|Je ne suis pas sûr, mais probablement Eva Bolt.
 es | {} fue pintado por {mask}. | ¿Quién pintó {}? | persona
 Eva Bolt lo pintó.|Lo pintó Eva Bolt.|Eva Bolt pintó el cuadro en 1905.|El cuadro fue pintado por Eva Bolt.
+El cuadro se atribuye a Eva Bolt.|atribuido a Eva Bolt|Pintora: Eva Bolt|Eva Bolt, pintora alemana
+No estoy seguro, pero probablemente Eva Bolt.
 it | {} è stato dipinto da {mask}. | Chi ha dipinto {}? | persona
 Eva Bolt lo dipinse.|L'ha dipinto Eva Bolt.|Eva Bolt ha dipinto il quadro.|Dipinto da Eva Bolt.
 pt | {} foi pintado por {mask}. | Quem pintou {}? | pessoa
@@ -204,6 +213,33 @@ def test_a_sentence_says_who_made_something() -> None:
             read = {text: sifted(parse(text, asked, "X Y").objects, asked, "X Y")[0] for text in line.split("|")}
             wrong += [(text, objects) for text, objects in read.items() if objects != ("Eva Bolt",)]
     assert not wrong
+
+
+UNKNOWN_MAKERS = """Es ist nicht bekannt, wer das Gemälde gemalt hat.|Es ist unklar, wer das Bild gemalt hat.
+Das lässt sich nicht eindeutig sagen.|Wer das Bild gemalt hat, ist nicht bekannt.|Tut mir leid, das weiß ich nicht.
+It is unclear who painted the picture.|This cannot be said with certainty.|On ne sait pas qui a peint ce tableau.
+Se desconoce quién lo pintó.|Non si sa chi l'abbia dipinto.|Não é possível determinar.|Nie wiadomo, kto namalował obraz.
+Het is niet bekend wie het schilderij heeft gemaakt.|Неизвестно, кто написал картину.|Lo siento, no lo sé."""
+
+
+@pytest.mark.parametrize("text", UNKNOWN_MAKERS.replace("\n", "|").split("|"))
+def test_a_maker_that_is_not_known_is_no_object(text: str) -> None:
+    relation = small_relation(object_type=EntityType("person", "Q5"), question="Wer hat {subject} gemalt?")
+    assert parse(text, relation, "X").state is State.ABSTAINED
+
+
+def test_a_title_that_there_is_not_is_no_object() -> None:
+    asked = small_relation(
+        kind="text", object_type=EntityType("Titel"), question="Wie ist der englische Titel von {subject}?"
+    )
+    for text in ("Einen englischen Titel gibt es nicht.", "Das Gemälde hat keinen englischen Titel."):
+        assert parse(text, asked, "X").state is State.ABSTAINED
+
+
+@pytest.mark.parametrize("text", ["Hans Maler, Eva Bolt", "Hans Maler; Eva Bolt", "Hans Maler und Eva Bolt"])
+def test_a_family_name_that_is_an_occupation_stays(text: str) -> None:
+    asked = small_relation(object_type=EntityType("Maler", "Q5"), question="Wer hat {subject} gemalt?")
+    assert parse(text, asked, "X").objects == ("Hans Maler", "Eva Bolt")
 
 
 @pytest.mark.parametrize("text", ["Meister von Meßkirch", "Hans von Aachen", "Made in Heights", "By Chance", "Das Duo"])

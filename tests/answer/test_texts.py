@@ -222,5 +222,54 @@ def test_an_entity_is_without_the_article_of_a_sentence(text: str, objects: list
     assert [*sifted(parse(text, asked, "X").objects, asked, "X")[0]] == objects
 
 
+LINES = """Maria~Kind~Brot | Maria, Kind, Brot
+Maria;~Kind;~Brot; | Maria, Kind, Brot
+Moon~Sun~Stars | Moon, Sun, Stars
+Motive:~~Maria~Kind | Maria, Kind
+Maria~~Kind~~Brot | Maria, Kind, Brot
+ein Mann~eine Frau mit rotem Hut | ein Mann, eine Frau mit rotem Hut
+Maria~Kind~~Das Bild hängt im Louvre. | Maria, Kind
+Maria~Das Bild hängt im Louvre. | Maria
+Moon~(this is a guess) | Moon
+Moon~The picture is in a museum | Moon
+A man with a red hat.~A woman with a small dog. | A man with a red hat., A woman with a small dog.
+Maria~Kind~usw. | Maria, Kind"""
+
+
+@pytest.mark.parametrize("line", LINES.split("\n"))
+def test_each_line_of_a_list_is_a_text_up_to_a_comment(line: str) -> None:
+    text, objects = line.split(" | ")
+    shape = Shape(separators=(";", "\n"), conjunction=False)
+    assert (
+        ", ".join(parse(text.replace("~", "\n"), replace(asking("strings", "Motiv"), shape=shape), "X").objects)
+        == objects
+    )
+    alone = parse(text.replace("~", "\n"), asking("text", "Motiv"), "X").objects
+    assert alone[0].rstrip(";") == objects.split(", ")[0]
+    assert len(alone) == 1
+
+
+PICTURES = """Auf dem Gemälde sind Pferde, ein Hund und ein Baum zu sehen.
+Auf dem Bild sieht man Pferde, ein Hund und ein Baum.
+Dargestellt sind Pferde, ein Hund und ein Baum.
+Das Gemälde „X“ zeigt Pferde, die im Regen stehen, ein Hund und ein Baum.
+Pferde, ein Hund, ein Baum usw.
+Pferde, ein Hund, ein Baum, u. a.
+The painting shows Pferde, ein Hund and ein Baum.
+In the painting you can see Pferde, ein Hund and ein Baum.
+Le tableau montre Pferde, ein Hund et ein Baum.
+On voit Pferde, ein Hund et ein Baum.
+El cuadro muestra Pferde, ein Hund y ein Baum.
+Se ven Pferde, ein Hund y ein Baum.
+Il dipinto raffigura Pferde, ein Hund e ein Baum.
+Op het schilderij zijn Pferde, ein Hund en ein Baum te zien."""
+
+
+@pytest.mark.parametrize("text", PICTURES.split("\n"))
+def test_a_sentence_says_what_a_picture_shows(text: str) -> None:
+    asked = replace(asking("strings", "Motiv"), shape=Shape())
+    assert parse(text, asked, "X").objects == ("Pferde", "ein Hund", "ein Baum")
+
+
 def test_a_list_that_begins_with_a_comma_is_read() -> None:
     assert parse(", red, blue", asking("strings", "colour"), "X").objects == ("red", "blue")

@@ -181,7 +181,8 @@ def test_a_number_of_things_is_no_measure(unit: str, texts: str) -> None:
         "years": "7 Jahre|7 Jahren|7 años|7 ans|7 Lebensjahre|7 anos",
         "minutes": "7 Minuten|7 mins|7 Spielminuten",
         "°C": "7 Grad|7 grados|7 degrees",
-        "EUR": "7 netto|7 im Jahr 1905|7 Euros|7 евро|7 ευρώ|7 euros netos|7 ユーロ|7 in cash",
+        "EUR": "Das Bild, das 7 kostet|7 market value|7 each|7 in cash"
+        "|7 netto|7 im Jahr 1905|7 Euros|7 евро|7 ευρώ|7 euros netos|7 ユーロ",
     }.items(),
 )
 def test_what_is_no_noun_or_may_be_a_unit_leaves_a_number_as_it_is(unit: str, texts: str) -> None:
