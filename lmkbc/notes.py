@@ -69,6 +69,7 @@ class Notes:
     at_end: checks that run after the last query.
     files, lacking: number of files of recorded answers that are read; query -> how many of them lack it.
     models: models whose answers the step uses.
+    stopped: whether a limit, failures or --offline kept back requests whose answers are wanted.
     answers, tokens: number of new answers so far, and their tokens, if known. waiting: number of calls that wait for a
     server. retried: number of further attempts of calls. on_change: called when one of these numbers has changed.
     live: gets each text.
@@ -82,6 +83,7 @@ class Notes:
     files: int = 0
     lacking: Counter[Query] = field(default_factory=Counter)
     models: list[str] = field(default_factory=list)
+    stopped: bool = False
     answers: int = 0
     tokens: int = 0
     waiting: int = 0

@@ -152,6 +152,7 @@ class State(StrEnum):
     - DROPPED: it named objects, but none was kept; this is an empty answer but no abstention.
     - TRUNCATED: it was cut off before its first object was complete.
     - EMPTY: it was recorded as an empty text, which says neither that there is an object nor that there is none.
+    - MISSING: its call failed. UNASKED: nothing was sent, since a limit or the user stopped the run.
     """
 
     ANSWERED = "answered"
@@ -162,6 +163,7 @@ class State(StrEnum):
     TRUNCATED = "truncated"
     EMPTY = "empty"
     MISSING = "missing"
+    UNASKED = "not asked"
 
     @property
     def is_answer(self) -> bool:
@@ -211,8 +213,23 @@ class CandidateSet:
 
     @property
     def failed(self) -> bool:
-        """Return whether no draw gave an answer; the query must then be asked again, and its answer is not empty."""
-        return not any(state.is_answer for state in self.draws)
+        """Return whether the query must be asked again: no draw gave an answer, or one was not asked."""
+        return State.UNASKED in self.draws or not any(state.is_answer for state in self.draws)
+
+    @property
+    def lacks_replies(self) -> bool:
+        """Return whether a draw has no reply."""
+        return not {State.MISSING, State.UNASKED}.isdisjoint(self.draws)
+
+    def of_stopped_run(self, *, partial: bool) -> CandidateSet:
+        """Return the set as one of a run that was stopped: what has no reply was not asked.
+
+        partial: whether what was asked counts nevertheless.
+        """
+        draws = (State.UNASKED if one is State.MISSING else one for one in self.draws)
+        return replace(
+            self, draws=tuple(one for one in self.draws if one is not State.UNASKED) if partial else (*draws,)
+        )
 
     @property
     def existence(self) -> float | None:

@@ -15,7 +15,7 @@ from lmkbc.errors import InputError, LmkbcError, OptionError
 from lmkbc.names import as_qid
 from lmkbc.progress import Report, silent
 from lmkbc.session.options import SelectedRunOptions, Selection, settled
-from lmkbc.types import Candidate, CandidateSet, Query, State
+from lmkbc.types import Candidate, CandidateSet, Query
 
 if TYPE_CHECKING:
     from lmkbc.link.linker import Linking
@@ -130,7 +130,7 @@ def ask(
     written = [reply.text for one in found.replies.get(query, ()) for part in one.parts for reply in part if reply]
     if prediction.failed:
         reasons = ", ".join(dict.fromkeys(candidates.draws)) or "not asked"
-        hint = "the reason stands above" if State.MISSING in candidates.draws or run.files else "--fresh asks anew"
+        hint = "the reason stands above" if candidates.lacks_replies or run.files else "--fresh asks anew"
         wrote = f", but wrote {quoted(written[0])}" if written else ""
         raise LmkbcError(f"{recipe.name} gave no usable answer about {query.subject!r} ({reasons}){wrote}: {hint}")
     (sure,) = confidences(selector, [candidates])

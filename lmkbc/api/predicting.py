@@ -215,7 +215,7 @@ def predict(
         labelled = run.workspace.has_gold(run.edition, split)
         if page and labelled:
             progress(ExpectedStep("figures"), 0, 6)  # of the page
-        steps = Steps(plan, progress, live)
+        steps = Steps(plan, progress, live, partial=failed_as_empty)
         blocks = steps.over(queries)
         for block in as_one(blocks) if selector.reads_others else blocks:
             files.add(block, selector.select_all(block.sets))

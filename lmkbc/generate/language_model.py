@@ -260,7 +260,7 @@ class AnswerGenerator:
         tally, outcome = _Tally(), Outcome()
         for _, candidates in self._model.complete({query: self._counted(query, tally) for query in distinct}, outcome):
             yield candidates
-        for remark in (*outcome.remarks, *tally.remarks(outcome.lost, self._model.place)):
+        for remark in (*outcome.remarks, *tally.remarks(outcome.lost, self._model.place, stopped=self.notes.stopped)):
             self.notes.remark(f"{self._name}: {remark}")
 
     def _counted(self, query: Query, tally: _Tally) -> Dialogue[CandidateSet]:
@@ -287,7 +287,7 @@ class _Tally:
         self._states: Counter[State] = Counter()
         self._withheld = self._unread = 0
         self._blank: Counter[str] = Counter()
-        self._unanswered: list[Query] = []
+        self._unanswered, self._partial = list[Query](), list[Query]()
 
     def count(self, candidates: CandidateSet, replies: Sequence[Reply]) -> None:
         """Count one query's draws."""
@@ -301,10 +301,14 @@ class _Tally:
             min(unread, len(replies)) - withheld - len(blank), 0
         )  # without its steps, a draw is not asked
         if State.MISSING in candidates.draws:
-            self._unanswered.append(candidates.query)
+            (self._unanswered if candidates.failed else self._partial).append(candidates.query)
 
-    def remarks(self, lost: str, place: str) -> Iterator[str]:
-        """Yield sentences for the user about the draws. lost: why answers are missing. place: of the store."""
+    def remarks(self, lost: str, place: str, *, stopped: bool) -> Iterator[str]:
+        """Yield sentences for the user about the draws.
+
+        lost: why answers are missing. place: of the store. stopped: whether the run was stopped.
+        """
+        unanswered = [*self._unanswered, *(self._partial if stopped else ())]
         if self._withheld:
             yield (
                 f"{self._withheld} draws were refused by the model or a content filter: they count as no answer, and "
@@ -320,10 +324,9 @@ class _Tally:
                 f"{self._blank.total()} draws say nothing, or were cut off within their thoughts ({ends}): they are "
                 "not kept, so that the next run asks them again"
             )
-        if self._unanswered:
-            first = self._unanswered[0]
-            why = lost or "no subject"
-            yield (
-                f"{len(self._unanswered)} queries lack answers ({why}), first ({first.subject!r}, "
-                f"{first.relation!r}); run again to go on from {place}"
-            )
+        for queries, lack in ((unanswered, "answers"), (() if stopped else self._partial, "some of their draws")):
+            if queries:
+                yield (
+                    f"{len(queries)} queries lack {lack} ({lost or 'no subject'}), first ({queries[0].subject!r}, "
+                    f"{queries[0].relation!r}); run again to go on from {place}"
+                )

@@ -260,7 +260,7 @@ class FactCheck:
     def verify(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
         """Yield each set, in order, with the verification scores of its objects."""
         given = list(sets)
-        pairs = {(candidates.query, text) for candidates in given for text in self._to_check(candidates)}
+        pairs = {(candidates.query, text) for candidates in given for text in self.unverified(candidates)}
         facts = sorted(pairs, key=lambda fact: (fact[0].relation, fact[0].subject, fact[0].subject_id or "", fact[1]))
         scores: Scores = defaultdict(list)
         for fact, score in self.judgements(facts):
@@ -278,7 +278,7 @@ class FactCheck:
         for variant in self._check.variants:
             yield from self._backwards(facts) if variant == "reverse" else self._judged(facts)
 
-    def _to_check(self, candidates: CandidateSet) -> Iterator[str]:
+    def unverified(self, candidates: CandidateSet) -> Iterator[str]:
         """Yield the objects of a set to check. An object with only an id is left out."""
         relation = self._relations[candidates.query.relation]
         if not self._checks(candidates.query):
@@ -367,7 +367,8 @@ class Verifying:
         """Yield the generator's sets after verification."""
         for found in self._verifier.verify(self._generator.generate(queries)):
             self._notes.verified(found)
-            yield found
+            lacking = self._notes.stopped and any(self._verifier.unverified(found))
+            yield replace(found, draws=(*found.draws, State.UNASKED)) if lacking else found
 
 
 def _share(yes: float, no: float) -> float | None:

@@ -64,13 +64,15 @@ class RunFiles:
         """Add a block, and its selected predictions."""
         self.tally.add(block.sets, predictions)
         answered = predictions if self._as_empty else [one for one in predictions if not one.failed]
+        unasked = {one.query for one in block.sets if State.UNASKED in one.draws}
+        replies = {query: its for query, its in block.replies.items() if query not in unasked}
         written = {
             submission.PREDICTIONS: submission.prediction_lines(self._edition, answered),
             submission.MISSING: submission.missing_lines(block.sets),
             submission.WITHHELD: submission.withheld_lines(predictions),
             submission.CANDIDATES: submission.candidate_rows(block.sets),
             submission.RETRIEVED: lines_of(block.passages),
-            submission.REPLIES: submission.reply_rows(block.replies),
+            submission.REPLIES: submission.reply_rows(replies),
         }
         for name, lines in written.items():
             if lines:
@@ -135,7 +137,7 @@ class RunCounts:
             self.withheld += bool(prediction.withheld)
             if prediction.failed:
                 self.first_failed = self.first_failed or prediction.query
-                self._lacking += State.MISSING in candidates.draws or not candidates.draws
+                self._lacking += candidates.lacks_replies or not candidates.draws
                 self._unread.add(prediction.query)
             lost = submission.losses(self._edition, candidates)
             if lost and not prediction.failed:

@@ -68,11 +68,13 @@ def propose(plan: Plan, queries: Sequence[Query], report: Report = silent) -> Bl
 class Steps:
     """The steps from queries to pooled candidates.
 
-    All are opened at once, so that missing files or models are found early.
+    All are opened at once, so that missing files or models are found early. partial: whether a query counts as answered
+    by some of its draws if the others were not asked.
     """
 
-    def __init__(self, plan: Plan, report: Report = silent, live: Live = unheard) -> None:
+    def __init__(self, plan: Plan, report: Report = silent, live: Live = unheard, *, partial: bool = False) -> None:
         self._recipe = recipe = plan.recipe
+        self._partial = partial or (plan.is_replayed and plan.run.offline)
         self._report = report
         self._run = run = replace(plan.run, spellings=recipe.clean.spellings, report=report)
         if recipe.learns and len(run.labelled_splits) > 1:
@@ -187,6 +189,8 @@ class Steps:
             proposed.append(candidates)
             source.failed += set(candidates.draws) == {State.MISSING}
             report()
+        if notes.stopped:
+            proposed = [one.of_stopped_run(partial=self._partial) for one in proposed]
         if self._links is not None:
             proposed = self._linked(self._links, proposed, done, total)
         if self._types is not None:

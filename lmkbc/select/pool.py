@@ -156,7 +156,7 @@ class Pool:
 
     def _counts(self, state: State) -> bool:
         """Return whether a draw counts as a source."""
-        return state not in (State.MISSING, State.EMPTY) if self.how.of == "replies" else state.is_answer
+        return state not in (State.MISSING, State.UNASKED, State.EMPTY) if self.how.of == "replies" else state.is_answer
 
     def _key_of(self, id_: str | None, text: str) -> Hashable:
         """Return the key by which candidates merge."""

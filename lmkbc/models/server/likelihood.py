@@ -296,6 +296,7 @@ class OptionScorer:
                 "show fewer examples, or have it read more tokens"
             )
         if found + session.too_long < len(missing):
+            self._notes.stopped |= session.stopped is not None
             self._notes.remark(
                 f"{self._server.base_url} has not returned the log-probabilities of all prompts ({session.why()}); run "
                 "again to go on"

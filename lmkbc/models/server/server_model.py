@@ -102,6 +102,8 @@ class ServerModel:
             return key, result  # type: ignore[return-value]
 
         yield from session.answers(list(dialogues), answer, before)
+        if lost and session.stopped and not (plain and self._offline):
+            self.notes.stopped = True
         if not plain:
             prompt, completion = session.tokens
             self.notes.used(prompt_tokens=prompt, completion_tokens=completion, from_store=session.replayed)

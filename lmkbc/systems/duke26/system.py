@@ -656,7 +656,7 @@ class HeaviestGroup(Rule):
             if value is not None and value > 0 and weigh(one.sources):
                 votes[value] += weigh(one.sources)
         point = self._point(sorted(votes.items())) if votes else self.otherwise
-        if point is None or (candidates.failed and State.MISSING in candidates.draws):
+        if point is None or (candidates.failed and candidates.lacks_replies):
             return Prediction(candidates.query, failed=candidates.failed)
         text = _plain(float(round(point) if point >= self.whole_from else round(point, self.digits))).removesuffix(".0")
         return Prediction(candidates.query, (Candidate(text, 1.0, id=text),))

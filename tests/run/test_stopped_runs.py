@@ -1,0 +1,81 @@
+"""Runs that a limit ends: what was not asked is no answer, and the same command goes on where it was."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command import Command
+from loopback import Loopback, response
+from opened import recipe_file
+
+TWICE = {"max_tokens": 10, "samples": 2, "temperature": 0.7}
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    """One that gives an answer a request, however many are asked for."""
+    with Loopback(ignores=("n",)) as running:
+        yield running
+
+
+@pytest.fixture
+def predict(command: Command, server: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """A run of six queries of a split, each asked twice."""
+    monkeypatch.chdir(tmp_path)
+    table = {"component": "chat", "model": "m", "shots": {"k": 0}, "sampling": TWICE, "limits": {"concurrency": 1}}
+    recipe_file(tmp_path / "twice.toml", table)
+    (tmp_path / "t.json").write_text("{}")
+    words = ("--edition", "mini", "--split", "val", "--limit", 6, "--store", "store", "--search-table", "t.json")
+    return command.under(
+        "predict", *words, "--no-report", "--system", "twice.toml", "--base-url", server.url, "--out", "run"
+    )
+
+
+def test_a_run_that_a_budget_ends_between_two_draws_is_not_finished(
+    predict: Command, server: Loopback, tmp_path: Path
+) -> None:
+    told = predict.fails("--max-tokens", 400, status=1)
+    assert server.served == 3
+    assert "5 queries lack answers (--max-tokens 400 is reached)" in told
+    assert "5 of 6 queries failed" in told
+    run = tmp_path / "run"
+    reasons = [json.loads(line)["reason"] for line in (run / "missing.jsonl").read_text().splitlines()]
+    assert reasons == ["answered, not asked", *["not asked"] * 4]
+    assert not (run / "predictions.jsonl").exists()
+    for name in ("candidates", "replies"):  # which --from would take for whole
+        assert len(gzip.decompress((run / f"{name}.jsonl.gz").read_bytes()).splitlines()) == 1
+    assert "5 of 6 queries failed" in predict.fails("--offline", status=1)
+    predict.done()
+    assert server.served == 12
+    assert not (run / "missing.jsonl").exists()
+
+
+def test_what_a_stopped_run_has_is_submitted_if_the_user_wants(predict: Command, tmp_path: Path) -> None:
+    _, told = predict.done("--max-tokens", 400, "--failed-as-empty")
+    assert "4 of 6 queries failed" in told
+    counts = json.loads((tmp_path / "run" / "manifest.json").read_text())["counts"]
+    assert (counts["failed"], counts["draws"]) == (4, {"answered": 3, "missing": 9})
+
+
+def test_a_draw_on_which_the_server_failed_counts_as_missing_beside_another(
+    predict: Command, tmp_path: Path, server: Loopback
+) -> None:
+    refused = iter([False, True])
+    server.fault = lambda good: response({"error": {"message": "no"}}, 400) if next(refused, False) else response(good)
+    _, told = predict.done()
+    assert "1 queries lack some of their draws" in told
+    assert "queries lack answers" not in told
+    assert json.loads((tmp_path / "run" / "manifest.json").read_text())["counts"]["draws"]["missing"] == 1
+
+
+@pytest.mark.parametrize("by", ["text", "probability"])
+def test_a_run_that_a_budget_ends_before_its_facts_are_verified_is_not_finished(
+    predict: Command, tmp_path: Path, by: str
+) -> None:
+    table = {"component": "chat", "model": "m", "shots": {"k": 0}, "sampling": {"max_tokens": 10}}
+    rule = {"rule": "verified", "inner": {"rule": "cutoff", "threshold": 0.1}}
+    recipe_file(tmp_path / "twice.toml", table | {"verify": {"by": by}}, select=rule)
+    told = predict.fails("--max-tokens", 900, status=1)
+    assert "6 of 6 queries failed" in told
