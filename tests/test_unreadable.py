@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from command import Command
+from page_rows import held
 from space import MINI, SPACE
 
 import lmkbc
@@ -60,6 +61,9 @@ def test_unreadable_replies_count_as_wrong_and_only_submit_refuses(
     assert "2 queries have no readable answer, counted as wrong" in told
     scored = {(row["SubjectEntity"], row["Relation"]): row["f1"] for row in json.loads(shown)["rows"]}
     assert len(scored) == 160
+    kept = sum(len(row[MINI.column]) for row in rows)
+    assert json.loads(shown)["average_predictions"] * 160 == pytest.approx(kept)
+    assert sum(row["predicted"] for row in json.loads(shown)["rows"]) == kept
     assert [scored[pair] for pair in sorted(lost)] == [0.0, 0.0]  # also where there is nothing to find
     run = lmkbc.read_run(out)
     assert run.evaluate().f1 == json.loads(shown)["macro_f1"] < 1
@@ -70,6 +74,13 @@ def test_unreadable_replies_count_as_wrong_and_only_submit_refuses(
     for words in (("report", out), ("compare", out, out), ("evaluate", out / "predictions.jsonl")):
         command.done(*words)
     assert "(no readable answer)" not in (out / "predictions.jsonl").read_text()
+    page = (out / "report.html").read_text()
+    assert "without 2 that have no readable answer" in page
+    content = held(page)
+    wrong = {row[0]: row for row in content["rows"] if (row[0], content["relations"][row[2]]) in lost}
+    assert [(row[4][1], row[7]) for row in wrong.values()] == [(0, [])] * 2  # neither counted nor shown as kept
+    kinds = [[kind for place, kind in enumerate(content["errors"]) if row[5] >> place & 1] for row in wrong.values()]
+    assert sorted(kinds) == [["missed: never proposed", "not parsed, or failed"], ["not parsed, or failed"]]
     assert "lacks 2 of 160 queries" in command.fails(
         "submit", out / "predictions.jsonl", "--edition", "mini", "--split", "val"
     )

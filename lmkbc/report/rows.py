@@ -26,7 +26,7 @@ from lmkbc.report.levels import ScoreCounts
 from lmkbc.report.links import Trace, Tracer
 from lmkbc.run import submission
 from lmkbc.run.saved import MissingRow, SavedRun
-from lmkbc.scoring.table import RowScore
+from lmkbc.scoring.table import WRONG, RowScore
 from lmkbc.types import Example, Pair, Query, State
 
 FAILED = "[the call failed]"
@@ -76,7 +76,7 @@ class Row:
 
     left_out: number of dropped objects that are not in the row. lost: named objects that a rule left out, each with the
     rule. marks: these rules, "link" if a name has no id, `EMPTIED`, `UNANSWERED`, and `DRAW` with the state of a draw
-    without an answer. prompts: what was asked, each with its origin.
+    without an answer. prompts: what was asked, each with its origin. unreadable: whether it has no answer at all.
     """
 
     pair: Pair
@@ -93,6 +93,7 @@ class Row:
     lost: tuple[tuple[str, str], ...] = ()
     marks: tuple[str, ...] = ()
     prompts: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    unreadable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +211,7 @@ def row_of(edition: Edition, example: Example, answer: Any, score: RowScore, not
         else:
             lost.append(shown(candidate.object, "", candidate, trace))
     pooled, kept = bool(pool), []
-    for value in answer:
+    for value in () if answer is WRONG else answer:
         held = pool.pop(scorer.key(value), None)
         kept.append(shown(held[1].object, value, *held[1:]) if held else shown(names.get(value, value), value))
     dropped = [shown(candidate.object, value, candidate, trace) for value, candidate, trace in pool.values()]
@@ -219,7 +220,7 @@ def row_of(edition: Edition, example: Example, answer: Any, score: RowScore, not
     marks |= {EMPTIED} if marks and not pooled else set()
     marks |= {UNANSWERED, *(DRAW + state for state in note.reason.split(", "))} if note.reason else set()
     marks |= {DRAW + State.MISSING} if any(text == FAILED for _, text in note.replies) else set()
-    errors = _errors(goals, kept, dropped, note)
+    errors = _errors(goals, kept, dropped, note, answered=answer is not WRONG)
     reason = note.reason or ("objects were named, and none could be kept" if note.unparsed else "")
     return Row(
         (example.query.subject, relation),
@@ -235,6 +236,7 @@ def row_of(edition: Edition, example: Example, answer: Any, score: RowScore, not
         lost=note.lost,
         marks=tuple(sorted(marks)),
         prompts=note.prompts,
+        unreadable=answer is WRONG,
     )
 
 
@@ -249,6 +251,8 @@ def _errors(
     kept: Sequence[Shown],
     dropped: Sequence[Shown],
     note: RecordedQuery,
+    *,
+    answered: bool,
 ) -> tuple[Error, ...]:
     """Return the kinds of errors of a row, each once."""
     missed = [name for name, _, found in gold if not found]
@@ -259,7 +263,7 @@ def _errors(
         Error.MISSED: len(missed) > proposed,
         Error.LINK: any(one.due for one in (*kept, *dropped)),
         Error.WRONG: wrong and gold,
-        Error.ABSTAINED: gold and not kept,
+        Error.ABSTAINED: gold and not kept and answered,
         Error.INVENTED: kept and not gold,
         Error.LONG: gold and wrong and len(kept) > len(gold),
         Error.PARSE: note.unparsed,
@@ -271,7 +275,8 @@ def _errors(
 class RowCounts:
     """Counts of all rows.
 
-    confusion: queries by whether gold has objects, then by whether the answer has. sizes: (gold, kept) -> queries.
+    confusion: queries by whether gold has objects, then by whether the answer has. sizes: (gold, kept) -> queries. Both
+    leave out queries without a readable answer.
     gold: relation -> gold objects. scores: relation -> its scored candidates. marks: mark -> queries.
     """
 
@@ -287,10 +292,11 @@ class RowCounts:
         """Count a row."""
         relation, score = row.pair[1], row.score
         self.rows += 1
-        self.confusion[bool(score.gold)][bool(score.predicted)] += 1
+        if not row.unreadable:
+            self.confusion[bool(score.gold)][bool(score.predicted)] += 1
+            self.sizes[score.gold, score.predicted] += 1
         self.errors.update(row.errors)
         self.marks.update(row.marks)
-        self.sizes[score.gold, score.predicted] += 1
         self.gold[relation] += score.gold
         for kept, objects in ((True, row.kept), (False, row.dropped)):
             for one in objects:

@@ -344,7 +344,7 @@ def _plots(table: Table, counts: RowCounts, floors: Mapping[str, Table], report:
         (several, lambda: figures.scores(table.relations, values)),
         (several and scored, lambda: figures.cuts(counts.scores, list(table.relations))),
         (several, lambda: figures.precision_recall(table.relations)),
-        (counts.rows, lambda: figures.sizes(counts.sizes)),
+        (counts.sizes, lambda: figures.sizes(counts.sizes)),
         (scored, lambda: figures.distributions(pool)),
         (scored and (several or not own), lambda: figures.reliability(pool)[0]),
         (own, lambda: figures.curves(own, counts.gold)),

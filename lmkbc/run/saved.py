@@ -132,7 +132,7 @@ class SavedRun:
 
     def answers(self, edition: Edition) -> Mapping[Pair, Any]:
         """Return the predictions by query for scoring. A query without a readable answer counts as wrong."""
-        return {pair: list(WRONG) for pair in self.unreadable} | dict(self.predicted(edition))
+        return dict.fromkeys(self.unreadable, WRONG) | dict(self.predicted(edition))
 
     @cached_property
     def unreadable(self) -> frozenset[Pair]:

@@ -14,11 +14,11 @@ from lmkbc.scoring.matchers import Counts, Scorer
 from lmkbc.types import Pair
 
 WRONG = ("(no readable answer)",)
-"""Answer of a failed query. It matches nothing, so it is wrong even if gold is empty."""
+"""Answer of a failed query. It matches nothing, so it is wrong even if gold is empty; it counts as no object."""
 
 
 class RowScore(NamedTuple):
-    """Precision, recall and F1 of one query, and the counts behind them."""
+    """Precision, recall and F1 of one query, and the counts behind them. A failed query has no predicted object."""
 
     p: float
     r: float
@@ -43,6 +43,15 @@ def row_score(hits: int, predicted: int, gold: int, vacuous: float = 1.0) -> Row
 def f1(hits: int, predicted: int, gold: int) -> float:
     """Return the F1 of one query."""
     return row_score(hits, predicted, gold).f1
+
+
+_Outcome = tuple[Counts, bool]
+"""Counts of a query, and whether it has an answer. Without one, it counts as one wrong object in scores alone."""
+
+
+def _scored(counts: Counts, answered: bool, vacuous: float) -> RowScore:
+    score = row_score(*counts, vacuous)
+    return score if answered else score._replace(predicted=0)
 
 
 class ScoreColumn(NamedTuple):
@@ -85,7 +94,7 @@ class Summary:
 
     def shown(self, column: ScoreColumn) -> float | None:
         """Return the figure of a column for a table; None for the precision of nothing, which counts as 1."""
-        return None if column.of_kept and not self.average_predictions else getattr(self, column.name)
+        return None if column.of_kept and self.empty_predictions == self.rows else getattr(self, column.name)
 
 
 COLUMNS: list[ScoreColumn] = [
@@ -151,16 +160,16 @@ class Tally:
 
     def __init__(self, metric: Metric, rows: bool = False) -> None:
         self._metric, self._score = metric, metric.scorer.score
-        self._known: dict[Counts, Counts] = {}
-        self._outcomes: defaultdict[str, Counter[Counts]] = defaultdict(Counter)
-        self._rows: defaultdict[str, list[tuple[str, int, Counts]]] | None = defaultdict(list) if rows else None
+        self._known: dict[_Outcome, _Outcome] = {}
+        self._outcomes: defaultdict[str, Counter[_Outcome]] = defaultdict(Counter)
+        self._rows: defaultdict[str, list[tuple[str, int, _Outcome]]] | None = defaultdict(list) if rows else None
 
     def add(self, place: int, subject: str, relation: str, predicted: Any, gold: Any) -> None:
         """Score one row of raw column values. Exceptions of the scorer for unreadable values are passed on.
 
         place: position of the row in the gold file; rows may come in any order.
         """
-        outcome = self._score(predicted, gold, relation)
+        outcome = self._score(predicted, gold, relation), predicted is not WRONG
         outcome = self._known.setdefault(outcome, outcome)  # rows of equal outcome share one tuple
         self._outcomes[relation][outcome] += 1
         if self._rows is not None:
@@ -179,9 +188,9 @@ class Tally:
             overall = replace(overall, **means)
         if self._rows is None:
             return Table(overall, relations)
-        score = cache(partial(row_score, vacuous=vacuous))
+        score = cache(partial(_scored, vacuous=vacuous))
         rows = [
-            ((subject, name), score(*counts)) for name in relations for subject, _, counts in sorted(self._rows[name])
+            ((subject, name), score(*outcome)) for name in relations for subject, _, outcome in sorted(self._rows[name])
         ]
         return Table(overall, relations, rows)
 
@@ -190,8 +199,9 @@ def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
-def _summary(outcomes: Counter[Counts], vacuous: float) -> Summary:
-    scored = [(count, row_score(*outcome, vacuous)) for outcome, count in outcomes.items()]
+def _summary(outcomes: Counter[_Outcome], vacuous: float) -> Summary:
+    scored = [(count, row_score(*counts, vacuous)) for (counts, _), count in outcomes.items()]
+    kept = sum(count * counts[1] for (counts, answered), count in outcomes.items() if answered)
     rows = outcomes.total()
     n = rows or 1
     hits, predicted, gold = (
@@ -211,7 +221,7 @@ def _summary(outcomes: Counter[Counts], vacuous: float) -> Summary:
         micro_p=micro_p,
         micro_r=micro_r,
         micro_f1=micro_f1,
-        average_predictions=predicted / n,
+        average_predictions=kept / n,
         empty_predictions=empty,
         rows=rows,
     )

@@ -1,8 +1,5 @@
 """The page of a run: what its rows hold, what went wrong with each, and that no text of a model is markup."""
 
-import base64
-import gzip
-import json
 import re
 import sys
 from pathlib import Path
@@ -11,6 +8,7 @@ from typing import Any
 import hostile
 import pytest
 from command import Command
+from page_rows import held
 from space import SPACE
 from typer.testing import CliRunner
 
@@ -32,17 +30,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     done = CliRunner().invoke(build(), list(map(str, words)))
     assert done.exit_code == 0, done.output
     return (run / "report.html").read_text(encoding="utf-8")
-
-
-def held(page: str) -> dict[str, Any]:
-    about = re.search(r'id="data">(.*?)</script>', page)
-    parts = re.findall(r'class="part">([A-Za-z0-9+/=]+)</script>', page)
-    assert about
-    content: dict[str, Any] = {**json.loads(about[1]), "traces": [], "entities": {}, "rows": []}
-    for part in parts:
-        for name, values in json.loads(gzip.decompress(base64.b64decode(part))).items():
-            content[name] = {**content[name], **values} if name == "entities" else [*content[name], *values]
-    return content
 
 
 def test_text_of_models_is_no_markup(page: str) -> None:
