@@ -40,12 +40,14 @@ class Comparisons:
 
     comparisons: one per pair of runs: the difference over all, and by relation. remarks: a sentence for each run whose
     rules were tuned on the split, or whose predictions are not those of its manifest. split: "" if the gold was given.
+    part: part of the split that was compared, in words; "" for all.
     """
 
     edition: Edition
     comparisons: Sequence[Comparison]
     remarks: Sequence[str] = ()
     split: str = ""
+    part: str = ""
 
     @property
     def verdicts(self) -> list[str]:
@@ -54,8 +56,8 @@ class Comparisons:
 
     @property
     def title(self) -> str:
-        """Return edition and split in words."""
-        return f"{self.edition.title}{f', {self.split}' if self.split else ''}"
+        """Return edition, split and part in words."""
+        return ", ".join(filter(None, (self.edition.title, self.split, self.part)))
 
     @cached_property
     def table(self) -> pl.DataFrame:
@@ -171,7 +173,8 @@ def compare(
             remarks.append(f"{name}: {missing} of {len(truth)} queries are missing, which counts as nothing answered.")
     try:
         names = _names(path, chosen, opened)
-        return Comparisons(chosen, compared(chosen, truth, opened, names, baselines), remarks, asked)
+        part = ", ".join(dict.fromkeys(filter(None, (one.words for one in (subset, *(run.subset for run in opened))))))
+        return Comparisons(chosen, compared(chosen, truth, opened, names, baselines), remarks, asked, part)
     except InputError as error:
         others = (other_split(space, run.predictions, chosen, asked) for run in opened)
         raise next(filter(None, others), error) from None

@@ -161,7 +161,7 @@ def _row(space: Workspace, run: SavedRun, scored: Callable[[Path], Scores]) -> R
         name=run.path.name,
         edition=name,
         split=split,
-        part=_part(run),
+        part=run.subset.words,
         system=run.text("system") or "",
         models=", ".join(map(str, run.manifest.get("models") or ())),
         f1=f1,
@@ -177,10 +177,3 @@ def _row(space: Workspace, run: SavedRun, scored: Callable[[Path], Scores]) -> R
         changed=run.changed,
         note=run.text("note") or "",
     )
-
-
-def _part(run: SavedRun) -> str:
-    """Return a description of the part of its split that a run asked."""
-    relations, limit = run.manifest.get("relations"), run.manifest.get("limit")
-    names = ", ".join(map(str, relations)) if isinstance(relations, list) else ""
-    return "; ".join(filter(None, (names, f"first {limit}" if limit else "")))

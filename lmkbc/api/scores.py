@@ -123,10 +123,9 @@ class Scores:
 
     @property
     def title(self) -> str:
-        """Return edition, split, limit and profile in words."""
-        split = f", {self.split}" if self.split else ""
-        first = "" if self.subset.limit is None else f", the first {self.subset.limit}"
-        return f"{self.edition.title}{split}{first}{f' ({self.profile})' if self.profile else ''}"
+        """Return edition, split, subset and profile in words."""
+        what = ", ".join(filter(None, (self.edition.title, self.split, self.subset.words)))
+        return f"{what}{f' ({self.profile})' if self.profile else ''}"
 
     def __repr__(self) -> str:
         remark = f"; {self.remark}" if self.remark else ""
@@ -172,7 +171,7 @@ def score(
     chosen = run_edition(space, [run] if run else [], edition)
     subset = Subset.of(chosen, relation, limit)
     if subset.is_whole and run is not None:
-        subset = _asked_subset(run, chosen)
+        subset = run.subset
     named = "" if gold is not None else split or (run and run.text("split")) or "val"
     truth = space.gold_path(chosen, named) if gold is None else Path(gold) if isinstance(gold, str) else gold
     answers = given(predictions, chosen, "predictions") if run is None else run.predictions
@@ -189,13 +188,6 @@ def score(
         )
     seen, changed = (run.in_sample, run.changed) if run else (None, False)
     return Scores(chosen, named, profile, result, subset, seen, changed)
-
-
-def _asked_subset(run: SavedRun, edition: Edition) -> Subset:
-    """Return the subset of its split that a run asked."""
-    limit, relations = run.manifest.get("limit"), run.manifest.get("relations")
-    names = [name for name in relations if isinstance(name, str)] if isinstance(relations, list) else None
-    return Subset.of(edition, names, limit if isinstance(limit, int) else None)
 
 
 def saved_run(predictions: Any) -> SavedRun | None:

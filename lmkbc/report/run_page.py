@@ -40,7 +40,7 @@ from lmkbc.report.rows import (
     row_of,
     traced,
 )
-from lmkbc.report.shown_prompts import Shown, asked_by, asked_in
+from lmkbc.report.shown_prompts import Shown, asked_by, asked_in, asked_of
 from lmkbc.run import submission
 from lmkbc.run.pipeline import Steps
 from lmkbc.run.saved import RunTiming, SavedRun
@@ -77,6 +77,11 @@ class ReportInput:
     subset: Subset = WHOLE
     evidence: Evidence = TRAIN_ALONE
 
+    @property
+    def asked(self) -> list[str]:
+        """Return the split, and the parts of it that the run asked and that are shown, in words."""
+        return list(dict.fromkeys(filter(None, (self.split, self.run.subset.words, self.subset.words))))
+
 
 def write(space: Workspace, source: ReportInput, path: Path, report: Report = silent) -> Mapping[str, Table]:
     """Write the page to a file, and return the floors. InputError if predictions and gold do not fit.
@@ -93,7 +98,7 @@ def write(space: Workspace, source: ReportInput, path: Path, report: Report = si
         floors = _floors(space, edition, data, report)
         timing = RunTiming.read(run.path / submission.TIMING)
         values: dict[str, Any] = {
-            "title": f"{run.text('system') or run.name} on {edition.title}, {source.split}",
+            "title": f"{run.text('system') or run.name} on {', '.join((edition.title, *source.asked))}",
             "about": _about(run, edition, source, timing, list(data.models)),
             "table": table,
             "columns": COLUMNS,
@@ -101,8 +106,8 @@ def write(space: Workspace, source: ReportInput, path: Path, report: Report = si
             "floors": floors,
             "below": _below(table, floors),
             "seen": run.in_sample,
-            "whole": source.subset.is_whole and not run.is_subset,
-            "published": _published(edition, source.split),
+            "whole": len(source.asked) == 1,
+            "published": _published(edition, source.split) if len(source.asked) == 1 else [],
             "split": source.split,
             "plots": list(_plots(table, counts, floors, report)) if figures.drawable() else None,
             "confusion": counts.confusion,
@@ -113,6 +118,7 @@ def write(space: Workspace, source: ReportInput, path: Path, report: Report = si
             "marks": counts.marks,
             "recipe": _recipe(run),
             "tuned": _tuned(run),
+            "replaced": _replaced(run),
             "prompts": {name: asked for name, asked in sorted(data.prompts.items()) if asked[1]},
             "data": {
                 "relations": [*table.relations],
@@ -267,10 +273,10 @@ def _about(
         "models" if len(models) > 1 else "model": ", ".join(models),
         "tokens": f"{timing.tokens:,}" if timing.tokens else None,
         "cost": None if cost is None else f"{cost:.4f}",
-        "edition and split": f"{edition.name}, {source.split}",
+        "edition and split": ", ".join((edition.name, *source.asked)),
         "objects kept": run.table("selection").get("how"),
         "in labelled rows": _stated(run),
-        "in sample": seen.remark(whole=source.subset.is_whole and not run.is_subset) if seen else None,
+        "in sample": seen.remark(whole=len(source.asked) == 1) if seen else None,
         "predictions": "; ".join(run.remarks),
         "average": "mean over relations" if edition.metric.average == "relation" else "mean over rows",
     }
@@ -399,6 +405,15 @@ def _tuned(run: SavedRun) -> str:
     """Return the thresholds that selected the objects, in words; "" if the recipe's own rule did."""
     chosen = run.table("selection")
     return str(chosen.get("how")) if "data_sha256" in chosen else ""
+
+
+def _replaced(run: SavedRun) -> str:
+    """Return which model was asked in place of one that the recipe names; "" if there is none."""
+    generate = run.table("recipe").get("generate")
+    tables = [one for one in generate if isinstance(one, dict)] if isinstance(generate, list) else []
+    named = dict.fromkeys(str(one["model"]) for one in tables if one.get("model"))
+    pairs = ((name, asked_of(run, [name])) for name in named)
+    return "; ".join(f"{asked} was asked in place of {name}" for name, asked in pairs if asked != name)
 
 
 def _recipe(run: SavedRun) -> str:

@@ -11,6 +11,7 @@ import msgspec
 from lmkbc.files.jsonl import row_blocks
 from lmkbc.generate.spec import converses, sources_of, specs
 from lmkbc.models.base import Prompt
+from lmkbc.models.identity import same_model
 from lmkbc.report.rows import LONGEST_REPLY, LONGEST_TEXT, cut
 from lmkbc.run.saved import SavedRun
 from lmkbc.session.run import Run
@@ -53,7 +54,7 @@ def asked_by(saved: SavedRun, run: Run) -> Callable[[Query], Shown]:
     for spec in specs(list(_tables(saved.table("recipe").get("generate")))):
         if isinstance(spec, LanguageModelSpec):
             bare = "" if spec.context.provider == "none" else ", without the passages that it held"
-            of = f"{cut(spec.called[0], LONGEST_TEXT)}, as the recipe words it{bare}"
+            of = f"{cut(asked_of(saved, spec.called), LONGEST_TEXT)}, as the recipe words it{bare}"
             planners.append((of, spec.asked(run), spec.planner(run)))
 
     def shown(query: Query) -> Shown:
@@ -66,6 +67,16 @@ def asked_by(saved: SavedRun, run: Run) -> Callable[[Query], Shown]:
         return tuple((of, text) for text, of in texts.items())[:MOST_PROMPTS]
 
     return shown
+
+
+def asked_of(saved: SavedRun, names: Sequence[str]) -> str:
+    """Return the model that a run asked for a generator, as its manifest names it, else as the recipe does.
+
+    names: the generator's name, its model, and the model without the owner.
+    """
+    models = [model for model in saved.manifest.get("models") or () if isinstance(model, str)]
+    own = [model for model in models if any(same_model(name, model) for name in names)]
+    return models[0] if len(models) == 1 and not own else names[0]
 
 
 def _tables(generate: Any) -> Iterator[Mapping[str, Any]]:

@@ -42,8 +42,9 @@ def write(run: SavedRun, edition: Edition, split: str, path: Path) -> None:
         if _pair(row) in wanted
     }
     counts_of: dict[str, Any] = {name: value for name, value in run.table("counts").items() if isinstance(value, int)}
+    asked = ", ".join(filter(None, (edition.title, split, run.subset.words)))
     values: dict[str, Any] = {
-        "title": f"{run.text('system') or run.name} on {edition.title}, {split}",
+        "title": f"{run.text('system') or run.name} on {asked}",
         "counts": counts_of,
         "relations": sorted(relations.items()),
         "ends": {

@@ -22,6 +22,7 @@ from lmkbc.files.places import name_of
 from lmkbc.files.reader import whole
 from lmkbc.run import submission
 from lmkbc.scoring.table import WRONG
+from lmkbc.session.subset import Subset
 from lmkbc.types import Pair
 from lmkbc.workspace import Workspace
 
@@ -91,6 +92,13 @@ class SavedRun:
         counts = self.table("counts")
         as_empty = f"{counts.get('failed')} queries failed, and count as empty answers (--failed-as-empty)"
         return [CHANGED] if self.changed else [as_empty] if counts.get("as_empty") else []
+
+    @property
+    def subset(self) -> Subset:
+        """Return the subset of its split that the run asked."""
+        limit, relations = self.manifest.get("limit"), self.manifest.get("relations")
+        names = frozenset(map(str, relations)) if isinstance(relations, list) else frozenset[str]()
+        return Subset(names, limit if isinstance(limit, int) else None)
 
     @property
     def is_subset(self) -> bool:

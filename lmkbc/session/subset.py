@@ -46,6 +46,12 @@ class Subset:
         return not self.relations and self.limit is None
 
     @property
+    def words(self) -> str:
+        """Return its relations and its limit in words; "" for the whole split."""
+        first = "" if self.limit is None else f"the first {self.limit}"
+        return "; ".join(filter(None, (", ".join(sorted(self.relations)), first)))
+
+    @property
     def suffix(self) -> str:
         """Return the end of the directory name for a run of the subset, as in `-hasArea-first10`."""
         named = "".join(f"-{name}" for name in sorted(self.relations))

@@ -236,7 +236,7 @@ def test_runs_are_listed_with_what_they_score(command: Command, folder: Path) ->
     assert whole["f1"] == pytest.approx(lmkbc.score(folder / "whole").f1)
     assert whole["low"] < whole["f1"] < whole["high"]
     assert (whole["edition"], whole["split"], whole["system"], whole["rules"]) == ("mini", "val", "prior", "untuned")
-    assert (rows["test"]["f1"], rows["part <b>"]["part"]) == (None, "first 9")
+    assert (rows["test"]["f1"], rows["part <b>"]["part"]) == (None, "the first 9")
     assert "whole" in command.done("runs", folder, "--edition", "mini")[0]
 
 

@@ -1,6 +1,15 @@
 """A run of a part of a split is shown as such beside runs of whole splits."""
 
+import re
+from pathlib import Path
+
+import pytest
 from command import Command
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
 
 
 def test_the_table_of_runs_names_the_part_of_a_split(command: Command) -> None:
@@ -9,6 +18,31 @@ def test_the_table_of_runs_names_the_part_of_a_split(command: Command) -> None:
     command.done("predict", *words, "--out", "all/whole")
     shown = command.done("runs", "all")[0]
     part, whole = (next(line for line in shown.splitlines() if line.startswith(name)) for name in ("part", "whole"))
-    assert "val; first 3" in part
+    assert "val; the first 3" in part
     assert "first" not in whole
     assert "best published" not in command.done("evaluate", "all/part")[1]
+
+
+def test_a_page_of_a_part_says_so_and_is_not_compared_with_whole_splits(
+    command: Command, data_dir: Path, tmp_path: Path
+) -> None:
+    words = ("--edition", "2022", "--split", "val", "--system", "bl22-empty", "--report", "--data", data_dir)
+    part = "CountryBordersWithCountry; the first 3"
+    command.done("predict", *words, "--relation", "CountryBordersWithCountry", "--limit", 3, "--out", "part")
+    command.done("predict", *words, "--out", "whole")
+    (pages, compared) = (tmp_path / "pages"), tmp_path / "compare.html"
+    pages.mkdir()
+    for run, more in (("part", ()), ("whole", ()), ("whole", ("--limit", 5))):
+        command.done("report", run, "--out", pages / f"{run}{len(more)}.html", "--data", data_dir, *more)
+    texts = {path.stem: path.read_text() for path in pages.iterdir()}
+    titles = {name: re.search("<title>(.*)</title>", text) for name, text in texts.items()}
+    assert [name for name, text in texts.items() if 'id="published"' in text] == ["whole0"]
+    assert {name: title and title[1].rpartition("dev")[2] for name, title in titles.items()} == {
+        "part0": f", {part}",
+        "whole0": "",
+        "whole2": ", the first 5",
+    }
+    assert f"<dd>2022, dev, {part}</dd>" in texts["part0"]
+    assert f"dev, {part}" in command.done("evaluate", "part", "--data", data_dir)[0]
+    command.done("compare", "part", "part", "--html", compared, "--data", data_dir)
+    assert f"dev, {part}" in compared.read_text()

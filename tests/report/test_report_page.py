@@ -8,6 +8,7 @@ from typing import Any
 import hostile
 import pytest
 from command import Command
+from loopback import Loopback
 from page_rows import held
 from space import SPACE
 from typer.testing import CliRunner
@@ -254,3 +255,20 @@ def test_a_comparison_has_names_beside_ids_and_colours_where_it_is_significant(
     differences = re.findall(r'<td class="n (\w*)">([-+][0-9.]+)</td>', page)
     assert len(differences) == 3  # two relations and the average
     assert {side for side, _ in differences} == {"right"}
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("model", ["SmolLM2-135M-Instruct", "other-8b"])
+def test_the_page_names_the_model_that_was_asked(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    """Beside the recipe's, where another one was asked in its place."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.json").write_text("{}")
+    words = ("--edition", "mini", "--split", "val", "--system", "few-shot", "--limit", 2, "--search-table", "t.json")
+    with Loopback() as server:
+        command.done("predict", *words, "--base-url", server.url, "--model", model, "--out", "run", "--report")
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert f"question: {model}, as the recipe words it" in page
+    assert {one[0] for row in held(page)["rows"] for one in row[13]} == {f"question: {model}, as the recipe words it"}
+    assert ("was asked in place of SmolLM2-135M-Instruct" in page) == (model == "other-8b")
