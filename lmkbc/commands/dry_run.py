@@ -99,7 +99,8 @@ def _remarks(estimate: Estimate) -> Iterator[str]:
     if guessed := estimate.total("estimated"):
         yield (
             f"prompt tokens of {guessed} requests are a bound, one for 2.5 bytes and 8 a turn: only the server has the "
-            "model's tokenizer; one that ignores n reads a prompt once for each sample"
+            "model's tokenizer; each sample is a request of its own, unless a run or 'lmkbc systems check' has "
+            "found that the server gives several at once"
         )
     if further := estimate.total("further"):
         yield (

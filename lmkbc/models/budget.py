@@ -73,6 +73,7 @@ class Budget:
     prices: of a million prompt tokens and a million answer tokens.
     together: budgets of all clients of the run, this one included; the limits hold for their sum.
     reached: the option that prevented a request.
+    requests: those sent, retries included. calls: those that were answered.
 
     A request in flight counts as its estimate times the largest excess of a report over its estimate so far. No more
     requests are in flight than `most_at_once`, so the first report controls the rest.
@@ -83,6 +84,7 @@ class Budget:
     prices: tuple[float, float] | None = None
     together: list[Budget] = field(default_factory=list, repr=False, compare=False)
     requests: int = 0
+    calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
     reached: str = ""
@@ -113,9 +115,10 @@ class Budget:
 
     @property
     def spent(self) -> dict[str, Any]:
-        """Return the requests and the amounts spent so far, for the run's records."""
+        """Return the requests, the calls that they answered, and the amounts spent so far, for the run's records."""
         return {
             "requests": self.requests,
+            "calls": self.calls,
             "spent_prompt_tokens": self.prompt_tokens,
             "spent_completion_tokens": self.completion_tokens,
             "cost": self.cost,

@@ -65,9 +65,12 @@ def test_what_a_server_is_asked_is_foretold(run: Run, tmp_path: Path, sampling: 
     with Loopback() as server:
         table = {"component": "chat", "model": "m", "base_url": server.url, "sampling": sampling, **ASKED}
         recipe = recipe_of(table)
-        first = estimated(run, recipe, tmp_path)
+        unknown = estimated(run, recipe, tmp_path)
         assert server.served == 0
         assert not (tmp_path / "store.sqlite").exists()
+        assert unknown.total("requests") == len(QUERIES) * sampling["samples"]
+        Store(run.servers["store"]).set_note(f"several answers of m at {server.url}", True)
+        first = estimated(run, recipe, tmp_path)
         propose(Plan.of(run, recipe), QUERIES[:5])
         part = estimated(run, recipe, tmp_path)
         assert first.total("requests") - part.total("requests") == server.served

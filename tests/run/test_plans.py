@@ -13,6 +13,7 @@ from loopback import Body, Loopback, prompt_of
 from opened import recipe_of
 from space import MINI, SPACE
 
+from lmkbc.models.answers import Store
 from lmkbc.plan import Plan
 from lmkbc.run.estimate import estimate, foreseen
 from lmkbc.run.pipeline import propose
@@ -119,6 +120,7 @@ def matches(planned: Any, body: Body) -> bool:
 def test_what_a_run_sends_was_shown_and_costs_no_more_than_was_counted(name: str, tmp_path: Path) -> None:
     with Charging() as server:
         servers = {"store": tmp_path / "store.sqlite", "prices": PRICES}
+        Store(tmp_path / "store.sqlite").set_note(f"several answers of m at {server.url}", True)
         run = Run(workspace=SPACE, edition=MINI, cache=tmp_path, servers=servers)
         table = {"component": "chat", "model": "m", "base_url": server.url, "shots": {"k": 2}, **RECIPES[name]}
         recipe = recipe_of(table)

@@ -1,7 +1,9 @@
-"""Runs that a limit ends: what was not asked is no answer, and the same command goes on where it was."""
+"""Runs over a slow server: ended by a limit, which is no answer; going on where they were; and as they are foretold."""
 
 import gzip
+import itertools
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from command import Command
 from loopback import Loopback, response
 from opened import recipe_file
 
+LIMITS = {"concurrency": 1, "first_wait": 0.01}
 TWICE = {"max_tokens": 10, "samples": 2, "temperature": 0.7}
 
 
@@ -24,7 +27,7 @@ def server() -> Iterator[Loopback]:
 def predict(command: Command, server: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     """A run of six queries of a split, each asked twice."""
     monkeypatch.chdir(tmp_path)
-    table = {"component": "chat", "model": "m", "shots": {"k": 0}, "sampling": TWICE, "limits": {"concurrency": 1}}
+    table = {"component": "chat", "model": "m", "shots": {"k": 0}, "sampling": TWICE, "limits": LIMITS}
     recipe_file(tmp_path / "twice.toml", table)
     (tmp_path / "t.json").write_text("{}")
     words = ("--edition", "mini", "--split", "val", "--limit", 6, "--store", "store", "--search-table", "t.json")
@@ -79,3 +82,39 @@ def test_a_run_that_a_budget_ends_before_its_facts_are_verified_is_not_finished(
     recipe_file(tmp_path / "twice.toml", table | {"verify": {"by": by}}, select=rule)
     told = predict.fails("--max-tokens", 900, status=1)
     assert "6 of 6 queries failed" in told
+
+
+def requests(shown: str) -> int:
+    """The requests of all generators, as a dry run shows them."""
+    total = next(line for line in shown.splitlines() if line.startswith("*** Sum ***"))
+    return int(total.split()[3])
+
+
+@pytest.mark.parametrize("found_by", ["a run", "a check"])
+def test_a_dry_run_knows_how_many_answers_a_request_gets(predict: Command, command: Command, found_by: str) -> None:
+    """Once they are known; before, each counts as a request of its own."""
+    for ignored, together in ((("n",), 12), ((), 6)):
+        with Loopback(ignores=ignored) as other:
+            words = ("--base-url", other.url)
+            predict = predict.under("--store", Path(os.environ["XDG_CACHE_HOME"]) / "lmkbc" / "store.sqlite")
+            assert requests(predict.done("--dry-run", *words)[0]) == 12
+            if found_by == "a run":
+                predict.done(*words, "--limit", 1)
+                assert requests(predict.done("--dry-run", *words)[0]) == together * 5 // 6
+            else:
+                command.done("systems", "check", "twice.toml", *words)
+                assert requests(predict.done("--dry-run", *words)[0]) == together
+
+
+def test_the_time_that_is_foretold_counts_an_earlier_run_s_retries(
+    predict: Command, server: Loopback, tmp_path: Path
+) -> None:
+    turns = itertools.count()
+    server.fault = lambda good: response({}, 503) if next(turns) % 2 == 0 else response(json.loads(good))
+    predict.done()
+    assert server.served == 24
+    timing = tmp_path / "run" / "timing.json"
+    used = json.loads(timing.read_text())
+    timing.write_text(json.dumps(used | {"seconds": 120.0}))
+    _, told = predict.done("--dry-run", "--fresh")
+    assert "about 2.0 minutes for what is certain, at the rate of 12 requests of run" in told

@@ -139,6 +139,11 @@ class Server:
         """Return the model's name in files."""
         return model_name(self.model)
 
+    @property
+    def of_several(self) -> str:
+        """Return the key of the store's note on whether it gives several answers to one request."""
+        return f"several answers of {self.model} at {self.base_url}"
+
     def call(self, prompt: Any, sampling: Mapping[str, Any], **how: Any) -> Call:
         """Return a call to this model. how: seed, draw."""
         revision = self.revision or model_identity(self.model)

@@ -249,6 +249,7 @@ class Paid:
         try:
             answer = await self._pace.retrying(attempt)
             used = tokens_of(answer, guess[0])
+            self._budget.calls += 1
             return answer
         finally:
             used = sum(prompt for prompt, _ in (used, *unread)), sum(answered for _, answered in (used, *unread))

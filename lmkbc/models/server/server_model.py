@@ -193,11 +193,11 @@ class ServerModel:
         return KeptAnswers(self.store, calls, Reply, self._server.is_answer).found
 
     def sizes(self, calls: Sequence[Call]) -> Iterator[tuple[Call, Size]]:
-        """Yield the estimated size of each request: one for all unseeded draws, as far as the API allows."""
+        """Yield the estimated size of each request: one a draw, unless the server is known to give several at once."""
         if "options" in calls[0].sampling:
             yield calls[0], option_size(calls[0])
             return
-        together = MOST_DRAWS if calls[0].seed is None else 1
+        together = MOST_DRAWS if calls[0].seed is None and self.store.note(self._server.of_several) else 1
         for start in range(0, len(calls), together):
             prompt, (_, answer) = most_tokens(calls[start].prompt), length_of(calls[start])
             draws = len(calls[start : start + together])

@@ -83,6 +83,7 @@ class Session:
         self.limits = limits
         self._paid = Paid(self.client.server, budget, limits, self._notes.waits)
         self._failed_in_a_row = 0
+        self._several: bool | None = None
         self._most_read = 0, 0
         self._alone: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -210,7 +211,8 @@ class Session:
             several = calls[0].seed is None and self.offers.several
             together = missing[: MOST_DRAWS if several else 1]
             received = (await self._request(calls[together[0]], len(together)))[: len(together)]
-            self.offers.several &= len(received) == len(together)
+            if len(together) > 1:
+                self._learn_several(len(received) == len(together))
             self._compare(calls[0], sum(reply.prompt_tokens for reply in received))
             kept = answers.keep(dict(zip(together, received, strict=False))).values()
             self._notes.received(kept)
@@ -218,6 +220,13 @@ class Session:
                 if reply.failed:
                     self.failures[f"the server ended an answer with {reply.finish!r}"] += 1
             self._failed_in_a_row = 0
+
+    def _learn_several(self, several: bool) -> None:
+        """Remember whether the server gives as many answers as n asks for, for this session and for later dry runs."""
+        self.offers.several &= several
+        if several is not self._several:
+            self._several = several
+            self._store.set_note(self.client.server.of_several, several)
 
     async def examine(self, call: Call, most: int) -> dict[str, Any]:
         """Return what the server offers, found out by requests whose answers are not stored.
@@ -236,6 +245,7 @@ class Session:
                 answered = len(await self._answer(self.body(call, 1) | {"n": wanted}))
                 choices = wanted if answered >= wanted else 1
                 break
+        self._learn_several(choices > 1)
         return {
             "lists": list(listed),
             "choices": choices,
