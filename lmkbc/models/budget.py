@@ -66,7 +66,7 @@ def checked_prices(prices: Any, what: str) -> tuple[float, float]:
 
 @dataclass(slots=True)
 class Budget:
-    """Limits of a run, and the amounts that a single client has spent. Answers from the store cost nothing.
+    """Limits of a run, and the amounts that a single client has spent. Answers from the store cost nothing any more.
 
     max_cost: in the currency of the prices.
     max_tokens: prompt and answer tokens together.
@@ -88,6 +88,10 @@ class Budget:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     reached: str = ""
+    _stored: tuple[int, int] = (0, 0)
+    """Prompt and answer tokens of answers from the store, for which an earlier run has paid."""
+    _keys: set[int] = field(default_factory=set, repr=False, compare=False)
+    """Hashes of the calls that are counted there, or were answered now."""
     _open: tuple[int, int] = (0, 0)
     """Estimated prompt and answer tokens of the requests in flight."""
     _reports: int = 0
@@ -115,14 +119,24 @@ class Budget:
 
     @property
     def spent(self) -> dict[str, Any]:
-        """Return the requests, the calls that they answered, and the amounts spent so far, for the run's records."""
+        """Return the requests, the calls that they answered, and the amounts spent so far, for the run's records.
+
+        cost: of all answers that are used, whenever they were paid for.
+        """
         return {
             "requests": self.requests,
             "calls": self.calls,
             "spent_prompt_tokens": self.prompt_tokens,
             "spent_completion_tokens": self.completion_tokens,
-            "cost": self.cost,
+            "spent_cost": self.cost,
+            "cost": None if self.cost is None else self.cost + self._price(*self._stored),
         }
+
+    def used(self, key: str, tokens: tuple[int, int] = (0, 0)) -> None:
+        """Count the answer to a call once. tokens: of one from the store; one of this run is settled."""
+        if hash(key) not in self._keys:
+            self._keys.add(hash(key))
+            self._stored = self._stored[0] + tokens[0], self._stored[1] + tokens[1]
 
     def exhausted_by(self, prompt: int, completion: int) -> str | None:
         """Return the limit that a request might exceed; if it fits, reserve its tokens and return None."""

@@ -366,7 +366,9 @@ def _usage(timing: RunTiming) -> list[tuple[str, str, str]]:
     """Return what a run used, by step: seconds, tokens, calls, cost."""
     lines = [] if timing.seconds is None else [("whole run", "seconds", _number(timing.seconds))]
     for step, values in timing.usage.items():
-        lines += [(step, str(name), _number(value)) for name, value in values.items()]
+        for name, value in values.items():
+            own = name.removeprefix("spent_")
+            lines.append((step, own if own == name else f"{own}, of the last call alone", _number(value)))
     return lines
 
 

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import Command
@@ -14,6 +15,8 @@ from opened import recipe_file
 
 LIMITS = {"concurrency": 1, "first_wait": 0.01}
 TWICE = {"max_tokens": 10, "samples": 2, "temperature": 0.7}
+
+TABLE = {"component": "chat", "model": "m", "shots": {"k": 0}, "sampling": TWICE, "limits": LIMITS}
 
 
 @pytest.fixture
@@ -27,8 +30,7 @@ def server() -> Iterator[Loopback]:
 def predict(command: Command, server: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     """A run of six queries of a split, each asked twice."""
     monkeypatch.chdir(tmp_path)
-    table = {"component": "chat", "model": "m", "shots": {"k": 0}, "sampling": TWICE, "limits": LIMITS}
-    recipe_file(tmp_path / "twice.toml", table)
+    recipe_file(tmp_path / "twice.toml", TABLE)
     (tmp_path / "t.json").write_text("{}")
     words = ("--edition", "mini", "--split", "val", "--limit", 6, "--store", "store", "--search-table", "t.json")
     return command.under(
@@ -118,3 +120,29 @@ def test_the_time_that_is_foretold_counts_an_earlier_run_s_retries(
     timing.write_text(json.dumps(used | {"seconds": 120.0}))
     _, told = predict.done("--dry-run", "--fresh")
     assert "about 2.0 minutes for what is certain, at the rate of 12 requests of run" in told
+
+
+@pytest.mark.parametrize("verify", [{}, {"verify": {"by": "probability"}}], ids=["answers", "verdicts"])
+def test_a_run_costs_what_its_answers_cost_whenever_they_were_paid_for(
+    predict: Command, command: Command, tmp_path: Path, verify: Any
+) -> None:
+    if verify:
+        rule = {"rule": "verified", "inner": {"rule": "cutoff", "threshold": 0.1}}
+        recipe_file(tmp_path / "twice.toml", {**TABLE, **verify}, select=rule)
+
+    def cost() -> tuple[float, float]:
+        (used,) = json.loads((tmp_path / "run" / "timing.json").read_text())["usage"].values()
+        return round(used["cost"], 9), round(used["spent_cost"], 9)
+
+    priced = predict.under("--prices", "1,10")
+    priced.done()
+    whole, spent = cost()
+    assert whole == spent > 0
+    _, told = priced.done()
+    assert "0 requests" in told
+    assert cost() == (whole, 0)
+    (row,) = json.loads(command.done("runs", tmp_path, "--json")[0])
+    assert row["cost"] == pytest.approx(whole)
+    priced.fails("--fresh", "--max-tokens", 400, "--out", "run", "--store", "other", status=1)
+    priced.done("--store", "other")
+    assert cost()[0] == whole > cost()[1] > 0

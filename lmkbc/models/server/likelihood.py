@@ -18,6 +18,7 @@ from typing import Any
 from lmkbc.http import CallError
 from lmkbc.models.answers import KeptOptions, Scored, Store
 from lmkbc.models.base import Call, Size
+from lmkbc.models.budget import Budget
 from lmkbc.models.prefixes import Option, Tokens, common, with_options
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import TokenReport
@@ -221,10 +222,15 @@ class OptionScorer:
     """
 
     def __init__(
-        self, server: Server, store: Store, open_session: Callable[[], Session], notes: Notes | None = None
+        self,
+        server: Server,
+        store: Store,
+        open_session: Callable[[], Session],
+        notes: Notes | None = None,
+        budget: Budget | None = None,
     ) -> None:
         self._server, self._store, self._open_session = server, store, open_session
-        self._notes = notes or Notes()
+        self._notes, self._budget = notes or Notes(), budget or Budget()
         self._way: _Echo | _Walk | None = None
         self._stopped: str | None = None
 
@@ -236,8 +242,11 @@ class OptionScorer:
         """
         distinct = {call.key: call for call in calls}
         answers = KeptOptions(self._store, list(distinct.values()))
-        for scored in answers.stored.values():
-            self._used(scored, from_store=1)
+        for place, key in enumerate(distinct):
+            scored = answers.stored.get(place, Scored({}))
+            self._used(scored, from_store=place in answers.stored)
+            self._budget.used(key, (scored.prompt_tokens, scored.completion_tokens))
+        self._notes.usage |= self._budget.spent
         if answers.asked:
             self._ask(answers)
         by_key = dict(zip(distinct, answers.rows(), strict=True))

@@ -68,8 +68,9 @@ class ServerModel:
         self._completion, self._extra = completion, dict(extra or {})
         limits = limits or Limits()
         open_client = partial(client, server, limits)
-        self._session = partial(Session, open_client, store, limits, budget or Budget(), self.notes, offline=offline)
-        self._scorer = OptionScorer(server, store, self._session, self.notes)
+        budget = budget or Budget()
+        self._session = partial(Session, open_client, store, limits, budget, self.notes, offline=offline)
+        self._scorer = OptionScorer(server, store, self._session, self.notes, budget)
 
     def complete(
         self, dialogues: Mapping[Key, Dialogue[Result]], outcome: Outcome | None = None

@@ -19,7 +19,7 @@ from lmkbc.models.base import Call, Reply
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.body import TokenReport
 from lmkbc.models.server.client import CompletionClient
-from lmkbc.models.server.limits import PATIENCE, Limits, OverBudgetError, Paid, Window, length_of
+from lmkbc.models.server.limits import PATIENCE, Limits, OverBudgetError, Paid, Window, length_of, tokens_of
 from lmkbc.models.server.offers import MOST_DRAWS, Offers, blamed, guesses, without, without_prefill
 from lmkbc.models.server.refusal import RejectedError, ServerError, TooLongError
 from lmkbc.notes import Notes
@@ -200,6 +200,10 @@ class Session:
                 except CallError as error:
                     self.failed(error)
         self.replayed += replayed
+        for place, reply in enumerate(answers.found):
+            if reply is not None:
+                tokens = tokens_of([reply], length_of(calls[place])[0]) if place in answers.stored else (0, 0)
+                self.budget.used(calls[place].key, tokens)
         replies = [None if reply is None or reply.failed else reply for reply in answers.found]
         for reply in filter(None, replies):
             self.tokens = self.tokens[0] + reply.prompt_tokens, self.tokens[1] + reply.completion_tokens
