@@ -135,7 +135,7 @@ def runs(
         own = (place / submission.PREDICTIONS).is_file()
         how = "it is a run itself, so name the folder that it lies in" if own else "'lmkbc predict' writes one"
         raise InputError(f"{place} holds no run{of}: {how}")
-    return Runs(place, sorted(found, key=lambda row: (row.date, row.name), reverse=True))
+    return Runs(place, sorted(found, key=lambda row: (_made(place / row.name), row.name), reverse=True))
 
 
 def _rows(space: Workspace, folder: Path, scored: Callable[[Path], Scores]) -> Iterator[RunRow]:
@@ -172,8 +172,13 @@ def _row(space: Workspace, run: SavedRun, scored: Callable[[Path], Scores]) -> R
         seconds=timing.seconds,
         tokens=timing.tokens,
         cost=timing.total("cost"),
-        date=datetime.fromtimestamp((run.path / submission.MANIFEST).stat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M"),
+        date=datetime.fromtimestamp(_made(run.path), UTC).strftime("%Y-%m-%d %H:%M"),
         page=f"{run.path.name}/{submission.REPORT}" if page.is_file() else None,
         changed=run.changed,
         note=run.text("note") or "",
     )
+
+
+def _made(run: Path) -> float:
+    """Return when a run was written, in seconds."""
+    return (run / submission.MANIFEST).stat().st_mtime

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -19,7 +20,7 @@ from lmkbc.api.scores import HasRun, Scores, run_edition, score
 from lmkbc.commands.data_frames import shown
 from lmkbc.commands.keywords import keywords, opened_relation, opened_subset
 from lmkbc.edition import Edition
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, counted
 from lmkbc.notes import Live, unheard
 from lmkbc.progress import ExpectedStep, Report, silent
 from lmkbc.run.saved import SavedRun
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from lmkbc.run.directory import RunCounts
     from lmkbc.run.estimate import Estimate, Foreseen
     from lmkbc.scoring.table import Table
+
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -201,6 +205,11 @@ def predict(
     if not queries:
         raise InputError(
             f"the {split} split has no query of {', '.join(sorted(asked.relations))}: name other relations"
+        )
+    if again := len(queries) - len(set(queries)):
+        log.info(
+            "%s more than once in the split: each is asked and scored once",
+            counted(again, "query stands", "queries stand"),
         )
     subset = asked if len(queries) < len(every) else None
     selector, provenance = selector_for(plan, settled(Selection, options))

@@ -70,11 +70,8 @@ def evaluate(
     if unreadable := scores.evaluation.unreadable:
         note(f"{run}: {counted(unreadable, 'query has', 'queries have')} no readable answer, counted as wrong")
     table = scores.evaluation.table
-    if beyond := [name for name, one in table.relations.items() if max(one.p, one.r, one.f1, one.micro_r) > 1]:
-        note(
-            f"above 1 in {', '.join(beyond)}: the official script counts each number near a true one as right, so "
-            "several answers of a row may match one object"
-        )
+    if table.beyond:
+        note(table.beyond)
     if json:
         _show_json(scores, rows, interval)
         return

@@ -115,5 +115,5 @@ def _show_scores(run: PredictedRun) -> None:
     rows = [[run.directory.name, scores.f1, *(scores.interval or (None, None)), scores.overall.rows]]
     rows += [[f"floor: {name}", floor.overall.f1, None, None, floor.overall.rows] for name, floor in run.floors.items()]
     show_table(["run", "macro-F1", "95 % low", "95 % high", "rows"], rows, title=scores.heading)
-    if run.tally and (again := run.tally.queries - scores.overall.rows) > 0:
-        note(f"{counted(again, 'query stands', 'queries stand')} more than once in the split: each counts as one row")
+    if beyond := scores.evaluation.table.beyond:
+        note(beyond)

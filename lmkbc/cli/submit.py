@@ -37,6 +37,8 @@ def submit(
     predictions = run.predictions
     edition = edition or run.text("edition")
     target = out or predictions.with_name(predictions.name.removesuffix(".gz").removesuffix(".jsonl") + ".zip")
+    if not (check or out) and predictions.suffix == ".zip":
+        raise InputError(f"{predictions} is a zip already: add --check to check it alone, or name another with --out")
     if not check:
         check_file(target, predictions)
         check_replaced(target, submission.is_archive, "zip that this command wrote")

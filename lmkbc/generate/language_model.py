@@ -27,6 +27,7 @@ from lmkbc.generate.replay import Replay
 from lmkbc.generate.spec import GeneratorQuestions, GeneratorSpec, Relations, check_names
 from lmkbc.generate.verify import Check, Verifying
 from lmkbc.models.base import (
+    CUT_OFF,
     LOCAL_EXTRAS,
     WITHHELD,
     Dialogue,
@@ -46,6 +47,8 @@ from lmkbc.types import CandidateSet, Example, Generator, Query, State
 
 PRUNE = "'lmkbc store prune --model NAME' drops what was kept of a model, to have it asked again"
 """Advice on stored answers that cannot be used."""
+LONGER = "a larger sampling.max_tokens in the recipe leaves room, and asks again what was answered with the old limit"
+"""Advice on answers that end at their longest length."""
 
 
 VERIFIED = ReadBy(
@@ -285,7 +288,7 @@ class _Tally:
 
     def __init__(self) -> None:
         self._states: Counter[State] = Counter()
-        self._withheld = self._unread = 0
+        self._withheld = self._unread = self._longest = 0
         self._blank: Counter[str] = Counter()
         self._unanswered, self._partial = list[Query](), list[Query]()
 
@@ -295,6 +298,7 @@ class _Tally:
         withheld = sum(reply.finish in WITHHELD for reply in replies)
         blank = [reply.finish for reply in replies if not reply.is_answer and not reply.failed]
         self._withheld += withheld
+        self._longest += sum(reply.finish == CUT_OFF[0] for reply in replies)
         self._blank.update(blank)
         unread = sum(state in (State.UNPARSED, State.TRUNCATED) for state in candidates.draws)
         self._unread += max(
@@ -324,6 +328,8 @@ class _Tally:
                 f"{self._blank.total()} draws say nothing, or were cut off within their thoughts ({ends}): they are "
                 "not kept, so that the next run asks them again"
             )
+        if self._longest and (cut or self._unread or self._blank):
+            yield f"{self._longest} draws end where their length was limited: {LONGER}"
         for queries, lack in ((unanswered, "answers"), (() if stopped else self._partial, "some of their draws")):
             if queries:
                 yield (

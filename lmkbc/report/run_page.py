@@ -99,7 +99,8 @@ def write(space: Workspace, source: ReportInput, path: Path, report: Report = si
         timing = RunTiming.read(run.path / submission.TIMING)
         values: dict[str, Any] = {
             "title": f"{run.text('system') or run.name} on {', '.join((edition.title, *source.asked))}",
-            "about": _about(run, edition, source, timing, list(data.models)),
+            "about": _about(run, edition, source, timing, list(data.models))
+            | ({"scores": table.beyond} if table.beyond else {}),
             "table": table,
             "columns": COLUMNS,
             "overall": OVERALL,

@@ -234,7 +234,8 @@ def package(
     read = read_column(path, edition, agree=True)
     answers, asked = read.values, dict.fromkeys((query.subject, query.relation) for query in queries)
     spelled = respelled(path, (pair for pair in asked if pair not in answers), answers.keys() - asked.keys())
-    missing = [pair for pair in asked if pair not in answers and pair not in spelled]
+    pairs = ((query.subject, query.relation) for query in queries)  # as rows of the split, which may hold one twice
+    missing = [pair for pair in pairs if pair not in answers and pair not in spelled]
     if missing:
         raise InputError(
             f"{path} lacks {len(missing)} of {len(queries)} queries, first {missing[0]}; predict these too: a missing "

@@ -116,6 +116,13 @@ class Table:
     relations: dict[str, Summary]
     rows: Sequence[tuple[Pair, RowScore]] = ()
 
+    @property
+    def beyond(self) -> str:
+        """Return a sentence on scores above 1; "" if there are none."""
+        names = [name for name, one in self.relations.items() if max(one.p, one.r, one.f1, one.micro_r) > 1]
+        why = "the official script counts each number near a true one as right, so several answers of a row may match"
+        return f"above 1 in {', '.join(names)}: {why} one object" if names else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Metric:

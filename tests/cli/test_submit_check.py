@@ -88,4 +88,31 @@ def test_scores_above_one_are_explained(command: Command, data_dir: Path, tmp_pa
         assert (
             "above 1 in hasArea: the official script counts each number near a true one as right" in said
         ) == is_said
+        command.done("report", tmp_path / "p.jsonl", *words, "--out", tmp_path / "p.html")
+        assert ("above 1 in hasArea: the official script" in (tmp_path / "p.html").read_text("utf-8")) == is_said
         assert (float(re.findall(r"hasArea +[.0-9]+ +([.0-9]+)", shown)[0]) > 1) == is_said
+
+
+def test_a_query_that_stands_twice_is_counted_in_one_way(command: Command, data_dir: Path, tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in (data_dir / "lmkbc2025" / "test.jsonl").read_text("utf-8").splitlines()]
+    pairs = [(row["SubjectEntity"], row["Relation"]) for row in rows]
+    assert len(pairs) == len(set(pairs)) + 1
+    given, words = tmp_path / "given.jsonl", ("--edition", "2025", "--split", "test", "--data", data_dir)
+    given.write_text("".join(json.dumps(row) + "\n" for row in rows[:8]), "utf-8")
+    left = sum(pair not in pairs[:8] for pair in pairs)
+    assert f"lacks {left} of {len(rows)} queries" in command.fails("submit", given, *words)
+    answers = ({**row, "candidates": []} for row in rows[:8])
+    given.write_text("".join(json.dumps(row) + "\n" for row in answers), "utf-8")
+    made = ("predict", *words, "--system", "recorded", "--from", given, "--no-report", "--out", tmp_path / "run")
+    told = command.fails(*made, status=1)
+    assert f"{left} of {len(rows)} queries failed" in told
+    assert "1 query stands more than once in the split: each is asked and scored once" in told
+
+
+def test_a_zip_is_not_zipped_again(command: Command, tmp_path: Path) -> None:
+    words = ("--edition", "mini", "--split", "val")
+    command.done("predict", *words, "--system", "prior", "--no-report", "--out", tmp_path / "run")
+    zipped = tmp_path / "run" / "predictions.zip"
+    assert "is a zip already: add --check" in command.fails("submit", zipped, *words)
+    assert not zipped.with_name("predictions.zip.zip").exists()
+    command.done("submit", zipped, *words, "--check")

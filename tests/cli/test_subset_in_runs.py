@@ -1,5 +1,7 @@
 """A run of a part of a split is shown as such beside runs of whole splits."""
 
+import json
+import os
 import re
 from pathlib import Path
 
@@ -46,3 +48,12 @@ def test_a_page_of_a_part_says_so_and_is_not_compared_with_whole_splits(
     assert f"dev, {part}" in command.done("evaluate", "part", "--data", data_dir)[0]
     command.done("compare", "part", "part", "--html", compared, "--data", data_dir)
     assert f"dev, {part}" in compared.read_text()
+
+
+def test_runs_of_one_minute_are_listed_newest_first(command: Command, tmp_path: Path) -> None:
+    for second, name in enumerate(("b", "c", "a")):
+        words = ("--edition", "mini", "--split", "val", "--system", "bl22-empty", "--no-report", "--limit", 3)
+        command.done("predict", *words, "--out", tmp_path / name)
+        os.utime(tmp_path / name / "manifest.json", (second, second))
+    listed = json.loads(command.done("runs", tmp_path, "--json")[0])
+    assert [row["name"] for row in listed] == ["a", "c", "b"]

@@ -143,10 +143,17 @@ def test_of_an_answer_cut_off_only_whole_objects_count(chat: Chat) -> None:
         for remark in generator.notes.remarks
     )
     with Loopback(lambda _: {"content": "Portu", "finish_reason": "length"}) as server:
-        assert run(chat(server, store="b.sqlite"), queries(1))["land 0"].draws == (State.TRUNCATED,)
+        other = chat(server, store="b.sqlite")
+        assert run(other, queries(1))["land 0"].draws == (State.TRUNCATED,)
+    for notes in (generator.notes, other.notes):
+        assert any("1 draws end where their length was limited: a larger" in remark for remark in notes.remarks)
     with Loopback(lambda _: {"content": "12", "finish_reason": "length"}) as server:
         found = run(chat(server, store="c.sqlite"), queries(1, CHILDREN))["land 0"]
     assert found.draws == (State.TRUNCATED,)
+    with Loopback(lambda _: {"content": '["Spain"]', "finish_reason": "length"}) as server:
+        whole = chat(server, store="d.sqlite")
+        assert run(whole, queries(1))["land 0"].draws == (State.ANSWERED,)
+    assert not any("length was limited" in remark for remark in whole.notes.remarks)
 
 
 @pytest.mark.parametrize("form", ["chat", "completion"])
