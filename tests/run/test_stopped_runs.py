@@ -146,3 +146,17 @@ def test_a_run_costs_what_its_answers_cost_whenever_they_were_paid_for(
     priced.fails("--fresh", "--max-tokens", 400, "--out", "run", "--store", "other", status=1)
     priced.done("--store", "other")
     assert cost()[0] == whole > cost()[1] > 0
+
+
+def test_a_server_that_is_down_is_not_needed_for_what_it_has_answered(predict: Command) -> None:
+    with Loopback() as down:
+        down.tells = {"models": {"object": "list", "data": [{"id": "m", "object": "model"}]}}
+        asked = predict.under("--any-model", "--base-url", down.url)
+        asked.done()
+    told = asked.fails(status=1)
+    assert "cannot be reached" in told
+    assert "; --offline takes what it has answered already" in told
+    assert "12 answers from the store" in asked.done("--offline")[1]
+    told = predict.fails("--any-model", "--base-url", "http://127.0.0.1:9/v1", status=1)
+    assert "cannot be reached" in told
+    assert "--offline" not in told

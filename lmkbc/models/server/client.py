@@ -294,8 +294,12 @@ def as_served(
     if url not in listings and offline:
         listings[url] = tuple(store.note(note) or ())
     elif url not in listings:
-        with event_loop() as (_, run):
-            listings[url] = run(_listed(open_client))
+        try:
+            with event_loop() as (_, run):
+                listings[url] = run(_listed(open_client))
+        except ServerError as error:
+            known = "; --offline takes what it has answered already" if store.note(note) else ""
+            raise ServerError(f"{error}{known}") from None
         store.set_note(note, list(listings[url]))
     if not (server.model or listings[url]):
         raise InputError("no model is named, and --offline asks no server for its own: give one with --model")
