@@ -21,6 +21,7 @@ from lmkbc.errors import InputError, counted
 from lmkbc.files.checksum import content_sha256, file_sha256, sha256
 from lmkbc.files.places import name_of
 from lmkbc.generate.access import is_given, served
+from lmkbc.generate.recorded import by_model, named_model
 from lmkbc.generate.recorded_rows import models_in
 from lmkbc.generate.replay import shares
 from lmkbc.generate.spec import GeneratorSpec
@@ -107,7 +108,7 @@ class Plan:
                     f"{counted(asked, 'model')}, so it would keep nothing: lower its models, or add a generator"
                 )
         answers = zip(recipe.generate, shares(recipe.generate, run), strict=True)
-        if len(recipe.generate) < 2 and len(run.files) < 2:
+        if len(recipe.generate) < 2 and len(by_model(run.files, run.edition)) < 2:
             recipe = replace(recipe, select=alone(recipe.select))
         generators = tuple(PlannedGenerator(spec=spec, files=files) for spec, files in answers)
         return cls(run=run, recipe=recipe, generators=generators)
@@ -211,9 +212,7 @@ def _hash(tables: Any) -> str:
 def _recorded(run: Run, files: Sequence[Path]) -> Iterator[str]:
     """Yield the models whose answers the files hold. If the rows name none, use the file's name without the split."""
     for path in files:
-        words = re.split(r"[-_.\s]+", re.sub(r"(\.candidates)?(\.jsonl)?(\.gz)?$", "", name_of(path)))
-        splits = {*run.edition.splits, "val", "dev"}
-        yield from models_in(path) or ["-".join(word for word in words if word.casefold() not in splits)]
+        yield from models_in(path) or [named_model(path, run.edition)]
 
 
 def _worded(value: Any) -> Any:

@@ -11,11 +11,12 @@ probability of 1 - p, and never a draw.
 from __future__ import annotations
 
 import logging
+import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, starmap
 from pathlib import Path
 
 import msgspec
@@ -29,7 +30,7 @@ from lmkbc.files.columns import log_respelled
 from lmkbc.files.database import ByQuery
 from lmkbc.files.places import name_of
 from lmkbc.generate.guard import guarded
-from lmkbc.generate.recorded_rows import EXISTENCE, CandidateRow, RecordedRow, each_row, is_linked
+from lmkbc.generate.recorded_rows import EXISTENCE, CandidateRow, RecordedRow, each_row, is_linked, models_in
 from lmkbc.generate.reply import candidates, united, unread
 from lmkbc.generate.script_rows import given_as
 from lmkbc.generate.spec import GeneratorSpec
@@ -38,7 +39,7 @@ from lmkbc.names import shown, subject_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
 from lmkbc.session.run import RecordedFile, Run
-from lmkbc.types import Candidate, CandidateSet, Dropped, Generator, Nil, Pair, Query, Source, State, together
+from lmkbc.types import Candidate, CandidateSet, Dropped, Generator, Nil, Pair, Query, Source, State, grouped, together
 from lmkbc.workspace import Workspace
 
 log = logging.getLogger(__name__)
@@ -64,20 +65,20 @@ class RecordedSpec(GeneratorSpec):
         return True
 
     def open(self, run: Run, notes: Notes) -> Generator:
-        """Return the generator over all files. Raise InputError if no file is named."""
+        """Return the generator over all files, which are of one model. Raise InputError if no file is named."""
         if not run.files:
             raise InputError("this system reads recorded answers: name at least one file with --from")
-        return replayed([*map(RecordedFile, run.files)], run, notes, clean=self.clean)
+        name = "+".join(sorted(models_in(run.files[0]))) or _stem(run.files[0]) if len(run.files) > 1 else ""
+        if name:
+            log.info("%s are one source, of one model: %s", " and ".join(map(str, map(given_as, run.files))), name)
+        return replayed([*map(RecordedFile, run.files)], run, notes, clean=self.clean, name=name)
 
     def sources(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
-        """Yield a generator for each file; if there are several, each has the name of its file."""
-        if len(run.files) < 2:
-            yield from super().sources(run, notes)
-        else:
-            for path in run.files:
-                yield from (
-                    (name_of(path), candidates) for _, candidates in super().sources(replace(run, files=(path,)), notes)
-                )
+        """Yield a generator for the files of each model; if there are several, each has the name of its first file."""
+        models = by_model(run.files, run.edition)
+        for files in models.values():
+            ((name, generator),) = super().sources(replace(run, files=tuple(files)), notes)
+            yield name if len(models) < 2 else name_of(files[0]), generator
 
 
 class Recorded:
@@ -119,7 +120,7 @@ class Recorded:
         rows = {path: _rows(path, edition, models) for path, models in given}
         if name:
             first, *_ = rows
-            rows = {first: chain.from_iterable(rows.values())}
+            rows = {first: chain.from_iterable(starmap(_draws_of, enumerate(rows.values())))}
         self._files = {path: _Rows(own) for path, own in rows.items()}
         self._notes = notes or Notes()
         self._notes.files += len(self._files)
@@ -174,7 +175,12 @@ class Recorded:
                     ", ".join(named[:EXAMPLES]) + " ..." * (len(named) > EXAMPLES),
                 )
             if 2 * rows.missing > rows.asked and self._notes.files > 1:
-                log.warning("%s answers %d of %d queries", path, rows.asked - rows.missing, rows.asked)
+                log.warning(
+                    "%s answers %d of %d queries, as a source of its own: to fill gaps of another file, name its model",
+                    path,
+                    rows.asked - rows.missing,
+                    rows.asked,
+                )
         if lacking := sum(count == self._notes.files for count in self._notes.lacking.values()):
             log.warning(
                 "%s %d of %d queries: those that nothing else answers are failed, not empty",
@@ -364,6 +370,14 @@ def _rows(path: Path, edition: Edition, models: Collection[str] | None) -> Itera
     return (row for row in each_row(path, edition) if models is None or row.called in models)
 
 
+def _draws_of(file: int, rows: Iterable[RecordedRow]) -> Iterator[RecordedRow]:
+    """Yield the rows of one of a model's files, whose scored draws have other names than those of the first file."""
+    for row in rows:
+        for candidate in row.candidates or () if file and not row.pooled else ():
+            candidate.source = f"{candidate.source or ''}.{file}"
+        yield row
+
+
 class _Texts:
     """Counts of the texts of a file that were read, and of those that cannot be read, by state; with examples."""
 
@@ -440,6 +454,26 @@ def _source_names(models: Mapping[Path, str | None]) -> dict[Path, str]:
     if repeated := [name for name, count in Counter(names.values()).items() if count > 1]:
         raise InputError(f"two recorded files are both called {repeated[0]!r}: rename one")
     return names
+
+
+def by_model(files: Sequence[Path], edition: Edition) -> dict[Hashable, list[Path]]:
+    """Return the files of each model, which are one source: that of their rows, else of their names in a folder.
+
+    A run's pooled candidates name sources, and are a source of their own.
+    """
+    if len(files) < 2:
+        return {"": [*files]}
+    told = {path: frozenset(models_in(path, pooled=False)) for path in files}
+    said = {path: models or frozenset({named_model(path, edition)}) for path, models in told.items()}
+    return grouped(
+        (said[path] if said[path] in told.values() else (given_as(path).parent, said[path]), path) for path in files
+    )
+
+
+def named_model(path: Path, edition: Edition) -> str:
+    """Return the model that a file's name gives: the name without endings and the split."""
+    words = re.split(r"[-_.\s]+", re.sub(r"(\.candidates)?(\.jsonl)?(\.gz)?$", "", name_of(path)))
+    return "-".join(word for word in words if word.casefold() not in {*edition.splits, "val", "dev"})
 
 
 def _stem(path: Path) -> str:

@@ -180,13 +180,13 @@ class _Answering(msgspec.Struct, gc=False):
     candidates: list[_Sources] | None = None
 
 
-def models_in(path: Path) -> set[str]:
-    """Return the models that a recorded file names, in its rows or as sources of pooled candidates."""
+def models_in(path: Path, *, pooled: bool = True) -> set[str]:
+    """Return the models that a recorded file names, in its rows or, if `pooled`, as sources of pooled candidates."""
     models, sources = set[str](), set[str]()
     for rows, _ in row_blocks(path, msgspec.json.Decoder(_Answering)):
         models.update(row.model for row in rows if row.model)
-        pooled = (one.source for row in rows if row.pooled for one in row.candidates or ())
-        sources.update(filter(None, pooled))
+        given = (one.source for row in rows if pooled and row.pooled for one in row.candidates or ())
+        sources.update(filter(None, given))
     return models or {Source.read(name.removesuffix(EXISTENCE)).model for text in sources for name in text.split("; ")}
 
 

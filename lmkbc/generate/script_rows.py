@@ -57,6 +57,7 @@ A_ROW_EACH = ("object", "obj", "tail", "objectname", "objectlabel")
 
 _LISTS = re.compile(r"[;\[\n]")
 """Signs of several objects in a cell."""
+_ENDINGS = re.compile(r"(?<=.)(?:\.[A-Za-z]\w*)+$")
 _MAPPING = re.compile(r"(.+?):((?:\w+=[^,=]+)(?:,\w+=[^,=]+)*)")
 
 SOURCE = "source"
@@ -112,7 +113,7 @@ def _as_recorded(given: Path, space: Workspace, edition: Edition) -> Path:
         log.warning("%s: the scores of the file are not read, and each object has the score 1", error)
         columns.pop("score", None)
         content = _rows(made, replace(form, scores=False), space)
-    target = cache_dir() / "answers" / sha256(content)[:16] / f"{path.name.partition('.')[0]}.jsonl"
+    target = cache_dir() / "answers" / sha256(content)[:16] / f"{_ENDINGS.sub('', path.name)}.jsonl"
     target.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(target, content)
     write_bytes(target.parent / SOURCE, str(path).encode())

@@ -343,3 +343,47 @@ def test_answers_about_subjects_that_the_split_lacks_are_counted_and_named_with_
     own = tmp_path / "own.jsonl"
     assert f"{own}: 4 of 5 answered queries are not in val of edition mini, and are left out: 'Bree', 'Gondor'," in said
     assert f"{own} lacks 19 of 20 queries" in said
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "model"),
+    [
+        ("gpt-4.1-val.csv", "gpt-4.1.csv", ""),  # one name, but for the split
+        ("one.csv", "two.csv", "mine"),
+        ("one.csv", "mine.csv", "mine"),  # the second has no column of the model
+    ],
+)
+def test_a_second_file_of_one_model_adds_to_the_first(
+    command: Command, tmp_path: Path, first: str, second: str, model: str
+) -> None:
+    rows = [f"{SUBJECT},{RELATION},Croatia,0.9", f"{SUBJECT},{RELATION},Serbia,0.4", f"Croatia,{RELATION},Serbia,0.9"]
+    (tmp_path / first).write_text(
+        "subject,relation,object,score,model\n" + "".join(f"{row},{model}\n" for row in rows[:2]), encoding="utf-8"
+    )
+    own = model if second != "mine.csv" else ""
+    (tmp_path / second).write_text(f"subject,relation,object,score,model\n{rows[2]},{own}\n", encoding="utf-8")
+    asked = ("--edition", "mini", "--split", "val", "--relation", RELATION, "--failed-as-empty", "--no-report")
+    made = []
+    for name, files in (("alone", [first]), ("both", [first, second])):
+        given = [option for file in files for option in ("--from", tmp_path / file)]
+        said = command.done("predict", *asked, "--untuned", *given, "--out", tmp_path / name)[1]
+        lines = map(json.loads, gzip.decompress((tmp_path / name / "candidates.jsonl.gz").read_bytes()).splitlines())
+        made.append({row["SubjectEntity"]: row["candidates"] for row in lines})
+        assert "'agreement'" not in said
+    assert made[0][SUBJECT] == made[1][SUBJECT]
+    assert [one["object"] for one in made[1]["Croatia"]] == ["Serbia"]
+
+
+def test_draws_of_one_model_in_two_files_add_up_and_other_models_stay_apart(command: Command, tmp_path: Path) -> None:
+    asked = ("--edition", "mini", "--split", "val", "--relation", RELATION, "--failed-as-empty", "--no-report")
+    for model, names in (("one", ["mine", "mine"]), ("two", ["mine", "other"])):
+        files: list[Any] = []
+        for name, found in zip("ab", (["Croatia", "Serbia"], ["Serbia"]), strict=True):
+            place = tmp_path / f"{model}-{name}.jsonl"
+            place.write_text(jsonl(PAIR | {"answers": found, "model": names["ab".index(name)]}), encoding="utf-8")
+            files += ["--from", place]
+        said = command.done("predict", *asked, *files, "--untuned", "--out", tmp_path / model)[1]
+        assert ("are one source, of one model: mine" in said) == (model == "one")
+    rows = map(json.loads, gzip.decompress((tmp_path / "one" / "candidates.jsonl.gz").read_bytes()).splitlines())
+    (row,) = [row for row in rows if row["SubjectEntity"] == SUBJECT]
+    assert {one["object"]: one["score"] for one in row["candidates"]} == {"Serbia": 1.0, "Croatia": 0.5}
