@@ -2,8 +2,9 @@
 
 The names of columns are data (`COLUMNS`); `--from FILE:subject=name,answers=found` says others. A list is an answer
 that names its items, and a list of lists holds one answer a draw. Rows of a query are draws, or they name one object
-each: by the column's name, by `object=COLUMN`, or since no query has a name twice. Objects in a list or in cells of
-their own are kept as written; other texts are read as replies are. `script_scores` reads lists, and their scores.
+each. `_Form` decides this once, from the mapping that was typed, the names of columns and all cells. Objects
+in a list or in cells of their own are kept as written; other texts are read as replies are. `script_scores` reads
+lists, and their scores.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from lmkbc.files.fact_rows import names_nothing
 from lmkbc.files.jsonl import numbered
 from lmkbc.files.places import cache_dir
 from lmkbc.files.tables import InputTable
-from lmkbc.generate.script_scores import SCORES, ScoredText, Scoring, folded, score_of, value_of
+from lmkbc.generate.script_scores import SCORES, ScoredPairs, ScoredText, Scoring, folded, score_of, value_of
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation
 from lmkbc.types import grouped
@@ -46,7 +47,7 @@ COLUMNS: Mapping[str, str] = {
     "replies reply texts text samples content message raw rawoutput rawresponse modeloutput modelresponse llmoutput",
     "model": "model modelname modelid engine",
     "score": SCORES,
-    "draw": "draw sample sampleid drawid run iteration trial",
+    "draw": "draw sample sampleid drawid run iteration trial seed attempt",
     "object_id": "objectid objectentityid objectqid",
 }
 """Content of a column -> its usual names, the likeliest first, in lower case and without blanks and signs."""
@@ -84,7 +85,7 @@ def _as_recorded(given: Path, space: Workspace, edition: Edition) -> Path:
     named = None if given.exists() else _MAPPING.fullmatch(str(given))
     path = Path(named[1]) if named else given
     mapping = dict(pair.split("=") for pair in named[2].split(",")) if named else {}
-    together = "object" in mapping
+    typed = next((what for what in ("object", *ANSWERS) if what in mapping), "")
     mapping = {"answers" if what == "object" else what: column for what, column in mapping.items()}
     if unknown := mapping.keys() - COLUMNS.keys():
         raise InputError(f"--from {given}: {min(unknown)!r} is none of {', '.join(COLUMNS)}, object")
@@ -101,12 +102,16 @@ def _as_recorded(given: Path, space: Workspace, edition: Edition) -> Path:
             hint = f"{called!r} is no relation of edition {edition.name}; {did_you_mean(called, edition.relations)}"
             raise InputError(f"{row.place}: {'it names no subject' if relation else hint}")
         made[text["subject"], as_qid(text.get("id") or ""), relation, text.get("model")].append(
-            _Cell(row.place, text[kind], text.get("score"), text.get("draw"), as_qid(text.get("object_id") or ""))
+            _Cell(
+                row.place,
+                text[kind],
+                value_of(text[kind]),
+                text.get("score"),
+                text.get("draw"),
+                as_qid(text.get("object_id") or ""),
+            )
         )
-    column = folded(columns[kind])
-    together = kind == "answers" and (together or column in A_ROW_EACH or _name_one_each(made.values()))
-    many = kind == "completions" and column[-1:] == "s"
-    form = _Form(together=together, many=many, as_written=kind == "answers")
+    form = _Form.of(typed or kind, columns, [*made.values()], is_typed=bool(typed))
     try:
         content = _rows(made, form, space)
     except ValueError as error:
@@ -117,8 +122,16 @@ def _as_recorded(given: Path, space: Workspace, edition: Edition) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(target, content)
     write_bytes(target.parent / SOURCE, str(path).encode())
-    read = ",".join(f"{'object' if together and what == kind else what}={name}" for what, name in columns.items())
-    log.info("%s is read as --from %s:%s (%s)", path, path, read, counted(len(made), "query", "queries"))
+    read = ",".join(f"{'object' if form.together and what == kind else what}={name}" for what, name in columns.items())
+    unread = ", ".join(name for name in named_there if name not in columns.values())
+    log.info(
+        "%s is read as --from %s:%s (%s)%s",
+        path,
+        path,
+        read,
+        counted(len(made), "query", "queries"),
+        f"; not read: {unread}" if unread else "",
+    )
     return target
 
 
@@ -133,23 +146,14 @@ def _is_foreign(path: Path) -> bool:
 
 
 class _Cell(NamedTuple):
-    """The answer in a row: its text, the score beside it, its draw, and its QID as an object; None where not given."""
+    """The answer in a row: its text and value, the score beside it, its draw, and its QID as an object, if given."""
 
     place: str
     text: str | None
+    value: Any
     score: str | None
     draw: str | None
     id: str | None
-
-
-def _name_one_each(queries: Iterable[Sequence[_Cell]]) -> bool:
-    """Return whether rows of a query name one object each: draws would repeat a name, or hold lists."""
-    several = [cells for cells in queries if len(cells) > 1]
-    return bool(several) and all(
-        len({(cell.text, cell.draw) for cell in cells}) == len(cells)
-        and not any(cell.text and _LISTS.search(cell.text) for cell in cells)
-        for cells in several
-    )
 
 
 def _found(names: Sequence[str], wanted: Sequence[str]) -> dict[str, str]:
@@ -177,6 +181,20 @@ def _columns(path: Path, names: Sequence[str], mapping: Mapping[str, str], *, al
     return found
 
 
+def _name_one_each(queries: Iterable[Sequence[_Cell]]) -> bool:
+    """Return whether rows of a query name one object each: draws would repeat a name, hold lists, or name a draw each.
+
+    Where rows name their draws, several rows name one.
+    """
+    several = [cells for cells in queries if len(cells) > 1]
+    draws = [len({cell.draw for cell in cells}) < len(cells) for cells in several if cells[0].draw is not None]
+    return bool(several and (any(draws) or not draws)) and all(
+        len({(cell.text, cell.draw) for cell in cells}) == len(cells)
+        and not any(cell.text and _LISTS.search(cell.text) for cell in cells)
+        for cells in several
+    )
+
+
 _Draw: TypeAlias = list[ScoredText] | ScoredText | None
 """Objects that are kept as written, a text that is read as a reply, or a failed call."""
 
@@ -185,25 +203,44 @@ _Draw: TypeAlias = list[ScoredText] | ScoredText | None
 class _Form:
     """How the cells of a file are read. scores: whether scores are.
 
-    together: whether each cell is an object, of the draw that its row names. A lone cell with a list in it is none.
+    together: whether each cell is an object, of the draw that its row names. Unless that was typed (`is_typed`), a lone
+    cell with a list in it is none.
     many: whether the column's name is a plural, such as "outputs", so that a list holds draws. Else it is one reply.
     as_written: whether lists are of objects that are kept as written. Else they are if they have scores.
+    pairs: which lists of two are an object with its score; see `Scoring`.
     """
 
     together: bool
+    is_typed: bool
     many: bool
     as_written: bool
+    pairs: ScoredPairs
     scores: bool = True
+
+    @classmethod
+    def of(cls, kind: str, columns: Mapping[str, str], queries: Sequence[Sequence[_Cell]], *, is_typed: bool) -> _Form:
+        """Return the form of a file. kind: what was typed, else what the column of answers is known as."""
+        cells = [cell for own in queries for cell in own]
+        column = folded(columns["completions" if kind == "completions" else "answers"])
+        each = kind == "answers" and not is_typed and (column in A_ROW_EACH or _name_one_each(queries))
+        return cls(
+            together=kind == "object" or each,
+            is_typed=is_typed,
+            many=kind == "completions" and column[-1:] == "s",
+            as_written=kind != "completions",
+            pairs=ScoredPairs.of(
+                (cell.value for cell in cells), any(value_of(cell.score) is not None for cell in cells)
+            ),
+        )
 
     def draws(self, cells: Sequence[_Cell], relation: Relation) -> Iterator[_Draw]:
         """Yield the draws in the cells of a query. ValueError, with the row, for a score that cannot be read."""
-        if self.together and not (len(cells) == 1 and _LISTS.search(cells[0].text or "")):
+        if self.together and (self.is_typed or len(cells) > 1 or not _LISTS.search(cells[0].text or "")):
             for own in grouped((cell.draw, cell) for cell in cells).values():
                 yield self._together(own, relation)
             return
         for cell in cells:
-            value = value_of(cell.text)
-            found = self._objects(cell, value, relation)
+            value, found = cell.value, self._objects(cell, cell.value, relation)
             inner = found if isinstance(value, list) and isinstance(found, list) else []
             many = self.many and not any(isinstance(one, list | tuple) for one in value or ())
             several = inner and (many or any(isinstance(one, list) for one in inner))
@@ -212,7 +249,8 @@ class _Form:
 
     def _objects(self, cell: _Cell, value: Any, relation: Relation) -> Any:
         """Return a value of a cell with its scores; see `Scoring`."""
-        scoring = Scoring(relation, inside=self.as_written or not relation.has_values(), scores=self.scores)
+        inside = self.as_written or not relation.has_values()
+        scoring = Scoring(relation, inside=inside, scores=self.scores, pairs=self.pairs)
         try:
             return scoring.objects(value, score_of(cell.score) if self.scores else None)
         except ValueError as error:
@@ -221,10 +259,11 @@ class _Form:
     def _together(self, cells: Sequence[_Cell], relation: Relation) -> _Draw:
         """Return the objects of a draw; without any, a blank text, or None for a failed call."""
         given = [
-            one._replace(id=cell.id)
+            one._replace(id=cell.id or one.id)
             for cell in cells
-            if value_of(cell.text) is not None
-            for one in self._objects(cell, [cell.text], relation)
+            if cell.value is not None
+            for one in self._objects(cell, cell.value if isinstance(cell.value, list) else [cell.text], relation)
+            if isinstance(one, ScoredText)
         ]
         named = [one for one in given if one.name]
         return _unless_alone(named, relation) if named else next(iter(given), None)

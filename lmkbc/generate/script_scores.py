@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -18,7 +18,7 @@ from lmkbc.errors import counted
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation
 
-SCORES = "score scores confidence confidences probability probabilities prob probs certainty likelihood"
+SCORES = "score scores confidence confidences conf probability probabilities prob probs certainty likelihood"
 """Usual names of a column, or of a key, with scores from 0 to 1."""
 LACKING = ("nan", "NaN", "<NA>")
 """Cells with which tables of pandas say that there is no value."""
@@ -37,6 +37,7 @@ _PARTED = re.compile(r"\s{0,9}[;|\n]\s*|,\s+")
 """Signs between the objects of a text, and between their scores."""
 _SHARE = re.compile(r"[01]?[.,]\d+|\d+(?:\.\d+)?\s*%")
 """A text that is a share: 0.9, or 90 %."""
+_A_NUMBER = re.compile(r"[\d.,\s%+-]+")
 _NAMED = re.compile(r"(\S.{0,200}?)\s{0,9}(?:[:=]\s*|\()((?:0?|1)\.\d+)\)?")
 """An object with its score in a text; a percentage may be of something else."""
 
@@ -92,12 +93,47 @@ def _scores(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
+class ScoredPairs:
+    """Which lists of two, in all of a file, are an object with its score: a text that is no number, and a number.
+
+    texts: whether the score may be a text, since each list of the file is of a name and such a text.
+    numbers: whether the object may be a number too, since nothing else in the file is a score.
+    """
+
+    texts: bool
+    numbers: bool
+
+    @classmethod
+    def of(cls, values: Iterable[Any], has_scores: bool) -> ScoredPairs:
+        """Return the pairs of a file with these cells. has_scores: whether a column holds scores."""
+        lists = [one for value in values for one in _innermost(value)] if not has_scores else []
+        return cls(bool(lists) and all(map(_names_one, lists)), not has_scores)
+
+
+def _innermost(value: Any, depth: int = 0) -> Iterator[Sequence[Any]]:
+    """Yield the lists in a value that hold something, and no lists."""
+    if isinstance(value, list | tuple) and value and depth <= _DEEPEST:
+        inner = [one for one in value if isinstance(one, list | tuple)]
+        yield from (found for one in inner for found in _innermost(one, depth + 1)) if inner else (value,)
+
+
+def _names_one(pair: Sequence[Any]) -> bool:
+    """Return whether a list is of a text that is no number, and of a share."""
+    return len(pair) == 2 and sorted(map(_is_name, pair)) == [False, True] and any(map(_is_number, pair))
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and not _A_NUMBER.fullmatch(value)
+
+
+@dataclass(frozen=True)
 class Scoring:
     """How values in cells are read. inside: whether pairs and mappings are objects. scores: whether theirs are read."""
 
     relation: Relation
     inside: bool
     scores: bool
+    pairs: ScoredPairs
 
     def objects(self, value: Any, score: Any = None, depth: int = 0) -> Any:
         """Return a value with a `ScoredText` for each text and number, in its lists; an unknown mapping as it is.
@@ -136,10 +172,11 @@ class Scoring:
 
         within: whether it is in a list, where a number and a share are a pair too.
         """
-        numbers = within and self.relation.has_numbers()
         for name, score in (pair, pair[::-1]) if len(pair) == 2 else ():
-            is_name = isinstance(name, str) and not _SHARE.fullmatch(name) and _is_number(score)
-            if is_name or (numbers and _is_number(name) and isinstance(score, float) and 0 <= score <= 1):
+            is_named = _is_name(name) and _is_number(score) and (self.pairs.texts or not isinstance(score, str))
+            is_beside = isinstance(name, str) or (within and self.relation.has_numbers() and _is_number(name))
+            is_share = self.pairs.numbers and isinstance(score, float) and 0 <= score <= 1
+            if is_named or (is_beside and is_share):
                 return self._scored(name, score)
         return None
 

@@ -387,3 +387,91 @@ def test_draws_of_one_model_in_two_files_add_up_and_other_models_stay_apart(comm
     rows = map(json.loads, gzip.decompress((tmp_path / "one" / "candidates.jsonl.gz").read_bytes()).splitlines())
     (row,) = [row for row in rows if row["SubjectEntity"] == SUBJECT]
     assert {one["object"]: one["score"] for one in row["candidates"]} == {"Serbia": 1.0, "Croatia": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("rows", "objects"),
+    [
+        ([{"answers": ["396.75", "0.49"]}], {"396.75": 1.0, "0.49": 1.0}),
+        ([{"answers": ["0.49", "396.75"]}, {"answers": ["about 5", "0.3"]}], {"396.75": 1.0, "0.49": 1.0}),
+        ([{"answers": ["500", "0.3"], "scores": [0.9, 0.8]}], {"500": 0.9, "0.3": 0.8}),
+        ([{"answers": [500, 0.3], "scores": [0.9, 0.8]}], {"500": 0.9, "0.3": 0.8}),
+        ([{"answers": [["500", "0.3"], ["500", "0.4"]]}], {"500": 1.0, "0.3": 0.5, "0.4": 0.5}),  # two draws
+        ([{"answers": ["1,234", "1"], "confidence": [0.9, 0.1]}], {"1234": 0.9, "1": 0.1}),
+        ([{"answers": ["500", 0.3]}], {"500": 0.3}),
+        ([{"answers": [["500 km2", "0.3"], ["400 km2", "0.2"]]}], {"500": 0.3, "400": 0.2}),  # all lists are pairs
+        ([{"answers": ["500", "0.3"]}, {"answers": ["1", "2", "3"]}], {"500": 1.0, "0.3": 1.0}),
+    ],
+)
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+def test_two_texts_are_an_object_with_its_score_only_if_all_lists_of_the_file_are(
+    command: Command, data_dir: Path, tmp_path: Path, rows: list[Any], objects: dict[str, float], ending: str
+) -> None:
+    import polars as pl
+
+    places = zip(("Lošinj", "Cres", "Krk"), rows, strict=False)
+    every = [{"subject": name, "relation": "hasArea"} | row for name, row in places]
+    if ending == "parquet":
+        mixed = any(len({*map(type, row["answers"])}) > 1 for row in rows)
+        if mixed:
+            pytest.skip("a list of Parquet has one type")
+        pl.DataFrame(every).write_parquet(tmp_path / "a.parquet")
+    elif ending == "csv":
+        cells = [{name: one if isinstance(one, str) else json.dumps(one) for name, one in row.items()} for row in every]
+        pl.DataFrame(cells).write_csv(tmp_path / "a.csv")
+    else:
+        (tmp_path / "a.jsonl").write_text(jsonl(*every), encoding="utf-8")
+    asked = ("--edition", "2025", "--split", "val", "--relation", "hasArea", "--failed-as-empty", "--no-report")
+    given = ("--data", data_dir, "--from", tmp_path / f"a.{ending}", "--out", tmp_path / "run")
+    said = command.done("predict", *asked, *given)[1]
+    lines = map(json.loads, gzip.decompress((tmp_path / "run" / "candidates.jsonl.gz").read_bytes()).splitlines())
+    (made,) = [row["candidates"] for row in lines if row["SubjectEntity"] == "Lošinj"]
+    assert {one["object"]: one["score"] for one in made} == objects
+    assert "the scores of the file are not read" not in said
+
+
+LISTS = ("Croatia, Serbia", "Serbia, Croatia", "Serbia")
+
+
+@pytest.mark.parametrize(
+    ("header", "mapping", "is_split"),
+    [
+        ("subject,relation,sample,answer", "", True),
+        ("subject,relation,seed,prediction", "", True),
+        ("subject,relation,run,response", "", True),
+        ("subject,relation,sample,answer", ":answers=answer,draw=sample", True),
+        ("subject,relation,sample,object", ":answers=object", True),
+        ("subject,relation,sample,object", "", False),
+        ("subject,relation,sample,answer", ":object=answer,draw=sample", False),
+        ("subject,relation,sample,response", ":object=response", False),
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_a_row_a_draw_is_read_as_answers_and_the_mapping_that_is_typed_counts(
+    kept: Callable[..., tuple[set[str], str]], header: str, mapping: str, is_split: bool, ending: str
+) -> None:
+    rows = [(SUBJECT, RELATION, str(draw), text) for draw, text in enumerate(LISTS)]
+    names = header.split(",")
+    content = "\n".join([header, *(f'{a},{b},{c},"{d}"' for a, b, c, d in rows)])
+    if ending == "jsonl":
+        content = jsonl(*(dict(zip(names, row, strict=True)) for row in rows))
+    found, said = kept(f"a.{ending}", content, mapping)
+    assert found == (BOTH if is_split else {*LISTS})
+    typed = re.search(r"(object|answers)=", mapping)
+    assert f"{typed[0] if typed else ''}{names[3]}" in said
+
+
+def test_rows_of_one_draw_name_its_objects(kept: Callable[..., tuple[set[str], str]], tmp_path: Path) -> None:
+    found, said = kept("a.csv", f"subject,relation,seed,answer\n{DRAWS}")
+    assert found == BOTH
+    assert "object=answer" in said
+    rows = map(json.loads, gzip.decompress((tmp_path / "run" / "candidates.jsonl.gz").read_bytes()).splitlines())
+    (made,) = [row["candidates"] for row in rows if row["SubjectEntity"] == SUBJECT]
+    assert {one["object"]: one["score"] for one in made} == {"Croatia": 1.0, "Serbia": 0.5}
+
+
+def test_columns_that_are_not_read_are_named(kept: Callable[..., tuple[set[str], str]]) -> None:
+    rows = [PAIR | {"answer": "Croatia, Serbia", "object": "Peru", "conf": 0.5, "logprob": -1.5}]
+    found, said = kept("a.jsonl", jsonl(*rows))
+    assert found == BOTH
+    assert re.search(r"score=conf \(1 query\); not read: object, logprob", " ".join(said.split()))
