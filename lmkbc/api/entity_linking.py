@@ -12,7 +12,7 @@ from msgspec import Meta
 from lmkbc.commands.keywords import chosen_edition, keywords
 from lmkbc.errors import InputError, OptionError
 from lmkbc.files.places import all_placed, placed
-from lmkbc.files.writable import check_file
+from lmkbc.files.writable import check_file, check_new
 from lmkbc.link import explained
 from lmkbc.link.explained import LinkReport, Offer
 from lmkbc.link.hits import Link, Search
@@ -82,7 +82,7 @@ def link(
     sources = settled(LinkSources, options)
     space = Workspace(sources["workspace"], sources["data"], trust=sources["trust"])
     source, target = Path(predictions), Path(out)
-    check_file(target, source, placed(sources["index"]), placed(sources["search_table"]))
+    check_new(target, source, placed(sources["index"]), placed(sources["search_table"]))
     if limit is not None and limit < 1:
         raise OptionError("limit", f"is {limit}: give at least one row")
     relations = [space.relation(name) for name in names_of(relation)]

@@ -100,7 +100,7 @@ def link_rows(rows: Sequence[PredictionRow], target: Path, linker: Linker, progr
         report.add(group.query, links)
         row.ObjectEntitiesID = list(dict.fromkeys(link.id for link in links if link.id))
         lines.append(msgspec.json.encode(row) + b"\n")
-    write_bytes(target, b"".join(lines))
+    write_bytes(target, b"".join(lines), new=True)
     return report
 
 

@@ -82,3 +82,13 @@ def test_explain_shows_every_candidate_with_its_evidence(command: Command, table
     assert offers("Spain") == [["*", "relation", "Q29", "Spain", "yes"], ["search", "Q9", "unknown"]]
     assert offers("Atlantis (lost)")[-1][:3] == ["*", "search", "'Atlantis'"]
     assert offers("Nowhere") == []
+
+
+def test_what_is_there_is_never_replaced(command: Command, table: Path, tmp_path: Path) -> None:
+    (tmp_path / "p.jsonl").write_text(f"{GOOD}\n", encoding="utf-8")
+    (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
+    asked = ("link", tmp_path / "p.jsonl", "--edition", "mini", "--search-table", table)
+    error = command.fails(*asked, "--out", tmp_path / "mine.txt")
+    assert "mine.txt is there already, and this command replaces nothing" in error
+    assert (tmp_path / "mine.txt").read_text(encoding="utf-8") == "mine"
+    command.done(*asked, "--out", tmp_path / "new.jsonl")

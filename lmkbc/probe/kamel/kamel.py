@@ -22,7 +22,7 @@ from msgspec import Meta
 
 from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import DirectoryKind, check_replaceable, with_record, write_bytes, write_directory
-from lmkbc.files.writable import check_file
+from lmkbc.files.writable import check_new
 from lmkbc.models.base import Form, Prompt, Sampling
 from lmkbc.models.store_place import default_place
 from lmkbc.probe.benchmark import BenchmarkRun, Findings, Sheet, opened, percent, texts, wanted_tables
@@ -102,7 +102,7 @@ class KamelBenchmark:
         """Ask the model, and score its answers in the published way and after stripping."""
         tables = wanted_tables(self.table, TABLES, TABLES if self.lama else TABLES[:-1])
         kept = default_place(run.servers.get("store"))
-        check_file(self.out, self.source, self.templates, kept if isinstance(kept, Path) else None)
+        check_new(self.out, self.source, self.templates, kept if isinstance(kept, Path) else None)
         wording, wanted = questions(self.templates), listed(self.properties)
         data = read_kamel(self.source, properties=wanted, splits=("train", self.split))
         given = data.properties if wanted is None else sorted(set(wanted), key=lambda name: (len(name), name))
@@ -131,7 +131,7 @@ class KamelBenchmark:
                 for whose, part in (("KAMEL", replies), ("LAMA", lamas))
                 for fact, text in part
             )
-            write_bytes(self.out, msgspec.json.Encoder().encode_lines(rows))
+            write_bytes(self.out, msgspec.json.Encoder().encode_lines(rows), new=True)
         compared = lama_tables([pair for pair in replies if pair[0].property in shared], lamas)
         return self._findings(data, replies, compared, tables)
 
