@@ -20,7 +20,7 @@ from lmkbc.link.index import AliasIndex
 from lmkbc.link.index_sources import LANGUAGES, Built
 from lmkbc.link.index_sources import build_index as write_index
 from lmkbc.link.linker import Linker
-from lmkbc.link.search import open_search, wikidata
+from lmkbc.link.search import Wikidata, open_search, wikidata
 from lmkbc.link.train_objects import TrainObjects
 from lmkbc.link.wikidata import CONTACT
 from lmkbc.names import as_qid
@@ -89,7 +89,10 @@ def link(
     rows = explained.read_rows(source, space.relations)
     linker = _linker(space, sources)
     part = [row for row in rows if not relations or space.relation(row.Relation) in relations][:limit]
-    return explained.link_rows(part, target, linker, progress)
+    report = explained.link_rows(part, target, linker, progress)
+    if isinstance(linker.search, Wikidata):
+        linker.search.ended()
+    return report
 
 
 @keywords
@@ -134,7 +137,8 @@ def build_index(
         Meta(description="Add the train objects of this edition. Repeatable.", extra={"flags": ("--edition", "-e")}),
     ] = None,
     table: Annotated[
-        Sequence[Path | str] | None, Meta(description="Add a table of text and QID (JSON or CSV). Repeatable.")
+        Sequence[Path | str] | None,
+        Meta(description="Add a table with the columns text and id, or a JSON object from text to QID. Repeatable."),
     ] = None,
     dump: Annotated[Path | str | None, Meta(description="Wikidata JSON dump (.json, .gz, .bz2, .zst).")] = None,
     language: Annotated[

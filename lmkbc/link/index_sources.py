@@ -17,7 +17,7 @@ from typing import IO
 import msgspec
 import polars as pl
 
-from lmkbc.errors import InputError, LmkbcError, did_you_mean
+from lmkbc.errors import UNDECODABLE, InputError, LmkbcError, did_you_mean
 from lmkbc.files import reader
 from lmkbc.files.database import DATABASE_ERRORS
 from lmkbc.files.tables import separator
@@ -264,7 +264,7 @@ READERS = {".csv": ",", ".tsv": "\t", ".json": "", ".jsonl": "", ".ndjson": ""}
 
 
 def read_table(path: Path) -> Iterator[IndexEntity]:
-    """Yield entities of a CSV, TSV, JSON (list of objects) or JSONL table with one name per row.
+    """Yield entities of a CSV, TSV, JSON (list of objects, or one from text to QID) or JSONL table, a name per row.
 
     Required columns: text, id. Optional: label (default: the entity's first text), description, classes (QIDs separated
     by spaces), popularity (a whole number). Raises InputError for the first row with a wrong value.
@@ -311,6 +311,12 @@ def _read(path: Path) -> pl.DataFrame:
             sign = separator(content[:4096], ("text", "id")) if sign == "," else sign
             quote = None if sign == "\t" else '"'
             return pl.read_csv(content, separator=sign, quote_char=quote, infer_schema=False)
+        if path.suffix == ".json" and content.lstrip()[:1] == b"{":  # text -> QID, as tables of searches are
+            named = [(text, qid) for text, qid in msgspec.json.decode(content, type=dict[str, str]).items() if qid]
+            return pl.DataFrame(named, schema=["text", "id"], orient="row")
         return pl.read_json(content) if path.suffix == ".json" else pl.read_ndjson(content)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise InputError(f"{path} cannot be read as a table: {str(error).splitlines()[0]}") from None
+    except (pl.exceptions.PolarsError, OSError, *UNDECODABLE) as error:
+        raise InputError(
+            f"{path} cannot be read as a table of text and id, or as one JSON object, text -> QID: "
+            f"{str(error).splitlines()[0]}"
+        ) from None

@@ -20,7 +20,7 @@ from lmkbc.generate.spec import check_names
 from lmkbc.link import disambiguation
 from lmkbc.link.hits import NAME, Hit, Link, ObjectType, Search, bundled, is_page
 from lmkbc.link.index import AliasIndex
-from lmkbc.link.search import open_search
+from lmkbc.link.search import Wikidata, open_search
 from lmkbc.link.train_objects import BY_ROWS, TrainObjects
 from lmkbc.link.wikidata import CONTACT
 from lmkbc.link.wordings import LONGEST_NAME, plausible_typo, sendable, typed, variants
@@ -121,6 +121,7 @@ class Linking:
         search = None
         if "search" in self.evidence and (run.search_table or run.offline or run.api_url or os.environ.get(CONTACT)):
             search = open_search(run.search_table, offline=run.offline, api_url=run.api_url)
+            notes.at_end += [search.ended] if isinstance(search, Wikidata) else []
         linker = self.linker(run, AliasIndex(run.index) if run.index and "index" in self.evidence else None, search)
         asks = any(disambiguation.MODEL in kind.strategies for kind in linker.kinds.values())
         model = step_model(self.ask) if asks else None

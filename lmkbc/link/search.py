@@ -8,15 +8,17 @@ string (in any case) and each id is requested once.
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
 
-from lmkbc.errors import InputError, LmkbcError
+from lmkbc.errors import InputError, LmkbcError, counted
 from lmkbc.files.database import DATABASE_ERRORS, is_unwritable, opened
 from lmkbc.files.places import cache_dir, warn_unwritable
 from lmkbc.files.reader import whole
@@ -26,6 +28,7 @@ from lmkbc.link.wikibase import ShapeError, T, decode
 from lmkbc.link.wikidata import API_URL, Client
 from lmkbc.names import as_qid
 
+log = logging.getLogger(__name__)
 VERSION = 1
 _TABLE = """CREATE TABLE answers (source TEXT, kind TEXT, key TEXT, answer BLOB NOT NULL,
     date TEXT NOT NULL, PRIMARY KEY (source, kind, key)) WITHOUT ROWID"""
@@ -124,6 +127,17 @@ class Wikidata:
             warn_unwritable(self._cache.path.parent, self._cache.unwritable, "the next run asks Wikidata again")
         self._refresh, self._partial = refresh, partial
         self._answered: set[tuple[str, str]] = set()
+        self._left_out: dict[str, None] = {}
+
+    def ended(self) -> None:
+        """Warn about names that were not searched, since the cache alone is asked and has no answer for them."""
+        if self._left_out:
+            log.warning(
+                "offline: %s of names had no recorded search, first %s; train and --index alone link them: give "
+                "--search-table, or run once without --offline",
+                counted(len(self._left_out), "spelling"),
+                ", ".join(map(repr, islice(self._left_out, 3))),
+            )
 
     def search(self, texts: Sequence[str]) -> dict[str, tuple[Hit, ...]]:
         """Return the hits of each text, best first; () for no hits."""
@@ -188,6 +202,7 @@ class Wikidata:
                 f"offline, and the cache lacks {kind} answers for {len(missing)} names or ids, first {first}: "
                 f"run once without --offline"
             )
+        self._left_out |= dict.fromkeys(missing if kind == "search" and not self._client else ())
         for answers in ask(self._client, missing) if missing and self._client else ():
             self._cache.put(kind, answers)
             self._answered.update((kind, key) for key in answers)
@@ -275,11 +290,13 @@ def open_search(
 ) -> Search:
     """Return the search for the options of a command: a recorded table, else the cache if offline, else the network.
 
-    contact: see `Client`; needed only if the network is used.
+    contact: see `Client`; needed only if the network is used. Offline, a search that the cache lacks finds nothing.
     """
     if search_table is not None:
         return SearchTable.read(search_table)
-    return wikidata(offline=offline, contact=contact, api_url=api_url, cache=cache, refresh=refresh)
+    if offline:
+        return Wikidata(None, cache, api_url=api_url or API_URL, partial=True)
+    return wikidata(contact=contact, api_url=api_url, cache=cache, refresh=refresh)
 
 
 def wikidata(

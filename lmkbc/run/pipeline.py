@@ -155,9 +155,9 @@ class Steps:
 
     def ended(self) -> None:
         """Run the checks that need all queries. Raise InputError for files that were not used."""
-        for source in self._sources:
-            while source.notes.at_end:
-                source.notes.at_end.pop(0)()
+        for notes in (*(source.notes for source in self._sources), self._linking):
+            while notes.at_end:
+                notes.at_end.pop(0)()
 
     def _asked(
         self, source: _OpenSource, queries: Sequence[Query], done: int, total: int | None

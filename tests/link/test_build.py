@@ -358,3 +358,24 @@ def test_a_table_of_a_spreadsheet_is_read(tmp_path: Path, sign: str, encoding: s
     path.write_bytes(f"id{sign}text\r\nQ365{sign}Köln\r\n".encode(encoding))
     build_index(tmp_path / "i", tables=[path])
     assert AliasIndex(tmp_path / "i").exact("Köln")[0].id == "Q365"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"Siemens": "Q81230", "Nobody": ""}', ""),
+        ('{"Siemens": "81230"}', "column id: '81230' (for 'Siemens') is no QID"),
+        ('{"Siemens": ["Q81230"]}', "as a table of text and id, or as one JSON object, text -> QID"),
+        ('{"Siemens": ', "as a table of text and id, or as one JSON object, text -> QID"),
+    ],
+)
+def test_a_table_may_be_one_json_object_from_text_to_qid(
+    command: Command, tmp_path: Path, content: str, said: str
+) -> None:
+    (tmp_path / "t.json").write_text(content, encoding="utf-8")
+    asked = ("link", "build", tmp_path / "t.sqlite", "--table", tmp_path / "t.json")
+    if said:
+        assert said in command.fails(*asked)
+    else:
+        command.done(*asked)
+        assert "Siemens" in command.done("link", "labels", "Q81230", "--index", tmp_path / "t.sqlite")[0]

@@ -92,3 +92,29 @@ def test_what_is_there_is_never_replaced(command: Command, table: Path, tmp_path
     assert "mine.txt is there already, and this command replaces nothing" in error
     assert (tmp_path / "mine.txt").read_text(encoding="utf-8") == "mine"
     command.done(*asked, "--out", tmp_path / "new.jsonl")
+
+
+def test_offline_without_recorded_searches_the_rest_stays_unlinked_and_the_run_says_how_many(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    row = {"SubjectEntity": "Ulmia", "Relation": "CountryBordersCountry", "ObjectEntities": ["Spain", "Nowhere"]}
+    (tmp_path / "p.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    asked = ("--edition", "mini", "--offline", "--out", tmp_path / "linked")
+    said = command.done("link", tmp_path / "p.jsonl", *asked)[1]
+    assert [row["ObjectEntitiesID"] for row in rows(tmp_path / "linked")] == [["Q29"]]
+    assert "had no recorded search, first 'nowhere'" in said
+    assert "give --search-table, or run once without --offline" in said
+
+
+def test_offline_a_run_with_names_that_were_never_searched_ends_and_says_how_many(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    names = ["Croatia", "Atlantis"]
+    row = {"subject": "Bosnia and Herzegovina", "relation": "CountryBordersCountry", "answers": names}
+    (tmp_path / "a.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    asked = ("--edition", "mini", "--split", "val", "--relation", "CountryBordersCountry", "--failed-as-empty")
+    given = ("--from", tmp_path / "a.jsonl", "--offline", "--no-report", "--out", tmp_path / "run")
+    said = command.done("predict", *asked, *given)[1]
+    assert said.count("had no recorded search") == 1
