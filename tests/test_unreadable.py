@@ -1,6 +1,7 @@
 """A run with a few replies that nobody can read is written and scored: they count as wrong, and only submit refuses."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,14 @@ def test_unreadable_replies_count_as_wrong_and_only_submit_refuses(
         assert "queries failed, and count as empty answers (--failed-as-empty)" in "".join(command(*words)[1:])
     assert (out / "predictions.zip").exists()
     assert command("evaluate", out, "--json")[1] != shown
+
+    command.done(*PREDICT, "--from", said, "--out", tmp_path / "wrong")
+    both = " ".join(command.done("compare", tmp_path / "wrong", out)[0].split())
+    assert re.search(
+        r"wrong: 2 queries have no readable answer, counted as wrong; \w+: 2 queries failed, and count as empty "
+        r"answers \(--failed-as-empty\): a difference may be of that alone; predict both in one way\.",
+        both,
+    )
 
 
 @pytest.mark.parametrize(

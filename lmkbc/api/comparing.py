@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -14,13 +14,14 @@ from lmkbc.api.scores import HasRun, open_run, other_split, scored_on
 from lmkbc.commands.data_frames import shown
 from lmkbc.commands.keywords import keywords
 from lmkbc.edition import Edition
-from lmkbc.errors import InputError, OptionError
+from lmkbc.errors import InputError, OptionError, counted
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.splits import read_examples
 from lmkbc.generate.recorded_rows import each_row
 from lmkbc.run.saved import SavedRun, read_gold
 from lmkbc.run.submission import CANDIDATES
 from lmkbc.session.options import DataDir, EditionName, Gold, Limit, OneRelation, OneSplit, Trust, WorkspaceDir
+from lmkbc.types import Pair
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ def compare(
     whole = subset.is_whole and not any(run.is_subset for run in opened)
     named = [*zip(distinct_names(opened), opened, strict=True)]
     remarks = [f"{name}: {seen.remark(whole=whole)}." for name, run in named if (seen := run.in_sample)]
-    remarks += [f"{name}: {remark}." for name, run in named for remark in run.remarks]
+    remarks += _failures(named, truth.keys(), chosen)
     asked = "" if gold is not None else chosen.split_named(named_split)
     for name, run in named:
         if missing := len(truth.keys() - run.answers(chosen).keys()):
@@ -178,6 +179,20 @@ def compare(
     except InputError as error:
         others = (other_split(space, run.predictions, chosen, asked) for run in opened)
         raise next(filter(None, others), error) from None
+
+
+def _failures(named: Sequence[tuple[str, SavedRun]], asked: Set[Pair], edition: Edition) -> list[str]:
+    """Return sentences on how runs count failed queries: one if they differ in it, since scores then differ too."""
+    as_empty = [f"{name}: {remark}" for name, run in named for remark in run.remarks]
+    counts = {name: len((asked & run.unreadable) - run.predicted(edition).keys()) for name, run in named}
+    wrong = [
+        f"{name}: {counted(count, 'query has', 'queries have')} no readable answer, counted as wrong"
+        for name, count in counts.items()
+        if count
+    ]
+    if wrong and as_empty and not any(run.changed for _, run in named):
+        return [f"{'; '.join([*wrong, *as_empty])}: a difference may be of that alone; predict both in one way."]
+    return [f"{remark}." for remark in wrong + as_empty]
 
 
 def _names(gold: Path, edition: Edition, runs: Sequence[SavedRun]) -> dict[str, str]:
