@@ -114,7 +114,7 @@ def report(
 
     opened, space = open_run(run), Workspace(workspace, data, trust=trust)
     of = run_edition(space, [opened], edition)
-    replies = as_recorded(all_placed(files), space, of)
+    replies = as_recorded(all_placed(files), space, of, opened.manifest.get("relations") or ())
     place = Path(out) if out is not None else opened.path / REPORT if opened.path.is_dir() else Path(REPORT)
     evidence = Evidence.of(placed(index), placed(search_table))
     given = (placed(gold), evidence.index, evidence.search_table, *replies)

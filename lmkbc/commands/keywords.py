@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields, replace
 from functools import wraps
 from inspect import Parameter, getdoc, signature
@@ -124,14 +124,14 @@ def opened_subset(
     split = edition.split_named(split or edition.held_out)
     space.split_path(edition, split)
     subset = Subset.of(edition, relations, limit)
-    return _opened(options, inputs, space, edition, split), subset
+    return _opened(options, inputs, space, edition, split, subset.relations), subset
 
 
 def opened_relation(options: RunOptions, relation: str) -> tuple[Plan, str]:
     """Plan a run for one relation, given by any name. Return the plan, and the edition's name of the relation."""
     inputs, space, edition = _placed(options, relation)
     (name,) = Subset.of(edition, relation, None).relations
-    return _opened(options, inputs, space, edition), name
+    return _opened(options, inputs, space, edition, asked=[name]), name
 
 
 def _placed(options: RunOptions, relation: str | None = None) -> tuple[Inputs, Workspace, Edition]:
@@ -141,7 +141,14 @@ def _placed(options: RunOptions, relation: str | None = None) -> tuple[Inputs, W
     return inputs, space, chosen_edition(space, inputs["edition"], relation)
 
 
-def _opened(options: RunOptions, inputs: Inputs, space: Workspace, edition: Edition, split: str = "") -> Plan:
+def _opened(
+    options: RunOptions,
+    inputs: Inputs,
+    space: Workspace,
+    edition: Edition,
+    split: str = "",
+    asked: Collection[str] = (),
+) -> Plan:
     from lmkbc.generate.script_rows import as_recorded
     from lmkbc.plan import Plan
     from lmkbc.recipe import default_recipe, read_recipe
@@ -166,7 +173,7 @@ def _opened(options: RunOptions, inputs: Inputs, space: Workspace, edition: Edit
         learn_from = ("train",) if learn_from is None else ()
     files = tuple(map(Path, inputs["files"] or ()))
     if chosen.takes_answers:
-        files = as_recorded(files, space, edition)
+        files = as_recorded(files, space, edition, asked)
     values: dict[str, Any] = {
         **inputs,
         "workspace": space,

@@ -94,7 +94,7 @@ class InputTable:
             text = _without_nan(line) if self._keeps_more else line
             for row in decoded(self.path, text, decoder, number):
                 every = msgspec.json.decode(without_halves(text)) if self._keeps_more else {}
-                more = {name: _text(value) for name, value in every.items() if name not in self._columns}
+                more = {name: as_text(value) for name, value in every.items() if name not in self._columns}
                 yield TableRow(f"{self.path}, line {number}", msgspec.structs.astuple(row), more)
 
     def _csv(self, start: bytes) -> Iterator[TableRow]:
@@ -191,7 +191,7 @@ class InputTable:
                     for name, value in zip(there[: self._needed], values, strict=False):
                         if value is None:
                             raise InputError(f"{self.path}, row {number}: {name} is null; mend the row")
-                    more = dict(zip(others, map(_text, values[len(there) :]), strict=True))
+                    more = dict(zip(others, map(as_text, values[len(there) :]), strict=True))
                     yield TableRow(f"{self.path}, row {number}", values[: len(there)], more)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
             reason = (str(error).splitlines() or ["damaged"])[0]
@@ -242,6 +242,6 @@ def _without_nan(line: bytes) -> bytes:
     return line
 
 
-def _text(value: Any) -> str | None:
+def as_text(value: Any) -> str | None:
     """Return a value as a text: JSON of what is no text."""
     return value if value is None or isinstance(value, str) else msgspec.json.encode(value, enc_hook=str).decode()

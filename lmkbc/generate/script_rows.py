@@ -13,7 +13,7 @@ import json
 import logging
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -29,7 +29,7 @@ from lmkbc.files.checksum import sha256
 from lmkbc.files.fact_rows import names_nothing
 from lmkbc.files.jsonl import numbered
 from lmkbc.files.places import cache_dir
-from lmkbc.files.tables import InputTable
+from lmkbc.files.tables import InputTable, TableRow, as_text
 from lmkbc.generate.script_scores import SCORES, ScoredPairs, ScoredText, Scoring, folded, score_of, value_of
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation
@@ -73,15 +73,18 @@ def given_as(path: Path) -> Path:
     return Path(source.read_text("utf-8")) if source.is_relative_to(cache_dir()) and source.is_file() else path
 
 
-def as_recorded(given: Sequence[Path | str], space: Workspace, edition: Edition) -> tuple[Path, ...]:
+def as_recorded(
+    given: Sequence[Path | str], space: Workspace, edition: Edition, asked: Collection[str] = ()
+) -> tuple[Path, ...]:
     """Return the recorded files, those of scripts as completions in the user's cache.
 
-    Raise InputError for a file whose columns are unknown, with those that it has.
+    asked: the relations that are asked; none for all. Raise InputError for a file whose columns are unknown, with those
+    that it has.
     """
-    return tuple(_as_recorded(Path(path), space, edition) for path in given)
+    return tuple(_as_recorded(Path(path), space, edition, [*(asked or edition.relations)]) for path in given)
 
 
-def _as_recorded(given: Path, space: Workspace, edition: Edition) -> Path:
+def _as_recorded(given: Path, space: Workspace, edition: Edition, asked: Sequence[str]) -> Path:
     named = None if given.exists() else _MAPPING.fullmatch(str(given))
     path = Path(named[1]) if named else given
     mapping = dict(pair.split("=") for pair in named[2].split(",")) if named else {}
@@ -92,11 +95,13 @@ def _as_recorded(given: Path, space: Workspace, edition: Edition) -> Path:
     if not path.is_file() or not (mapping or _is_foreign(path)):
         return path
     rows = [*InputTable(path, (), 0, keeps_more=True).rows()]
+    made_of = [] if mapping else [*_of_mappings(rows, edition, alone=len(asked) == 1)]
+    rows = made_of or rows
     named_there = dict.fromkeys(name for row in rows for name in row.more)
-    columns = _columns(path, [*named_there], mapping, alone=len(edition.relations) == 1)
+    columns = _columns(path, [*named_there], mapping, alone=len(asked) == 1)
     kind, made = ANSWERS["answers" not in columns], defaultdict[tuple[str | None, ...], list[_Cell]](list)
     for row in rows:
-        text = {"relation": edition.relations[0]} | {what: row.more.get(name) for what, name in columns.items()}
+        text = {"relation": asked[0]} | {what: row.more.get(name) for what, name in columns.items()}
         relation = edition.spelt(called := text["relation"] or "")
         if not (relation and text["subject"]):
             hint = f"{called!r} is no relation of edition {edition.name}; {did_you_mean(called, edition.relations)}"
@@ -125,10 +130,9 @@ def _as_recorded(given: Path, space: Workspace, edition: Edition) -> Path:
     read = ",".join(f"{'object' if form.together and what == kind else what}={name}" for what, name in columns.items())
     unread = ", ".join(name for name in named_there if name not in columns.values())
     log.info(
-        "%s is read as --from %s:%s (%s)%s",
+        "%s is read as %s (%s)%s",
         path,
-        path,
-        read,
+        "one that maps names to answers" if made_of else f"--from {path}:{read}",
         counted(len(made), "query", "queries"),
         f"; not read: {unread}" if unread else "",
     )
@@ -156,6 +160,28 @@ class _Cell(NamedTuple):
     id: str | None
 
 
+def _of_mappings(rows: Sequence[TableRow], edition: Edition, *, alone: bool) -> Iterator[TableRow]:
+    """Yield a row a query of a file that maps relations to subjects to answers, subjects to relations, or subjects.
+
+    Yield nothing for other files. alone: whether there is one relation, so that none need be named.
+    """
+    given = [(row.place, key, value_of(text)) for row in rows for key, text in row.more.items()]
+    nested = bool(given) and all(isinstance(value, dict) for _, _, value in given)
+    outer = nested and all(edition.spelt(key) for _, key, _ in given)
+    if nested and (outer or all(edition.spelt(key) for *_, value in given for key in value)):
+        each = [
+            (place, *((inner, key) if outer else (key, inner)), one)
+            for place, key, v in given
+            for inner, one in v.items()
+        ]
+    else:
+        is_one = alone and len(rows) == 1 and not _found([key for _, key, _ in given], ("subject", *ANSWERS))
+        each = [(place, key, None, value) for place, key, value in given if is_one]
+    for place, subject, relation, answers in each:
+        more = {"subject": subject} | ({"relation": relation} if relation else {}) | {"answers": as_text(answers)}
+        yield TableRow(place, (), more)
+
+
 def _found(names: Sequence[str], wanted: Sequence[str]) -> dict[str, str]:
     """Return what is wanted and there -> the likeliest of the columns for it."""
     here = {folded(name): name for name in reversed(names)}
@@ -174,7 +200,7 @@ def _columns(path: Path, names: Sequence[str], mapping: Mapping[str, str], *, al
         what for what in ("subject", "relation", *answer) if what not in found and not (alone and what == "relation")
     ]:
         raise InputError(
-            f"{path} has the columns {', '.join(names)[:500] or 'none'}, and none of them is known as "
+            f"{path} has the columns {', '.join(names)[:200] or 'none'}, and none of them is known as "
             f"{' or '.join(wanted)}: name it, as in --from {path}:{','.join(f'{what}=COLUMN' for what in wanted)} "
             "(docs/files.md, 'Answers of a script', lists the known names)"
         )

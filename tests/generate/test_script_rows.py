@@ -475,3 +475,43 @@ def test_columns_that_are_not_read_are_named(kept: Callable[..., tuple[set[str],
     found, said = kept("a.jsonl", jsonl(*rows))
     assert found == BOTH
     assert re.search(r"score=conf \(1 query\); not read: object, logprob", " ".join(said.split()))
+
+
+OTHER = {"subject": "Croatia", "objects": ["Serbia", "Slovenia"]}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {RELATION: {SUBJECT: [*BOTH], "Croatia": OTHER["objects"]}},
+        {"country-borders": {SUBJECT: "Croatia, Serbia", "Croatia": None}},
+        {SUBJECT: {RELATION: [*BOTH]}, "Croatia": {"P47": OTHER["objects"]}},
+        {SUBJECT: {RELATION: {"Croatia": 0.9, "Serbia": 0.4}}},
+        {SUBJECT: [*BOTH], "Croatia": OTHER["objects"], "Chile": None},
+        {SUBJECT: "Croatia, Serbia", "Croatia": ""},
+    ],
+)
+@pytest.mark.parametrize("indent", [None, 1])
+def test_names_that_map_to_answers_are_read(
+    kept: Callable[..., tuple[set[str], str]], content: dict[str, Any], indent: int | None
+) -> None:
+    found, said = kept("a.json", json.dumps(content, indent=indent))
+    assert found == BOTH
+    assert "a.json is read as one that maps names to answers" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", f'subject,answers\n{SUBJECT},"Croatia, Serbia"\nCroatia,Serbia\n'),
+        ("a.jsonl", jsonl({"subject": SUBJECT, "answers": [*BOTH]})),
+        ("a.csv", f"subject,object\n{SUBJECT},Croatia\n{SUBJECT},Serbia\n"),
+    ],
+)
+def test_with_one_relation_asked_none_need_be_named(
+    kept: Callable[..., tuple[set[str], str]], command: Command, tmp_path: Path, name: str, content: str
+) -> None:
+    assert kept(name, content)[0] == BOTH
+    assert "is not among the files" not in command.done("report", tmp_path / "run", "--from", tmp_path / name)[1]
+    error = command.fails("predict", "--edition", "mini", "--split", "val", "--from", tmp_path / name)
+    assert "none of them is known as relation" in error
