@@ -34,23 +34,28 @@ def require(name: str, template: str, slots: set[str]) -> None:
         raise ValueError(f"{name} holds {template!r}: it needs {wanted}, each exactly once")
 
 
+def _joined(name: str) -> str:
+    """Return the key of a relation's name: its words without case, blanks and signs between them."""
+    return "".join(name_key(name.replace("_", " ")).split())
+
+
 class RelationNames:
     """The one lookup of a name of a relation that a user, a file or a model writes.
 
-    names: own name -> other names. Case and blanks do not count. A name that several relations share is of none, unless
-    it is the own name of one.
+    names: own name -> other names. Case, blanks and signs between words do not count: "has area" is hasArea. A name
+    that several relations share is of none, unless it is the own name of one.
     """
 
     def __init__(self, names: Mapping[str, Iterable[str]]) -> None:
         meant = defaultdict[str, set[str]](set)
         for own, others in names.items():
             for other in (own, *others):
-                meant[name_key(other)].add(own)
+                meant[_joined(other)].add(own)
         self._own = {key: min(owns) for key, owns in meant.items() if len(owns) == 1} | {own: own for own in names}
 
     def own(self, name: str) -> str:
         """Return the own name of a relation by any of its names; "" if there is none."""
-        return self._own.get(name) or self._own.get(name_key(name), "")
+        return self._own.get(name) or self._own.get(_joined(name), "")
 
 
 @dataclass(frozen=True, slots=True)

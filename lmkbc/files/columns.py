@@ -77,38 +77,8 @@ class Column:
                 self.loose = reader > 1
                 yield from filter(self.keeps or (lambda _: True), map(self._spelt, rows))
         except InputError:
-            self._refuse_answers()
+            refuse_answers(self.path, self.column)
             raise
-
-    def _refuse_answers(self) -> None:
-        """Raise InputError for a file of what models answered, in place of what was selected of it."""
-        first, table = b"", list[str]()
-        with suppress(InputError):
-            _, first = next(numbered(self.path, stream), (0, b""))
-        if not (is_object := first.lstrip()[:1] == b"{"):  # Parquet, or a table with other columns than `fact_rows` has
-            with suppress(InputError):
-                table = [
-                    name for row in islice(InputTable(self.path, (), 0, keeps_more=True).rows(), 1) for name in row.more
-                ]
-        way = f"'lmkbc predict --from {self.path}"
-        if kind := next((kind for kind in ("completions", "candidates") if f'"{kind}"'.encode() in first), ""):
-            raise InputError(
-                f"{self.path} holds {kind}, and {self.column} is wanted: {way}' makes predictions of them"
-            ) from None
-        names = (*(name for name, _ in FIELDS), self.column)
-        lacking = [name for name in names if f'"{name}"'.encode() not in first]
-        more = f" and {lacking[1]}" if lacking[1:] else ""
-        if is_object and lacking in ([*names], [*names[:-1]], [self.column]):
-            raise InputError(
-                f"{self.path} has no {field_of(self.path, lacking[0])}{more}: if it is of a script of yours, {way}' "
-                "makes predictions of it"
-            ) from None
-        if table and not (is_table(self.path) and {*COLUMNS[:2]} <= {name.casefold() for name in table}):
-            column = f":answers={self.column}" if self.column in table else ""
-            raise InputError(
-                f"{self.path} is a table with the columns {', '.join(table)}, where lines of JSON with "
-                f"{', '.join(names)} are wanted: if it is of a script of yours, {way}{column}' makes predictions of it"
-            ) from None
 
     def numbered(self) -> Iterator[tuple[str, Any]]:
         """Yield each row and its SubjectEntityID with its line. InputError for two rows on a line."""
@@ -119,6 +89,36 @@ class Column:
     def _spelt(self, row: Any) -> Any:
         row.Relation = self._edition.spelt(row.Relation) or row.Relation
         return row
+
+
+def refuse_answers(path: Path, column: str, *, tables: bool = True) -> None:
+    """Raise InputError for a file of what models answered, in place of what was selected of it.
+
+    column: the objects that are wanted. tables: whether they may be in a table, as `fact_rows` reads it.
+    """
+    first, table = b"", list[str]()
+    with suppress(InputError):
+        _, first = next(numbered(path, *[stream] * tables), (0, b""))
+    if not (is_object := first.lstrip()[:1] == b"{"):  # Parquet, or a table with other columns than `fact_rows` has
+        with suppress(InputError):
+            table = [name for row in islice(InputTable(path, (), 0, keeps_more=True).rows(), 1) for name in row.more]
+    way = f"'lmkbc predict --from {path}"
+    if kind := next((kind for kind in ("completions", "candidates") if f'"{kind}"'.encode() in first), ""):
+        raise InputError(f"{path} holds {kind}, and {column} is wanted: {way}' makes predictions of them") from None
+    names = (*(name for name, _ in FIELDS), column)
+    lacking = [name for name in names if f'"{name}"'.encode() not in first]
+    more = f" and {lacking[1]}" if lacking[1:] else ""
+    if is_object and lacking in ([*names], [*names[:-1]], [column]):
+        raise InputError(
+            f"{path} has no {field_of(path, lacking[0])}{more}: if it is of a script of yours, {way}' "
+            "makes predictions of it"
+        ) from None
+    if table and not (tables and is_table(path) and {*COLUMNS[:2]} <= {name.casefold() for name in table}):
+        column = f":answers={column}" if column in table else ""
+        raise InputError(
+            f"{path} is a table with the columns {', '.join(table)}, where lines of JSON with "
+            f"{', '.join(names)} are wanted: if it is of a script of yours, {way}{column}' makes predictions of it"
+        ) from None
 
 
 Rows: TypeAlias = Column | Given

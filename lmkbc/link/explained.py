@@ -13,6 +13,7 @@ import polars as pl
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.atomic import write_bytes
+from lmkbc.files.columns import refuse_answers
 from lmkbc.files.jsonl import numbered, read_jsonl
 from lmkbc.link.hits import Hit, Link
 from lmkbc.link.linker import Linker
@@ -81,11 +82,15 @@ class LinkReport:
 
 def read_rows(source: Path, relations: Mapping[str, Relation]) -> list[PredictionRow]:
     """Read the rows of a predictions file. InputError names the wrong line and field."""
-    rows = read_jsonl(source, PredictionRow)
-    for position, row in enumerate(rows):
-        if wrong := _what_is_wrong(row, relations):
-            line = next(islice(numbered(source), position, None))[0]
-            raise InputError(f"{source}, line {line}, field {wrong}")
+    try:
+        rows = read_jsonl(source, PredictionRow)
+        for position, row in enumerate(rows):
+            if wrong := _what_is_wrong(row, relations):
+                line = next(islice(numbered(source), position, None))[0]
+                raise InputError(f"{source}, line {line}, field {wrong}")
+    except InputError:
+        refuse_answers(source, "ObjectEntities", tables=False)
+        raise
     return rows
 
 

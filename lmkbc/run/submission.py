@@ -20,10 +20,10 @@ from typing import Any
 import msgspec
 
 from lmkbc.edition import Edition, fault
-from lmkbc.errors import UNDECODABLE, InputError, counted
+from lmkbc.errors import UNDECODABLE, InputError, counted, did_you_mean
 from lmkbc.files.atomic import Content, pieces
 from lmkbc.files.columns import Column, read_column, respelled
-from lmkbc.files.fact_rows import field_of
+from lmkbc.files.fact_rows import field_of, log_nothings, says_nothing
 from lmkbc.files.reader import whole
 from lmkbc.generate.recorded_rows import EXISTENCE
 from lmkbc.notes import Replies
@@ -237,9 +237,11 @@ def package(
     pairs = ((query.subject, query.relation) for query in queries)  # as rows of the split, which may hold one twice
     missing = [pair for pair in pairs if pair not in answers and pair not in spelled]
     if missing:
+        other = next((relation for _, relation in answers if not edition.spelt(relation)), None)
+        hint = f"{other!r} is no relation of edition {edition.name}; {did_you_mean(other or '', edition.relations)}"
         raise InputError(
-            f"{path} lacks {len(missing)} of {len(queries)} queries, first {missing[0]}; predict these too: a missing "
-            "row is no empty answer"
+            f"{path} lacks {len(missing)} of {len(queries)} queries, first {missing[0]}; "
+            f"{'predict these too: a missing row is no empty answer' if other is None else hint}"
         )
     rows, blank = [], 0
     wrong: list[tuple[Pair, Any, str]] = []
@@ -265,6 +267,7 @@ def package(
         more = f" (and {counted(len(others), 'more value')} like it)" if others else ""
         raise InputError(f"{path}, {place}, {pair}, {field_of(path, edition.column)}: {why}{more}")
     zipped = archive(json_lines(rows))
+    log_nothings(path, sum(map(says_nothing, answers.values())))
     if blank:
         log.warning("%s: %s left out, which the scorer would count as wrong", path, counted(blank, "empty string"))
     return zipped, len(answers) - len(asked)

@@ -116,3 +116,48 @@ def test_a_zip_is_not_zipped_again(command: Command, tmp_path: Path) -> None:
     assert "is a zip already: add --check" in command.fails("submit", zipped, *words)
     assert not zipped.with_name("predictions.zip.zip").exists()
     command.done("submit", zipped, *words, "--check")
+
+
+def test_a_lone_none_is_warned_of_and_relations_are_known_by_any_spelling(
+    command: Command, data_dir: Path, tmp_path: Path
+) -> None:
+    asked = ("--edition", "2025", "--split", "val", "--data", data_dir)
+    gold = (data_dir / "lmkbc2025" / "val.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [{name: json.loads(line)[name] for name in ("SubjectEntity", "Relation")} for line in gold]
+    place = tmp_path / "p.jsonl"
+
+    def write(borders: str, nothing: list[str]) -> None:
+        named = ({**row, "ObjectEntities": []} for row in rows)
+        made = [{**row, "ObjectEntities": nothing if "Borders" in row["Relation"] else []} for row in named]
+        lines = (json.dumps(row).replace('"countryLandBordersCountry"', f'"{borders}"') + "\n" for row in made)
+        place.write_text("".join(lines), encoding="utf-8")
+
+    for borders in ("country land borders country", "country_land_borders_country", "Country borders"):
+        write(borders, [])
+        assert "can be submitted" in command.done("submit", place, *asked, "--check")[1]
+        assert "missing" not in command.done("evaluate", place, *asked)[1]
+    write("borders by land", [])
+    told = command.fails("submit", place, *asked, "--check")
+    assert "first ('" in told
+    assert "'borders by land' is no relation of edition 2025; " in told
+    write("countryLandBordersCountry", ["None"])
+    for words in (("submit", place, *asked, "--check"), ("evaluate", place, *asked)):
+        told = command.done(*words)[1]
+        assert re.search(r"\d+ rows name a word such as 'None' alone, which is scored as a name: write \[\]", told)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.csv", "subject,relation,object\nChad,CountryBordersCountry,Niger\n", "is a table with the columns subject"),
+        ("a.jsonl", '{"subject": "Chad", "relation": "P47", "answers": ["Niger"]}\n', "has no field SubjectEntity and"),
+        ("a.jsonl", '{"SubjectEntity": "Chad", "Relation": "P47", "completions": ["Niger"]}\n', "holds completions"),
+    ],
+)
+def test_link_sends_answers_of_a_script_to_predict(
+    command: Command, tmp_path: Path, name: str, content: str, said: str
+) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    told = command.fails("link", tmp_path / name, "--edition", "mini", "--offline", "--out", tmp_path / "out")
+    assert said in told
+    assert f"'lmkbc predict --from {tmp_path / name}' makes predictions of" in told
