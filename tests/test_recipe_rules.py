@@ -45,9 +45,11 @@ def test_a_relation_s_own_rule_serves_it_under_every_name(tmp_path: Path, name: 
 
 
 def test_one_source_has_nothing_to_agree_with(tmp_path: Path) -> None:
-    space = Workspace()
+    space, paths = Workspace(), (tmp_path / "one.jsonl", tmp_path / "two.jsonl")
+    for path in paths:
+        path.write_text('{"SubjectEntity": "Peru", "Relation": "CountryBordersCountry", "completions": ["Chile"]}\n')
     for files, rule in ((1, "cutoff"), (2, "agreement")):
-        run = Run(workspace=space, edition=space.edition("2023"), files=(tmp_path,) * files)
+        run = Run(workspace=space, edition=space.edition("2023"), files=paths[:files])
         selector, how = selector_for(
             Plan.of(run, read_recipe(space, "recorded")), settled(Selection, {"untuned": True})
         )

@@ -14,7 +14,7 @@ from lmkbc.models.answers import Store
 
 WINDOW, LONG = 8192, 9000
 RANKS = (
-    'shots = { k = 1 }\nranking = { objects = 2, calibration = "nothing" }\n'
+    'shots = { k = 1 }\nranking = { max = 2, calibration = "nothing" }\n'
     'prompt = { form = "completion", task = "{task}" }\n'
 )
 RECIPE = """description = "x"

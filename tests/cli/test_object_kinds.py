@@ -139,7 +139,7 @@ def check_no_property(command: Command, asked: tuple[object, ...]) -> None:
         told = command.fails("export", "own", "--format", form, "--out", f"own-{form}")
         assert "--format is of Wikidata, and no relation has a property there: head; give csv, sqlite or turtle" in told
         assert not Path(f"own-{form}").exists()
-    assert "no relation of this base is of a property" in command.fails("audit", "own", "--known", "wikidata")
+    assert "no relation of this base is of one" in command.fails("audit", "own", "--known", "wikidata")
     module.write_text(named)
 
 

@@ -75,7 +75,8 @@ def test_kamel_as_a_user_reads_it(tmp_path: Path, command: Command) -> None:
         "what no control answers",
     ):
         assert shown in printed
-    printed, _ = command.done(*words, "--json")
+    assert "replaces nothing" in command.fails(*words)
+    printed, _ = command.done(*words[:-2], "--json")
     tables = json.loads(printed)
     assert set(tables) > {f"{way}{labels}" for way in ("published", "stripped") for labels in ("", ", labels only")}
     assert tables["majority of train"]["overall"]["count"] == 1
