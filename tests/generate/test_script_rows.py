@@ -204,7 +204,7 @@ DRAWS = "".join(
         ("a.jsonl", jsonl(PAIR | {"outputs": ["Croatia", "Croatia, Serbia"], "scores": [0.9, 0.5]}), DRAWN),
         (
             "a.jsonl",
-            jsonl(PAIR | {"answers": ["Croatia"], "score": 0.9}, PAIR | {"answers": list(BOTH), "score": 0.5}),
+            jsonl(PAIR | {"answers": ["Croatia"], "score": 0.9}, PAIR | {"answers": sorted(BOTH), "score": 0.5}),
             DRAWN,
         ),
         ("a.csv", SCORES.replace("0.9", "-7"), {"Croatia": 1.0, "Serbia": 1.0}),  # on another scale
@@ -483,11 +483,11 @@ OTHER = {"subject": "Croatia", "objects": ["Serbia", "Slovenia"]}
 @pytest.mark.parametrize(
     "content",
     [
-        {RELATION: {SUBJECT: [*BOTH], "Croatia": OTHER["objects"]}},
+        {RELATION: {SUBJECT: sorted(BOTH), "Croatia": OTHER["objects"]}},
         {"country-borders": {SUBJECT: "Croatia, Serbia", "Croatia": None}},
-        {SUBJECT: {RELATION: [*BOTH]}, "Croatia": {"P47": OTHER["objects"]}},
+        {SUBJECT: {RELATION: sorted(BOTH)}, "Croatia": {"P47": OTHER["objects"]}},
         {SUBJECT: {RELATION: {"Croatia": 0.9, "Serbia": 0.4}}},
-        {SUBJECT: [*BOTH], "Croatia": OTHER["objects"], "Chile": None},
+        {SUBJECT: sorted(BOTH), "Croatia": OTHER["objects"], "Chile": None},
         {SUBJECT: "Croatia, Serbia", "Croatia": ""},
     ],
 )
@@ -504,7 +504,7 @@ def test_names_that_map_to_answers_are_read(
     ("name", "content"),
     [
         ("a.csv", f'subject,answers\n{SUBJECT},"Croatia, Serbia"\nCroatia,Serbia\n'),
-        ("a.jsonl", jsonl({"subject": SUBJECT, "answers": [*BOTH]})),
+        ("a.jsonl", jsonl({"subject": SUBJECT, "answers": sorted(BOTH)})),
         ("a.csv", f"subject,object\n{SUBJECT},Croatia\n{SUBJECT},Serbia\n"),
     ],
 )
