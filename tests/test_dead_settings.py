@@ -36,6 +36,27 @@ DEAD: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], str, str]] = [
     ),
     (
         CHAT,
+        {"shots": {"component": "llmke23/shots", "rows": [1, 9], "k": 0, "names": 3}},
+        {"shots": {"one_empty": True}},
+        "shots.names",
+        "k of",
+    ),
+    (
+        CHAT,
+        {
+            "context": {
+                "component": "llmke23/context",
+                "path": "x.jsonl",
+                "titles": {"area": "x"},
+                "provider": "passages",
+            }
+        },
+        {"context": {"provider": "titles"}},
+        "context.titles",
+        "provider 'titles'",
+    ),
+    (
+        CHAT,
         {"context": {"words": 90}},
         {"context": {"provider": "titles", "path": "x.jsonl"}},
         "context.words",

@@ -33,6 +33,7 @@ def _is_safe(url: str) -> bool:
 
 
 SETTINGS = ("block", "task", "ask", "follow_up", "clozes", "precondition", "forms", "lines", "text")
+"""What words in a file may be set as, beside a slot; see `NamedWords`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

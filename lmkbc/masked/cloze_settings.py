@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -12,7 +12,7 @@ from torch import Tensor
 from lmkbc.answer.clean import sifted
 from lmkbc.errors import did_you_mean, refuse
 from lmkbc.masked.backbone import Backbone, check_template
-from lmkbc.masked.forward import Forward
+from lmkbc.masked.forward import Forward, Ids
 from lmkbc.relation import FirstCloze, Relation
 
 WHOLE = "all"
@@ -109,9 +109,13 @@ class ProbeSettings:
         """Return the forward pass."""
         return Forward(backbone)
 
-    def shares(self, logits: Tensor, listed: Tensor) -> Tensor:
-        """Return the probabilities of the listed words, (b, n). logits: (b, v). listed: vocabulary ids, (n,)."""
-        return logits.softmax(dim=-1)[:, listed.to(logits.device)]
+    def shares(self, forward: Forward, inputs: Sequence[Ids], listed: Tensor) -> Iterator[tuple[list[int], Tensor]]:
+        """Yield batches: the indices of b inputs, and the probabilities of the listed words at the first mask, (b, n).
+
+        listed: vocabulary ids, (n,).
+        """
+        for indices, logits in forward.logits(inputs):
+            yield indices, logits[:, 0].softmax(dim=-1)[:, listed.to(logits.device)]
 
     def subject_words(self, subject: str, relation: Relation) -> tuple[str, ...]:  # noqa: ARG002
         """Return the words of a subject's name that are asked too."""
@@ -132,6 +136,18 @@ class ProbeSettings:
         return kept
 
 
+@dataclass(frozen=True, kw_only=True)
+class RescaledProbe(ProbeSettings):
+    """Clozes of which the answers that remain after cleaning get the total probability of all (Li T. et al. 2022)."""
+
+    REPLACES: ClassVar[tuple[str, ...]] = ("rescale",)
+
+    def weighed(self, kept: dict[str, float], scores: Mapping[str, float]) -> dict[str, float]:
+        """Return the scores of the objects that are kept."""
+        factor = sum(scores.values()) / sum(kept.values()) if kept else 1.0
+        return {name: min(score * factor, 1.0) for name, score in kept.items()}
+
+
 FUNCTION_WORDS = frozenset(
     """a about above across after again against all along also although always among an and another any anyone anything
     are around as at back be because been before behind being below between both but by came can come could did do does
@@ -149,12 +165,6 @@ FUNCTION_WORDS = frozenset(
 def is_number(word: str) -> bool:
     """Return whether a word is a number in digits."""
     return word.isascii() and word.isdecimal()
-
-
-def rescaled(kept: Mapping[str, float], scores: Mapping[str, float]) -> dict[str, float]:
-    """Return the scores of the kept answers, which get the total probability of all (Li T. et al. 2022)."""
-    factor = sum(scores.values()) / sum(kept.values()) if kept else 1.0
-    return {name: min(score * factor, 1.0) for name, score in kept.items()}
 
 
 def for_relation(setting: Any, relation: Relation, default: Any) -> Any:

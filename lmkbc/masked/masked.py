@@ -69,8 +69,8 @@ class Lexicon:
         ids = torch.tensor(self.ids, dtype=torch.int64)
         most = min(max(for_relation(probe.top_k, relation, TOP_K) for *_, relation in requests), len(ids))
         inputs = clozes.inputs([template for template, *_ in requests], [subject for _, subject, _ in requests])
-        for indices, logits in forward.logits(inputs):
-            best = probe.shares(logits[:, 0], ids).topk(most)
+        for indices, shares in probe.shares(forward, inputs, ids):
+            best = shares.topk(most)
             for index, scores, places in zip(indices, best.values.tolist(), best.indices.tolist(), strict=True):
                 for score, place in zip(scores, places, strict=True):
                     name = self.names[place]

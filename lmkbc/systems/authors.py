@@ -8,7 +8,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -194,16 +194,15 @@ def _examples(file: WordFile, text: str) -> Iterator[dict[str, Any]]:
 
 def _read(file: WordFile, text: str) -> Iterator[tuple[str, str, Settings]]:
     """Yield part, relation and settings of each frame in a file."""
-    found: list[tuple[Iterable[str], str, Settings]]
-    if file.format == "templates":
-        found = [((), *pair) for pair in _templates(text).items()]
-    elif file.format == "prompt":
-        found = [((), file.relation, _prompt(text))]
-    else:
-        read = _python if file.format == "python" else _yaml
-        found = [(one.parts, one.relation, {**read(one, text, file.slots), **one.frame}) for one in file.words]
-    for own, relation, frame in found:
-        yield from ((part.partition("/")[0], relation, frame) for part in own or file.parts or ("",))
+    parts = file.parts or ("",)
+    if file.format in ("templates", "prompt"):
+        whole = _templates(text) if file.format == "templates" else {file.relation: _prompt(text)}
+        yield from ((part, relation, frame) for relation, frame in whole.items() for part in parts)
+    for one in file.words:
+        settings = (_python if file.format == "python" else _yaml)(one, text, file.slots)
+        for part, _, step in (name.partition("/") for name in one.parts or parts):
+            worded = {f"steps.{step}.{name}": value for name, value in settings.items()} if step else settings
+            yield part, one.relation, {**worded, **one.frame}
 
 
 def _mended(text: str, slips: tuple[tuple[str, str], ...]) -> str:
@@ -337,8 +336,7 @@ def _yaml(words: NamedWords, text: str, slots: Slots) -> Settings:
         raise ValueError(f"it has no text {words.name!r}")
     for slot, instead in slots.items():
         value = value.replace(slot, str(instead))
-    step = "".join(words.parts).partition("/")[2]
-    return {f"steps.{step}.{words.setting}" if step else words.setting: value}
+    return {words.setting: value}
 
 
 def _lines(header: str, example: str, query: str) -> Settings:

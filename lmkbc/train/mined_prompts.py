@@ -21,7 +21,7 @@ from lmkbc.errors import InputError, counted
 from lmkbc.files.checksum import file_sha256
 from lmkbc.masked.backbone import Backbone, load
 from lmkbc.masked.candidates import Scores, combine
-from lmkbc.masked.cloze_settings import FUNCTION_WORDS, ProbeSettings, rescaled
+from lmkbc.masked.cloze_settings import FUNCTION_WORDS, RescaledProbe
 from lmkbc.masked.masked import MaskedGenerator
 from lmkbc.models.identity import model_name
 from lmkbc.names import folded_key
@@ -69,11 +69,6 @@ class MinedPrompts:
         return self.f1[len(self.clozes) - 1]
 
 
-class _Rescaled(ProbeSettings):
-    def weighed(self, kept: dict[str, float], scores: Scores) -> dict[str, float]:
-        return rescaled(kept, scores)
-
-
 class TrainF1:
     """Train F1 of one relation's clozes with a masked model. rows: rows of the relation, by the edition's name.
 
@@ -89,7 +84,7 @@ class TrainF1:
     def answers(self, cloze: str) -> list[Scores]:
         """Return the scores of objects for each row."""
         spelt = self._rows[0].query.relation
-        probe = _Rescaled(clozes={spelt: (cloze,)})
+        probe = RescaledProbe(clozes={spelt: (cloze,)})
         generator = MaskedGenerator(self._backbone, self._edition, {spelt: self._relation}, self._rows, probe)
         scores = {
             candidates.query: {candidate.text: candidate.score for candidate in candidates.candidates}

@@ -90,6 +90,6 @@ def test_the_nearest_of_the_listed_entities_has_the_largest_share(model: Any) ->
     torch.testing.assert_close(squares - squares[..., :1], wanted - wanted[..., :1], rtol=1e-3, atol=1e-3)
     assert (logits < 0).all()
     listed = logits[0, 0].topk(5).indices
-    shares = probe.shares(logits[:, 0], listed)
+    ((_, shares),) = probe.shares(probe.forward(model), ids, listed)
     assert float(shares.sum()) == pytest.approx(1.0)
     assert shares.argmax() == 0

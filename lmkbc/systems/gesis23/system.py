@@ -6,7 +6,7 @@ Each entity is a new token. Its vector is mapped into the model's space of input
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -20,7 +20,7 @@ from lmkbc.errors import InputError
 from lmkbc.files import reader
 from lmkbc.masked.backbone import Backbone
 from lmkbc.masked.cloze_settings import ProbeSettings
-from lmkbc.masked.forward import Forward
+from lmkbc.masked.forward import Forward, Ids
 from lmkbc.masked.soft_prompts import FILE, read_prompts
 from lmkbc.masked.vocabulary import Words, expand, tables
 
@@ -73,9 +73,10 @@ class EntityProbe(ProbeSettings):
         """Return the forward pass."""
         return Nearest(backbone)
 
-    def shares(self, logits: Tensor, listed: Tensor) -> Tensor:
-        """Return the shares of the listed words among each other."""
-        return logits[:, listed.to(logits.device)].softmax(dim=-1)
+    def shares(self, forward: Forward, inputs: Sequence[Ids], listed: Tensor) -> Iterator[tuple[list[int], Tensor]]:
+        """Yield batches with the shares of the listed words among each other."""
+        for indices, logits in forward.logits(inputs, listed):
+            yield indices, logits[:, 0].softmax(dim=-1)
 
 
 def read_vectors(path: Path, wanted: Collection[str]) -> dict[str, Floats]:

@@ -6,10 +6,9 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from lmkbc.errors import refuse
-from lmkbc.masked.cloze_settings import ProbeSettings, rescaled
+from lmkbc.masked.cloze_settings import RescaledProbe
 from lmkbc.relation import Precondition, require
 
 
@@ -58,17 +57,6 @@ class WeighedPrecondition(Precondition):
     def form(self, answer: str) -> str:
         """Return the form of the subject for an answer."""
         return self.forms.get(answer, "{subject}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class RescaledProbe(ProbeSettings):
-    """Clozes of which the answers that remain after cleaning get the total probability of all."""
-
-    REPLACES: ClassVar[tuple[str, ...]] = ("rescale",)
-
-    def weighed(self, kept: dict[str, float], scores: Mapping[str, float]) -> dict[str, float]:
-        """Return the scores of the objects that are kept."""
-        return rescaled(kept, scores)
 
 
 COMPONENTS = {"li22/precondition": WeighedPrecondition, "li22/probe": RescaledProbe}

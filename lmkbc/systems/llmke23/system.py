@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Self
+from typing import Annotated, Self
 
 from lmkbc.ask.context import ContextSettings
 from lmkbc.ask.examples import Shots
@@ -19,7 +19,10 @@ from lmkbc.link.hits import ObjectType
 from lmkbc.link.linker import Linking, under_own_names
 from lmkbc.models.base import WITHHELD, Prompt, Reply, Request
 from lmkbc.relation import Relation
+from lmkbc.settings import ReadBy
 from lmkbc.types import Example, Query
+
+LOOKED_UP = ReadBy("provider 'titles'", lambda context, *_: context.provider == "titles")
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ class TitledContext(ContextSettings):
     titles: relation, by any name -> template of the title to look up, over `subject`; the subject itself if not given.
     """
 
-    titles: Mapping[str, str] = field(default_factory=dict)
+    titles: Annotated[Mapping[str, str], LOOKED_UP] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raise ValueError for a wrong value."""
