@@ -13,7 +13,7 @@ import pytest
 
 import lmkbc
 from lmkbc import InputError
-from lmkbc.session.options import Selection, settled
+from lmkbc.session.options import Servers, settled
 
 FUNCTIONS = {name: value for name in lmkbc.__all__ if isinstance(value := getattr(lmkbc, name), FunctionType)}
 
@@ -56,7 +56,7 @@ def test_every_function_names_its_keywords(name: str) -> None:
 
 
 def test_settled_options_cannot_be_changed() -> None:
-    selection = settled(Selection, {"precision": "0.9"})
-    assert (selection["precision"], selection["untuned"]) == (0.9, False)
+    servers = settled(Servers, {"store": "answers.sqlite", "prices": [2, 10]})
+    assert (servers["store"], servers["prices"], servers["fresh"]) == (Path("answers.sqlite"), (2.0, 10.0), False)
     with pytest.raises(TypeError):
-        selection["untuned"] = True
+        servers["fresh"] = True

@@ -13,6 +13,7 @@ from small import give_mini
 from space import MINI, SPACE, TRAIN
 
 from lmkbc import Workspace
+from lmkbc.commands.keywords import opened_subset
 from lmkbc.testing import Query, Run
 
 BORDERS = "CountryBordersCountry"
@@ -105,8 +106,8 @@ def test_a_system_that_learns_from_no_row_refuses_the_choice(command: Command) -
     assert "--learn-from has no effect: bl22-empty learns from no labelled rows" in command.fails(
         "predict", *words, "--learn-from", "train"
     )
-    command.done("predict", *words, "--out", "run")
-    assert {*manifest("run")["inputs"]} == {"mini/train", "mini/test"}, "it has not read the other split"
+    run = opened_subset({"edition": "mini", "system": "bl22-empty"}, "test", None, None)[0].run
+    assert run.labelled_splits == ("train",), "it has not read the other split"
 
 
 @pytest.mark.parametrize("verb", [("tune", "--no-write"), ("probe", "controls")])
@@ -172,23 +173,21 @@ def test_a_report_and_an_audit_show_them_apart(command: Command, answers: Path) 
     )
 
 
-@pytest.mark.parametrize("split", ["val", "train"])
-def test_a_run_of_a_labelled_split_learns_from_train_alone(split: str) -> None:
-    run = Run(workspace=SPACE, edition=MINI, split=split)
+@pytest.mark.parametrize("split", ["val", "dev", "train", None])
+def test_a_run_of_a_labelled_split_learns_from_train_alone(split: str | None) -> None:
+    run = opened_subset({"edition": "mini", "system": "prior"}, split, None, None)[0].run
     assert run.labelled == run.train == TRAIN
 
 
 def _written(folder: Path, **splits: str) -> Run:
     """A run of the test split of these files. splits: name -> the subjects of its rows, one letter each."""
     gold = {"ObjectEntitiesID": ["Q1"], "ObjectEntities": ["x"], "Relation": "countryLandBordersCountry"}
-    space = Workspace(data=folder)
-    edition = space.edition("2024")
     for split, subjects in splits.items():
-        path = folder / edition.folder / f"{split}.jsonl"
+        path = folder / SPACE.edition("2024").folder / f"{split}.jsonl"
         path.parent.mkdir(exist_ok=True)
         rows = [gold | {"SubjectEntityID": f"Q{ord(subject)}", "SubjectEntity": subject} for subject in subjects]
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return Run(workspace=space, edition=edition, split="test")
+    return opened_subset({"edition": "2024", "system": "prior", "data": folder}, "test", None, None)[0].run
 
 
 @pytest.mark.parametrize(
