@@ -78,6 +78,11 @@ class ReportInput:
     evidence: Evidence = TRAIN_ALONE
 
     @property
+    def is_whole(self) -> bool:
+        """Return whether the run asked the whole split, and all of it is shown."""
+        return self.subset.is_whole and not self.run.is_subset
+
+    @property
     def asked(self) -> list[str]:
         """Return the split, and the parts of it that the run asked and that are shown, in words."""
         return list(dict.fromkeys(filter(None, (self.split, self.run.subset.words, self.subset.words))))
@@ -107,8 +112,8 @@ def write(space: Workspace, source: ReportInput, path: Path, report: Report = si
             "floors": floors,
             "below": _below(table, floors),
             "seen": run.in_sample,
-            "whole": len(source.asked) == 1,
-            "published": _published(edition, source.split) if len(source.asked) == 1 else [],
+            "whole": source.is_whole,
+            "published": _published(edition, source.split) if source.is_whole else [],
             "split": source.split,
             "plots": list(_plots(table, counts, floors, report)) if figures.drawable() else None,
             "confusion": counts.confusion,
@@ -148,7 +153,7 @@ def _columns(source: ReportInput) -> tuple[Column, Column]:
     """Return the answers and the gold that count. If the run answered a subset, only answered queries count."""
     run, edition = source.run, source.edition
     answers, gold = Column(run.predictions, edition, str), Column(source.gold, edition, str | list[str])
-    if run.is_subset or not source.subset.is_whole:
+    if not source.is_whole:
         asked = {_pair(row) for row in source.subset.rows(gold.rows(), lambda row: str(row.Relation))}
         if run.is_subset:
             asked &= run.unreadable.union(map(_pair, answers.rows()))
@@ -277,7 +282,7 @@ def _about(
         "edition and split": ", ".join((edition.name, *source.asked)),
         "objects kept": run.table("selection").get("how"),
         "in labelled rows": _stated(run),
-        "in sample": seen.remark(whole=len(source.asked) == 1) if seen else None,
+        "in sample": seen.remark(whole=source.is_whole) if seen else None,
         "predictions": "; ".join(run.remarks),
         "average": "mean over relations" if edition.metric.average == "relation" else "mean over rows",
     }

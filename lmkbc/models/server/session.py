@@ -83,7 +83,6 @@ class Session:
         self.limits = limits
         self._paid = Paid(self.client.server, budget, limits, self._notes.waits)
         self._failed_in_a_row = 0
-        self._several: bool | None = None
         self._most_read = 0, 0
         self._alone: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -228,8 +227,7 @@ class Session:
     def _learn_several(self, several: bool) -> None:
         """Remember whether the server gives as many answers as n asks for, for this session and for later dry runs."""
         self.offers.several &= several
-        if several is not self._several:
-            self._several = several
+        if several is not self._store.note(self.client.server.of_several):
             self._store.set_note(self.client.server.of_several, several)
 
     async def examine(self, call: Call, most: int) -> dict[str, Any]:
