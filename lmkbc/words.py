@@ -53,19 +53,6 @@ def places() -> frozenset[str]:
     )
 
 
-@cache
-def _starts_of_units() -> frozenset[str]:
-    units = (unit for locale in locales() for unit in locale.unit_display_names.values())
-    names = " ".join(name for unit in units for name in unit.values())
-    return frozenset(word[:4] for word in folded_key(names).split())
-
-
-def is_like_unit(word: str) -> bool:
-    """Return whether a word holds the first letters of a unit's name in any language, from CLDR: "Spielminuten"."""
-    key = folded_key(word)
-    return not _starts_of_units().isdisjoint(key[start : start + 4] for start in range(max(1, len(key) - 3)))
-
-
 def replaced(text: str, steps: str) -> str:
     """Return a text after the replacements of a list, one after the other."""
     return reduce(lambda kept, step: step[0].sub(step[1], kept), _steps(steps), text)

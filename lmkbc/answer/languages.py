@@ -93,9 +93,11 @@ def adapted(text: str, relation: Relation, subject: str) -> str:
 
 def told_by_noun(text: str, relation: Relation) -> str:
     """Return what a sentence says that a noun of the relation is, as in "Le titre est « Le Cri »"; "" for another."""
-    stating = FORM.states.search(text[:LONGEST_FRAME])
-    known = stems(relation.statement, *relation.clozes) | name_terms(relation)
-    return text[stating.end() :] if stating and has_term(folded_key(text[: stating.start()]), known) else ""
+    if (stating := FORM.states.search(text[:LONGEST_FRAME])) and has_term(
+        folded_key(text[: stating.start()]), stems(relation.statement, *relation.clozes) | name_terms(relation)
+    ):
+        return text[stating.end() :]
+    return ""
 
 
 def _unstated(text: str, relation: Relation, subject: str) -> str:

@@ -204,8 +204,8 @@ def _before(mark: re.Pattern[str], text: str) -> str:
 def parted(text: str, relation: Relation) -> list[Word]:
     """Return the parts of plain text. If there are semicolons, only they separate parts, and commas belong to them."""
     things = FORM.article_joint.split(text)
-    known = vocabulary(relation.shape).canonical
-    if len(things) > 1 and all(map(FORM.with_article.match, things)) and not known(text):
+    are_things = len(things) > 1 and all(map(FORM.with_article.match, things))
+    if are_things and not vocabulary(relation.shape).canonical(text):
         return [Word(trim(thing), quoted=False) for thing in things]
     marked = [*FORM.marked.finditer(text)]
     alone = len(marked) == 1 and marked[0][1] == "**"  # a list in bold, or a name

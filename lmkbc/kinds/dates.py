@@ -199,16 +199,15 @@ def read_date(text: str) -> PartialDate | None:
 def with_middles(text: str) -> str:
     """Return a text with "c. 1890" for "between 1889 and 1891", "1889–1891" and "1890 or 1891".
 
-    A span of more than NEAR years, or of more than two with a mere dash, has a beginning and an end, which stay.
+    A span of more than NEAR years, or of more than two with a mere dash or "to", has a beginning and an end: they stay.
     """
     return FORM.date_span.sub(_middle, text[:LONGEST])
 
 
 def _middle(span: re.Match[str]) -> str:
-    place = next(place for place, year in enumerate(span.groups(), start=1) if year)
-    first, last = span[place], span[place + 1]
+    first, *_, last = filter(None, span.groups())
     years = int(first[: 4 - len(last)] + last) - int(first)
-    return f"c. {int(first) + years // 2}" if 0 < years <= (NEAR if place < 5 else 2) else span[0]
+    return f"c. {int(first) + years // 2}" if 0 < years <= (2 if span["mere"] else NEAR) else span[0]
 
 
 def find_dates(text: str) -> Iterator[PartialDate]:

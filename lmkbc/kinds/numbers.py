@@ -23,10 +23,10 @@ from itertools import compress
 from lmkbc.answer.abstain import has_term, name_terms, terms
 from lmkbc.answer.languages import LONGEST_SENTENCE, has_decimal_comma
 from lmkbc.kinds.numerals import Numeral, in_digits, in_other_words, in_words, readable, scale_at
-from lmkbc.kinds.units import LETTER, converted, is_money, named_at, unit_at, unit_before, unit_of
+from lmkbc.kinds.units import LETTER, converted, is_like_unit, is_money, named_at, unit_at, unit_before, unit_of
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
-from lmkbc.words import FORM, is_like_unit
+from lmkbc.words import FORM
 
 MOST_DIGITS = 15
 """Maximum number of digits before the decimal point."""
@@ -110,11 +110,11 @@ def _is_writable(value: Decimal) -> bool:
 
 def _meant(text: str, relation: Relation) -> list[_Found]:
     """Return the numbers that an answer means, of any size."""
-    if is_money(unit_of(relation.unit) or ""):
+    if is_money(unit_of(relation.unit)):
         text = FORM.coins_alone.sub(lambda coins: f"0.{int(coins[1]):02} ", text)
     text = FORM.changed.sub(r"\1 ", FORM.numbered.sub(" ", readable(text[:LONGEST])[:LONGEST]))
-    reader, known = _Reader(relation, has_decimal_comma(text, relation)), name_terms(relation)
-    bare = FORM.number_aside.sub(partial(_unbracketed, known), text)
+    reader = _Reader(relation, has_decimal_comma(text, relation))
+    bare = FORM.number_aside.sub(partial(_unbracketed, reader.known), text)
     found = [*reader.read(bare)]
     numbers = [number for number in found if number.unit != FOREIGN]
     if not any(number.is_own for number in numbers) and bare != text:
@@ -129,7 +129,7 @@ def _meant(text: str, relation: Relation) -> list[_Found]:
         unlike = [
             one for at, one in enumerate(measured) if not any(_is_same(one, x) for x in measured[: min(at, MOST_READ)])
         ]
-        return _named(own or unlike, bare, known) if len(bare) <= LONGEST_SENTENCE else own or unlike
+        return _named(own or unlike, bare, reader.known) if len(bare) <= LONGEST_SENTENCE else own or unlike
     if len(numbers) > 1 or relation.unit is not None:
         dated = [number for number in numbers if not number.is_date]
         numbers = dated or [
@@ -184,8 +184,8 @@ class _Reader:
     def __init__(self, relation: Relation, comma: bool) -> None:
         self._mark = "," if comma else "."
         self._noun, self._own, self._whole = relation.unit, unit_of(relation.unit), relation.shape.integer
-        self._counted, self._known = _counted(self._noun or ""), name_terms(relation)
-        self._in_money = is_money(self._own or "")
+        self._counted, self.known = _counted(self._noun or ""), name_terms(relation)
+        self._in_money = is_money(self._own)
         self._negative = relation.shape.minimum is None or relation.shape.minimum < 0
 
     def read(self, text: str) -> Iterator[_Found]:
@@ -260,7 +260,7 @@ class _Reader:
     def _counts(self, text: str, end: int) -> bool:
         """Return whether a number that ends at a position counts what is no unit, as in "7 apples"."""
         noun = FORM.counted_noun.match(text, end) if self._own else None
-        return noun is not None and not has_term(folded_key(noun[1]), self._known) and not is_like_unit(noun[1])
+        return noun is not None and not has_term(folded_key(noun[1]), self.known) and not is_like_unit(noun[1])
 
     def _unit(self, text: str, start: int) -> tuple[str | None, int]:
         """Return the unit behind a number, and the position behind it."""

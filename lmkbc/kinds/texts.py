@@ -22,12 +22,12 @@ def texts(answer: str, relation: Relation) -> list[str]:
     written = [[line for line in part.split("\n") if line.strip()] for part in FORM.paragraph.split(answer)]
     parts = [plain for part in written if (plain := [line for line in part if not line.rstrip(" *_").endswith(":")])]
     parts = parts or [*filter(None, written)]
-    first = parts[0] if parts and len(parts[0]) > 1 else [line for part in parts for line in part if len(part) == 1]
+    lines = parts[0] if parts and len(parts[0]) > 1 else [line for part in parts for line in part if len(part) == 1]
     is_parted = kind_of(relation).is_parted and "\n" in relation.shape.separators
-    are_sentences = first and FORM.comment_line.fullmatch(first[0]) and not FORM.shows.match(first[0])
+    are_sentences = lines and FORM.comment_line.fullmatch(lines[0]) and not FORM.shows.match(lines[0])
     ends = FORM.remark_in_brackets if are_sentences else FORM.comment_line
-    further = takewhile(lambda line: not (ends.fullmatch(line) or has_verb(line)), first[1:])
-    listed = [*first[:1], *(further if is_parted else ())]
+    further = takewhile(lambda line: not (ends.fullmatch(line) or has_verb(line)), lines[1:])
+    listed = [*lines[:1], *(further if is_parted else ())]
     return [text for line in bullets or listed if (text := _unframed(shown(line), relation))]
 
 

@@ -137,7 +137,7 @@ MONEY = {
     "DEM": "DM DEM D_Mark",
     "SEK": "kr SEK",
 }
-"""Currency -> spellings, beside its code and its names."""
+"""Currency -> spellings in any case; its names, and the codes of other currencies, are CLDR's."""
 _CODES = frozenset(get_global("all_currencies")) - MONEY.keys()
 UNSURE = frozenset("in min bar au pc pa gal mo ms ac sec ly second minute cal m k a u".split())
 """Spellings that mean a unit only where the relation's own unit has that dimension."""
@@ -301,7 +301,7 @@ def _named() -> dict[str, tuple[str, ...]]:
 
 
 def _add(found: dict[str, dict[str, None]], unit: str, names: Iterable[str]) -> None:
-    """Add the forms of a unit's names to what is found, and "" to a currency's name of one word."""
+    """Add the forms of a unit's names to what is found. Beside the unit, a name of one word alone gets ""."""
     for name in names:
         words = folded_key(re.sub(r"\(.*?\)", "", name)).split()
         forms = {" ".join(words), _starts(words)} if len(words) > 1 else set()
@@ -346,9 +346,22 @@ def _called(words: list[str]) -> tuple[str, ...]:
     return next((units for units in tails if units and is_money(units[0])), ())
 
 
-def is_money(unit: str) -> bool:
+@cache
+def _starts_of_units() -> frozenset[str]:
+    units = (unit for locale in locales() for unit in locale.unit_display_names.values())
+    names = " ".join(name for unit in units for name in unit.values())
+    return frozenset(word[:4] for word in folded_key(names).split())
+
+
+def is_like_unit(word: str) -> bool:
+    """Return whether a word holds the first letters of a unit's name in any language, from CLDR: "Spielminuten"."""
+    key = folded_key(word)
+    return not _starts_of_units().isdisjoint(key[start : start + 4] for start in range(max(1, len(key) - 3)))
+
+
+def is_money(unit: str | None) -> bool:
     """Return whether a unit is a currency, by its code."""
-    return len(unit) == 3 and unit.isupper()
+    return unit is not None and len(unit) == 3 and unit.isupper()
 
 
 def _raised(units: tuple[str, ...], before: str, power: str) -> tuple[str, ...]:
