@@ -76,11 +76,17 @@ def is_given(model: ModelReference, run: ModelRun) -> bool:
     back_end = back_end_of(model, run)
     if back_end == LOCAL:
         return bool(run.model or (model.model and is_available(model.model)))
-    return back_end != "server" or _names_server(model, run)
+    return back_end != "server" or bool(_address(model, run))
 
 
-def _names_server(model: ModelReference, run: ModelRun) -> bool:
-    return bool(run.servers.get("base_url") or model.base_url or os.environ.get(BASE_URL))
+def _address(model: ModelReference, run: ModelRun) -> str:
+    """Return the address that is named for a model's server; "" if none is."""
+    return run.servers.get("base_url") or model.base_url or os.environ.get(BASE_URL, "")
+
+
+def _takes_any(model: ModelReference, run: ModelRun) -> bool:
+    """Return whether the choice of the model is left to its server."""
+    return back_end_of(model, run) != LOCAL and (model.any_model or run.servers.get("any_model", False))
 
 
 def served(model: ModelReference, run: ModelRun) -> str | None:
@@ -88,17 +94,13 @@ def served(model: ModelReference, run: ModelRun) -> str | None:
     back_end = back_end_of(model, run)
     if back_end == LOCAL and run.servers.get("any_model", False):
         raise OptionError("any_model", "needs a server: name one with --base-url, or leave it out")
-    wanted = back_end != LOCAL and (model.any_model or run.servers.get("any_model", False))
-    return server_of(model, run, BACK_ENDS.get(back_end), run.store()).name if wanted else None
+    return server_of(model, run, BACK_ENDS.get(back_end), run.store()).name if _takes_any(model, run) else None
 
 
 def asked_name(model: ModelReference, run: ModelRun) -> str:
     """Return what is known of the model's name before a server is asked; "" if nothing is."""
-    url = run.servers.get("base_url") or model.base_url or os.environ.get(BASE_URL)
-    takes_any = (model.any_model or run.servers.get("any_model", False)) and back_end_of(model, run) != LOCAL
-    return model_name(run.model or "") or (
-        f"the model of {url}" if takes_any and url else model_name(model.model or "")
-    )
+    of_server = f"the model of {url}" if (url := _address(model, run)) and _takes_any(model, run) else ""
+    return model_name(run.model or "") or of_server or model_name(model.model or "")
 
 
 def source(model: ModelReference, run: ModelRun) -> str:
@@ -118,7 +120,7 @@ def server_of(model: ModelReference, run: ModelRun, client: type[CompletionClien
     if client.defaults is None:  # a library in this process
         return Server("", source(model, run), model.revision)
     lacking = ""
-    if run.model and not run.offline and not _names_server(model, run) and client.defaults == OF_OPENAI:
+    if run.model and not run.offline and not _address(model, run) and client.defaults == OF_OPENAI:
         lacking = f"no directory or GGUF file {run.model} is here, and --base-url names no server"
         if "/" in run.model:
             raise InputError(f"{lacking}: correct the name, or say --backend local to fetch it from the model hub")

@@ -294,9 +294,14 @@ def open_search(
     """
     if search_table is not None:
         return SearchTable.read(search_table)
-    if offline:
-        return Wikidata(None, cache, api_url=api_url or API_URL, partial=True)
-    return wikidata(contact=contact, api_url=api_url, cache=cache, refresh=refresh)
+    return wikidata(
+        offline=offline,
+        contact=contact,
+        api_url=api_url,
+        cache=cache,
+        refresh=refresh and not offline,
+        partial=offline,
+    )
 
 
 def wikidata(
@@ -306,7 +311,10 @@ def wikidata(
     api_url: str | None = None,
     cache: Path | None = None,
     refresh: bool = False,
+    partial: bool = False,
 ) -> Wikidata:
-    """Return Wikidata through its cache; offline, the cache alone."""
+    """Return Wikidata through its cache; offline, the cache alone. partial: see `Wikidata`."""
     address = api_url or API_URL
-    return Wikidata(None if offline else Client(contact, address), cache, api_url=address, refresh=refresh)
+    return Wikidata(
+        None if offline else Client(contact, address), cache, api_url=address, refresh=refresh, partial=partial
+    )

@@ -28,8 +28,10 @@ WORDS = {
 }
 """Word of a label, in any case -> what it means. No label is an empty cell, or null."""
 WRITTEN = {
-    **{"reviewed_on": "2026-11-22", "source": "https://example.org/page or Q42"},
-    **{"subject_id": "Q298", "object_id": "Q419"},
+    "reviewed_on": "2026-11-22",
+    "source": "https://example.org/page or Q42",
+    "subject_id": "Q298",
+    "object_id": "Q419",
 }
 """Field of a decision -> an example of it."""
 
