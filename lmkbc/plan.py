@@ -21,8 +21,7 @@ from lmkbc.errors import InputError, counted
 from lmkbc.files.checksum import content_sha256, file_sha256, sha256
 from lmkbc.files.places import name_of
 from lmkbc.generate.access import is_given, served
-from lmkbc.generate.recorded import by_model, named_model
-from lmkbc.generate.recorded_rows import models_in
+from lmkbc.generate.recorded_rows import by_model, models_in, named_model
 from lmkbc.generate.replay import shares
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.models.identity import file_digest, model_name, paths_in, portable

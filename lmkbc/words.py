@@ -36,6 +36,21 @@ SCALES = {word.strip(): int(power) for power, words in TABLES["scale"].items() f
 """Word behind a number -> power of ten."""
 
 
+def says_none(text: str | None) -> bool:
+    """Return whether a value of a table says that there is no object, as "none" does."""
+    return _plain(text) in WORDS["none"]
+
+
+def names_nothing(text: str | None) -> bool:
+    """Return whether a value says that there is no object, or that it is not known, or is of marks alone."""
+    marks = text and FORM.no_name.fullmatch(text.strip(" ()"))
+    return says_none(text) or _plain(text) in WORDS["not_known"] or bool(marks)
+
+
+def _plain(text: str | None) -> str:
+    return (text or "").strip(" ().").lower()
+
+
 @cache
 def locales() -> list[Locale]:
     """Return English and the languages of joints, in CLDR."""

@@ -14,8 +14,8 @@ from lmkbc.api.scores import HasRun, open_run, run_edition, scored_on
 from lmkbc.commands.keywords import keywords
 from lmkbc.errors import OptionError
 from lmkbc.files.checksum import file_sha256
-from lmkbc.files.places import all_placed, placed
-from lmkbc.generate.script_rows import as_recorded, given_as
+from lmkbc.files.places import all_placed, given_as, placed
+from lmkbc.generate.script_rows import as_recorded
 from lmkbc.progress import Report, silent
 from lmkbc.run.submission import REPORT
 from lmkbc.session.options import (

@@ -18,8 +18,8 @@ import msgspec
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
-from lmkbc.files.columns import Column, Rows, namesakes, respelled
-from lmkbc.files.fact_rows import field_of, log_nothings, says_nothing
+from lmkbc.files.columns import Column, Rows, is_lone_none, log_lone_nones, namesakes, respelled
+from lmkbc.files.fact_rows import field_of
 from lmkbc.files.jsonl import no_collection
 from lmkbc.names import subject_key
 from lmkbc.scoring.table import WRONG, Table, Tally
@@ -86,7 +86,7 @@ def evaluate(
             named = f" of {', '.join(sorted(subset.relations))}" if subset.relations else ""
             raise InputError(f"{truth.path} has no query{named} that can be scored: give rows of a labelled split")
         _refuse(answers.path, edition, match, strict=strict)
-        log_nothings(answers.path, match.nothings)
+        log_lone_nones(answers.path, match.lone_nones)
         odd = (len(match.missing), len(match.unknown), match.repeated, match.malformed.count)
         return Evaluation(match.tally.table(), *odd, match.unreadable_answers)
 
@@ -157,7 +157,7 @@ class _Match:
     ) -> None:
         self.tally = Tally(edition.metric, rows)
         self._answers, self._gold = answers, gold
-        self.queries = self.unreadable_answers = self.nothings = 0
+        self.queries = self.unreadable_answers = self.lone_nones = 0
         self.answered_again: Counter[Pair] = Counter()
         self._queried_again: Counter[Pair] = Counter()
         self.malformed, self.unreadable, self.no_gold = _Odd(), _Odd(), _Odd()
@@ -256,7 +256,7 @@ class _Match:
             self._waiting_answers.put(pair, place, value)
 
     def _check(self, pair: Pair, value: Any, loose: bool) -> None:
-        self.nothings += says_nothing(value)
+        self.lone_nones += is_lone_none(value)
         if loose and not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
             self.malformed.note(pair)
 

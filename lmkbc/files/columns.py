@@ -19,6 +19,7 @@ from lmkbc.files.jsonl import decoded, no_collection, numbered, row_blocks
 from lmkbc.files.tables import InputTable
 from lmkbc.names import subject_key
 from lmkbc.types import Pair
+from lmkbc.words import says_none
 
 log = logging.getLogger(__name__)
 
@@ -107,10 +108,9 @@ def refuse_answers(path: Path, column: str, *, tables: bool = True) -> None:
         raise InputError(f"{path} holds {kind}, and {column} is wanted: {way}' makes predictions of them") from None
     names = (*(name for name, _ in FIELDS), column)
     lacking = [name for name in names if f'"{name}"'.encode() not in first]
-    more = f" and {lacking[1]}" if lacking[1:] else ""
     if is_object and lacking in ([*names], [*names[:-1]], [column]):
         raise InputError(
-            f"{path} has no {field_of(path, lacking[0])}{more}: if it is of a script of yours, {way}' "
+            f"{path} has no {field_of(path, ' and '.join(lacking[:2]))}: if it is of a script of yours, {way}' "
             "makes predictions of it"
         ) from None
     if table and not (tables and is_table(path) and {*COLUMNS[:2]} <= {name.casefold() for name in table}):
@@ -181,6 +181,18 @@ def log_respelled(path: Path, rows: Mapping[Pair, Pair]) -> None:
             row[0],
             query[0],
         )
+
+
+def is_lone_none(objects: Any) -> bool:
+    """Return whether an answer is one text, which says that there is no object: scorers read it as a name."""
+    return isinstance(objects, list) and len(objects) == 1 and isinstance(objects[0], str) and says_none(objects[0])
+
+
+def log_lone_nones(path: Path, rows: int) -> None:
+    """Warn about rows of predictions of which `is_lone_none` is true."""
+    if rows:
+        name = counted(rows, "row names", "rows name")
+        log.warning("%s: %s a word such as 'None' alone, which is scored as a name: write [] for no object", path, name)
 
 
 def namesakes(source: Rows, repeated: Container[Pair], *, agree: bool = False) -> dict[tuple[Pair, str | None], Any]:

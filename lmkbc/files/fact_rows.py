@@ -2,52 +2,22 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
 import msgspec
 
-from lmkbc.errors import InputError, counted
+from lmkbc.errors import InputError
 from lmkbc.files import jsonl, reader
 from lmkbc.files.tables import InputTable, TableRow
-from lmkbc.words import FORM, WORDS
+from lmkbc.words import says_none
 
-log = logging.getLogger(__name__)
 ENDINGS = (".jsonl", ".csv", ".tsv")
 """Endings of the files of splits; all but the first are tables."""
 COLUMNS = ("subject", "relation", "object", "subject_id", "object_id")
 FIELDS = ("SubjectEntity", "Relation", "ObjectEntities", "SubjectEntityID", "ObjectEntitiesID")
 """Fields of JSONL in the order of the columns."""
-
-
-def says_none(text: str | None) -> bool:
-    """Return whether a value of a table says that there is no object, as "none" does."""
-    return _plain(text) in WORDS["none"]
-
-
-def says_nothing(objects: Any) -> bool:
-    """Return whether an answer is one text, which says that there is no object: scorers read it as a name."""
-    lone = objects[0] if isinstance(objects, list) and len(objects) == 1 else None
-    return isinstance(lone, str) and bool(lone.strip()) and says_none(lone)
-
-
-def log_nothings(path: Path, rows: int) -> None:
-    """Warn about rows of predictions of which `says_nothing` is true."""
-    if rows:
-        name = counted(rows, "row names", "rows name")
-        log.warning("%s: %s a word such as 'None' alone, which is scored as a name: write [] for no object", path, name)
-
-
-def names_nothing(text: str | None) -> bool:
-    """Return whether a value says that there is no object, or that it is not known, or is of marks alone."""
-    marks = text and FORM.no_name.fullmatch(text.strip(" ()"))
-    return says_none(text) or _plain(text) in WORDS["not_known"] or bool(marks)
-
-
-def _plain(text: str | None) -> str:
-    return (text or "").strip(" ().").lower()
 
 
 def is_table(path: Path) -> bool:

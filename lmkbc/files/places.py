@@ -14,11 +14,19 @@ from lmkbc.errors import InputError
 log = logging.getLogger(__name__)
 DATA = "LMKBC_DATA"
 """Variable with the directory of the official splits."""
+SOURCE = "source"
+"""File beside answers in the cache, with the path of the user's file that they were made from."""
 
 
 def cache_dir() -> Path:
     """Return the user's cache directory for downloaded data and fitted defaults."""
     return Path(platformdirs.user_cache_dir("lmkbc"))
+
+
+def given_as(path: Path) -> Path:
+    """Return the user's own file that a recorded file was made from; else the file itself."""
+    source = path.parent / SOURCE
+    return Path(source.read_text("utf-8")) if source.is_relative_to(cache_dir()) and source.is_file() else path
 
 
 def name_of(path: Path) -> str:

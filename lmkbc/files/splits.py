@@ -18,11 +18,12 @@ import msgspec
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.files.fact_rows import field_of, is_table, names_nothing, stream
+from lmkbc.files.fact_rows import field_of, is_table, stream
 from lmkbc.files.jsonl import decoded, no_collection, numbered, row_blocks
 from lmkbc.kinds.kind import kind_of
 from lmkbc.relation import Relation
 from lmkbc.types import Example, GoldObject, Query
+from lmkbc.words import names_nothing
 
 _QID = re.compile(r"Q\d+")
 _TAIL = re.compile(
@@ -179,14 +180,11 @@ def _bad_query(path: Path, bad: QueryRow, repeated: bool, edition: Edition) -> I
     if not bad.SubjectEntity.strip():
         return InputError(f"{where}, {field_of(path, 'SubjectEntity')}: empty; name the subject")
     if edition.spelt(bad.Relation):
-        lacks = "; give the objects as a list, [] if there is none"
-        lacks = ", or nothing in it beside an object" if is_table(path) else lacks
-        return InputError(f"{where}: no {field_of(path, edition.column)}{lacks}")
+        of_table, of_lines = ", or nothing in it beside an object", "; give the objects as a list, [] if there is none"
+        return InputError(f"{where}: no {field_of(path, edition.column)}{of_table if is_table(path) else of_lines}")
     hint = did_you_mean(bad.Relation, edition.relations)
-    name = edition.name
-    return InputError(
-        f"{where}, {field_of(path, 'Relation')}: {bad.Relation!r} is no relation of edition {name}; {hint}"
-    )
+    where = f"{where}, {field_of(path, 'Relation')}"
+    return InputError(f"{where}: {bad.Relation!r} is no relation of edition {edition.name}; {hint}")
 
 
 def read_queries(path: Path, edition: Edition) -> list[Query]:

@@ -11,41 +11,36 @@ probability of 1 - p, and never a draw.
 from __future__ import annotations
 
 import logging
-import re
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, starmap
 from pathlib import Path
 
-import msgspec
 from msgspec import structs
 
-from lmkbc.answer.clean import Clean, shaped
+from lmkbc.answer.clean import Clean
 from lmkbc.ask.style import PromptStyle
 from lmkbc.edition import Edition, misfit
 from lmkbc.errors import InputError, counted
 from lmkbc.files.columns import log_respelled
-from lmkbc.files.database import ByQuery
-from lmkbc.files.places import name_of
+from lmkbc.files.places import given_as, name_of
 from lmkbc.generate.guard import guarded
-from lmkbc.generate.recorded_rows import EXISTENCE, CandidateRow, RecordedRow, each_row, is_linked, models_in
+from lmkbc.generate.recorded_candidates import pooled, scored
+from lmkbc.generate.recorded_file import EXAMPLES, RowsByQuery, is_blank, or_empty
+from lmkbc.generate.recorded_rows import RecordedRow, by_model, each_row, models_in, stem_of
 from lmkbc.generate.reply import candidates, united, unread
-from lmkbc.generate.script_rows import given_as
 from lmkbc.generate.spec import GeneratorSpec
-from lmkbc.models.base import CUT_OFF, NOTHING, WITHHELD, Reply
-from lmkbc.names import shown, subject_key
+from lmkbc.models.base import NOTHING, Reply
+from lmkbc.names import subject_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
 from lmkbc.session.run import RecordedFile, Run
-from lmkbc.types import Candidate, CandidateSet, Dropped, Generator, Nil, Pair, Query, Source, State, grouped, together
+from lmkbc.types import CandidateSet, Generator, Nil, Query, Source, State, together
 from lmkbc.workspace import Workspace
 
 log = logging.getLogger(__name__)
-EXAMPLES, LONGEST = 3, 60
-"""Number of texts that are shown of those that cannot be read, and characters of each."""
-_ROW = msgspec.msgpack.Decoder(RecordedRow)
 
 Score = Callable[[Query, RecordedRow, str, Relation], CandidateSet]
 """Function from a query, its row of scored objects, the model's name and the relation to candidates."""
@@ -68,7 +63,7 @@ class RecordedSpec(GeneratorSpec):
         """Return the generator over all files, which are of one model. Raise InputError if no file is named."""
         if not run.files:
             raise InputError("this system reads recorded answers: name at least one file with --from")
-        name = "+".join(sorted(models_in(run.files[0]))) or _stem(run.files[0]) if len(run.files) > 1 else ""
+        name = "+".join(sorted(models_in(run.files[0]))) or stem_of(run.files[0]) if len(run.files) > 1 else ""
         if name:
             log.info("%s are one source, of one model: %s", " and ".join(map(str, map(given_as, run.files))), name)
         return replayed([*map(RecordedFile, run.files)], run, notes, clean=self.clean, name=name)
@@ -109,7 +104,7 @@ class Recorded:
         notes: Notes | None = None,
     ) -> None:
         self._is_none, self._is_plain = empty == "none", read is None
-        self._score = score or partial(_scored, clean=clean)
+        self._score = score or partial(scored, clean=clean)
         self._edition, self._relations = edition, relations
         self._clean, self._read = clean, read or self._plainly
         given = Counter(files)
@@ -121,7 +116,7 @@ class Recorded:
         if name:
             first, *_ = rows
             rows = {first: chain.from_iterable(starmap(_draws_of, enumerate(rows.values())))}
-        self._files = {path: _Rows(own) for path, own in rows.items()}
+        self._files = {path: RowsByQuery(own) for path, own in rows.items()}
         self._notes = notes or Notes()
         self._notes.files += len(self._files)
         self._names = {first: name} if name else _source_names({path: rows.model for path, rows in self._files.items()})
@@ -204,7 +199,7 @@ class Recorded:
         replies: list[CandidateSet] = []
         for row in rows:
             if row.candidates is not None:
-                score = partial(_pooled if row.pooled else self._score, query, self._with_ids(row), name, relation)
+                score = partial(pooled if row.pooled else self._score, query, self._with_ids(row), name, relation)
                 text = "\n".join(given.object for given in row.candidates)
                 replies.append(guarded(score, text, partial(unread, query)))
             if row.existence is not None:
@@ -214,7 +209,7 @@ class Recorded:
             parts = _parts_of(rows, self._is_none)
             read = self._read(query, parts, name)
             if self._is_plain:  # a recipe's steps leave an empty text where they could not go on
-                read = replace(read, draws=tuple(map(_or_empty, read.draws, parts[0])))
+                read = replace(read, draws=tuple(map(or_empty, read.draws, parts[0])))
             self._files[path].texts.count(read.draws, parts[0])
             replies.append(read)
         for row in rows:
@@ -237,16 +232,6 @@ class Recorded:
         return row
 
 
-def _or_empty(state: State, reply: Reply | None) -> State:
-    """Return the state of a draw; EMPTY if it could not be read because it has no text."""
-    return State.EMPTY if state is State.UNPARSED and reply is not None and _is_blank(reply) else state
-
-
-def _is_blank(reply: Reply) -> bool:
-    """Return whether a reply that ended as usual has no text."""
-    return not (shown(reply.text) or reply.failed or reply.finish in (*WITHHELD, *CUT_OFF))
-
-
 def _parts_of(rows: Sequence[RecordedRow], is_none: bool) -> list[list[Reply | None]]:
     """Return part -> draw -> reply of all rows of a query, with the draws of all rows in order.
 
@@ -255,7 +240,7 @@ def _parts_of(rows: Sequence[RecordedRow], is_none: bool) -> list[list[Reply | N
     """
     each = [row.replies for row in rows if row.completions]
     for reply in filter(None, chain.from_iterable(chain.from_iterable(each)) if is_none else ()):
-        if _is_blank(reply):
+        if is_blank(reply):
             reply.finish = NOTHING
     parts: list[list[Reply | None]] = [[] for _ in range(max(map(len, each)))]
     for replies in each:
@@ -270,72 +255,6 @@ def _with_verification(found: CandidateSet, scores: Mapping[str, float]) -> Cand
         return found
     judged = (structs.replace(one, verification=scores.get(one.text)) for one in found.candidates)
     return replace(found, candidates=tuple(judged))
-
-
-def _scored(query: Query, row: RecordedRow, model: str, relation: Relation, *, clean: Clean) -> CandidateSet:
-    """Return the scored objects of a row, each once per source with its best score, and a state for each source.
-
-    An object with an id is not cleaned, except a number, which is its own id.
-    """
-    best: dict[tuple[str, Source], Candidate] = {}
-    nothing: dict[Source, Nil] = {}
-    dropped: list[Dropped] = []
-    for given in row.candidates or ():
-        source = Source(model, given.source or "")
-        if not given.object:
-            nothing[source] = max(
-                nothing.get(source, Nil(-1.0)), Nil(given.score, (source,)), key=lambda nil: nil.score
-            )
-            continue
-        known = given.id if is_linked(given, relation) else None
-        texts: tuple[str, ...] = (given.object,)
-        if not known:
-            texts, losses = shaped(given.object, relation, row.SubjectEntity, clean)
-            dropped += losses
-        for text in texts:
-            key = known or text.casefold(), source
-            if key not in best or best[key].score < given.score:
-                best[key] = Candidate(text, given.score, (source,), known, verification=given.verification)
-    state = State.ANSWERED if best else State.DROPPED if dropped else State.ABSTAINED
-    sources = 1 if state is State.ABSTAINED else max(len({source for _, source in best} | set(nothing)), 1)
-    silence = tuple(nothing.values()) or ((Nil(1.0, (Source(model),)),) if state is State.ABSTAINED else ())
-    return CandidateSet(query, tuple(best.values()), (state,) * sources, tuple(dropped), silence)
-
-
-def _pooled(query: Query, row: RecordedRow, model: str, _: Relation) -> CandidateSet:
-    """Return the candidates of an earlier run unchanged, with one score for all sources, and the sources' names."""
-    proposals = row.candidates or ()
-    objects = tuple(
-        Candidate(
-            proposal.object, proposal.score, _sources(proposal, model), proposal.id, verification=proposal.verification
-        )
-        for proposal in proposals
-        if proposal.object
-    )
-    nils = [proposal for proposal in proposals if not proposal.object]
-    nil_probabilities = [proposal for proposal in nils if _is_nil_probability(proposal)]
-    return CandidateSet(
-        query,
-        objects,
-        (State.ANSWERED if objects else row.silence,),
-        tuple(Dropped(*lost) for lost in row.dropped_objects),
-        nothing=tuple(
-            Nil(proposal.score, _sources(proposal, model)) for proposal in nils if proposal not in nil_probabilities
-        ),
-        nil_probabilities=tuple(Nil(proposal.score, _sources(proposal, model)) for proposal in nil_probabilities),
-    )
-
-
-def _is_nil_probability(row: CandidateRow) -> bool:
-    """Return whether a row without an object holds a NIL probability."""
-    return bool(row.source) and all(source.endswith(EXISTENCE) for source in str(row.source).split("; "))
-
-
-def _sources(row: CandidateRow, model: str) -> tuple[Source, ...]:
-    """Return the sources that a pooled row names."""
-    if not row.source:
-        return (Source(model),)
-    return tuple(Source.read(text.removesuffix(EXISTENCE)) for text in row.source.split("; "))
 
 
 def replayed(
@@ -378,103 +297,12 @@ def _draws_of(file: int, rows: Iterable[RecordedRow]) -> Iterator[RecordedRow]:
         yield row
 
 
-class _Texts:
-    """Counts of the texts of a file that were read, and of those that cannot be read, by state; with examples."""
-
-    def __init__(self) -> None:
-        self.all, self.unread = 0, Counter[State]()
-        self._examples: dict[str, None] = {}
-
-    def count(self, states: Sequence[State], replies: Sequence[Reply | None]) -> None:
-        """Count the draws of a query."""
-        for state, reply in zip(map(_or_empty, states, replies), replies, strict=False):
-            self.all += 1
-            if not state.is_answer:
-                self.unread[state] += 1
-                if reply is not None and state is not State.EMPTY and len(self._examples) < EXAMPLES:
-                    self._examples[repr(reply.text[:LONGEST])] = None
-
-    def __str__(self) -> str:
-        """Return the counts as a sentence; what is not printable in texts is escaped."""
-        empty = self.unread[State.EMPTY]
-        others = (f"; {count:,} {state}" for state, count in sorted(self.unread.items()) if state != State.EMPTY)
-        are = counted(empty, "is an empty string", "are empty strings")
-        hint = f", {are}: --empty none counts them as 'there is none'" if empty else ""
-        return (
-            f"{self.unread.total():,} of {self.all:,} texts cannot be read{hint}{''.join(others)}"
-            + f", such as {', '.join(self._examples)}; 'lmkbc report RUN --from FILE' shows all" * bool(self._examples)
-        )
-
-
-class _Rows:
-    """Rows of one file by query, the number of queries asked, and the number of these without rows.
-
-    first: the first query asked of a relation in the file. respelled: query -> its row, if that spells the subject in
-    another way. The rows are on disk, by the form of their subjects that spellings share.
-    """
-
-    def __init__(self, rows: Iterable[RecordedRow]) -> None:
-        self._held = ByQuery()
-        self.asked, self.missing = 0, 0
-        self.first: Query | None = None
-        self.relations = set[str]()
-        self.respelled: dict[Pair, Pair] = {}
-        self.texts = _Texts()
-        models: dict[str | None, None] = {}
-        for row in rows:
-            models[row.model] = None
-            self.relations.add(row.Relation)
-            self._held.add((subject_key(row.SubjectEntity), row.Relation), row.SubjectEntity, row)
-        self.models = [model for model in models if model]
-        self.model = next(iter(models)) if len(models) == 1 else None
-
-    def of(self, query: Query) -> list[RecordedRow]:
-        """Return the rows of a query. Identifiers are compared only if both sides have one."""
-        spelled = self._held.of((subject_key(query.subject), query.relation))
-        if query.subject not in spelled and spelled:
-            *_, other = spelled
-            self.respelled[query.subject, query.relation] = other, query.relation
-        else:
-            other = query.subject
-        rows = [_ROW.decode(row) for row in spelled.get(other, ())]
-        ids = (None, "", query.subject_id) if query.subject_id else None
-        return rows if ids is None else [row for row in rows if row.SubjectEntityID in ids]
-
-    def pairs(self) -> set[Pair]:
-        """Return subject and relation of all rows."""
-        return self._held.pairs()
-
-
 def _source_names(models: Mapping[Path, str | None]) -> dict[Path, str]:
     """Return each file's source name: its model, or the file's name if the model is unknown or not unique."""
     shared = Counter(models.values())
-    names = {path: model if model and shared[model] == 1 else _stem(path) for path, model in models.items()}
+    names = {path: model if model and shared[model] == 1 else stem_of(path) for path, model in models.items()}
     if len(set(names.values())) < len(names):
         names = {path: f"{name_of(path.parent)}/{name_of(path)}" for path in models}
     if repeated := [name for name, count in Counter(names.values()).items() if count > 1]:
         raise InputError(f"two recorded files are both called {repeated[0]!r}: rename one")
     return names
-
-
-def by_model(files: Sequence[Path], edition: Edition) -> dict[Hashable, list[Path]]:
-    """Return the files of each model, which are one source: that of their rows, else of their names in a folder.
-
-    A run's pooled candidates name sources, and are a source of their own.
-    """
-    if len(files) < 2:
-        return {"": [*files]}
-    told = {path: frozenset(models_in(path, pooled=False)) for path in files}
-    said = {path: models or frozenset({named_model(path, edition)}) for path, models in told.items()}
-    return grouped(
-        (said[path] if said[path] in told.values() else (given_as(path).parent, said[path]), path) for path in files
-    )
-
-
-def named_model(path: Path, edition: Edition) -> str:
-    """Return the model that a file's name gives: the name without endings and the split."""
-    words = re.split(r"[-_.\s]+", re.sub(r"(\.candidates)?(\.jsonl)?(\.gz)?$", "", name_of(path)))
-    return "-".join(word for word in words if word.casefold() not in {*edition.splits, "val", "dev"})
-
-
-def _stem(path: Path) -> str:
-    return name_of(path).removesuffix(".gz").removesuffix(".jsonl").removesuffix(".candidates")

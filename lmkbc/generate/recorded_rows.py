@@ -1,15 +1,15 @@
-"""Reading of recorded files, with checks of all fields. Every candidate has a score, and every score is in [0, 1].
+"""Reading of recorded files, with checks of all fields, and the models whose answers they hold.
 
-Scores on another scale are refused, not rescaled. If one score among probabilities is 5, rescaling would push all
-others below the thresholds from tuning.
+Every candidate has a score, and every score is in [0, 1]. Scores on another scale are refused, not rescaled. If one
+score among probabilities is 5, rescaling would push all others below the thresholds from tuning.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from itertools import islice, repeat
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import NoReturn
 
@@ -18,10 +18,9 @@ import msgspec
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.jsonl import numbered, row_blocks
+from lmkbc.files.places import given_as, name_of
 from lmkbc.models.base import Reply
-from lmkbc.relation import Relation
-from lmkbc.scoring.matchers import number
-from lmkbc.types import Source, State
+from lmkbc.types import Source, State, grouped
 
 EXISTENCE = "?existence"
 """Suffix of a source's name in a file, for a source that only gives a NIL probability."""
@@ -116,22 +115,15 @@ class RecordedRow(msgspec.Struct, gc=False):
         return yes / (yes + no) if yes + no > 0 else None
 
 
-def is_linked(given: CandidateRow, relation: Relation) -> bool:
-    """Return whether a candidate's id identifies its object; for a number, only if the id is a number."""
-    return bool(given.id) and (not relation.has_numbers() or number(given.id) is not None)
-
-
 def each_row(path: Path, edition: Edition) -> Iterator[RecordedRow]:
     """Yield the rows of a recorded file. Raise InputError with file, line and field."""
-    index = 0
+    blocks = row_blocks(path, msgspec.json.Decoder(RecordedRow))
     try:
-        for rows, _ in row_blocks(path, msgspec.json.Decoder(RecordedRow)):
-            for row in rows:
-                if isinstance(row.completions, str):
-                    row.completions = [row.completions]
-                _check(path, index, row, edition)
-                yield row
-                index += 1
+        for index, row in enumerate(chain.from_iterable(rows for rows, _ in blocks)):
+            if isinstance(row.completions, str):
+                row.completions = [row.completions]
+            _check(path, index, row, edition)
+            yield row
     except InputError:
         _refuse_no_number(path)
         raise
@@ -188,6 +180,31 @@ def models_in(path: Path, *, pooled: bool = True) -> set[str]:
         given = (one.source for row in rows if pooled and row.pooled for one in row.candidates or ())
         sources.update(filter(None, given))
     return models or {Source.read(name.removesuffix(EXISTENCE)).model for text in sources for name in text.split("; ")}
+
+
+def by_model(files: Sequence[Path], edition: Edition) -> dict[Hashable, list[Path]]:
+    """Return the files of each model, which are one source: that of their rows, else of their names in a folder.
+
+    A run's pooled candidates name sources, and are a source of their own.
+    """
+    if len(files) < 2:
+        return {"": [*files]}
+    told = {path: frozenset(models_in(path, pooled=False)) for path in files}
+    said = {path: models or frozenset({named_model(path, edition)}) for path, models in told.items()}
+    return grouped(
+        (said[path] if said[path] in told.values() else (given_as(path).parent, said[path]), path) for path in files
+    )
+
+
+def named_model(path: Path, edition: Edition) -> str:
+    """Return the model that a file's name gives: the name without endings and the split."""
+    words = re.split(r"[-_.\s]+", stem_of(path))
+    return "-".join(word for word in words if word.casefold() not in {*edition.splits, "val", "dev"})
+
+
+def stem_of(path: Path) -> str:
+    """Return a file's name without the endings of recorded files."""
+    return name_of(path).removesuffix(".gz").removesuffix(".jsonl").removesuffix(".candidates")
 
 
 def _shares(row: RecordedRow) -> Iterator[tuple[str, float]]:

@@ -26,14 +26,14 @@ from lmkbc.edition import Edition
 from lmkbc.errors import UNDECODABLE, InputError, counted, did_you_mean
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.checksum import sha256
-from lmkbc.files.fact_rows import names_nothing
 from lmkbc.files.jsonl import numbered
-from lmkbc.files.places import cache_dir
+from lmkbc.files.places import SOURCE, cache_dir
 from lmkbc.files.tables import InputTable, TableRow, as_text
 from lmkbc.generate.script_scores import SCORES, ScoredPairs, ScoredText, Scoring, folded, score_of, value_of
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation
 from lmkbc.types import grouped
+from lmkbc.words import names_nothing
 from lmkbc.workspace import Workspace
 
 COLUMNS: Mapping[str, str] = {
@@ -61,16 +61,7 @@ _LISTS = re.compile(r"[;\[\n]")
 _ENDINGS = re.compile(r"(?<=.)(?:\.[A-Za-z]\w*)+$")
 _MAPPING = re.compile(r"(.+?):((?:\w+=[^,=]+)(?:,\w+=[^,=]+)*)")
 
-SOURCE = "source"
-"""File beside answers in the cache, with the path of the user's file that they were made from."""
-
 log = logging.getLogger(__name__)
-
-
-def given_as(path: Path) -> Path:
-    """Return the user's own file that a recorded file was made from; else the file itself."""
-    source = path.parent / SOURCE
-    return Path(source.read_text("utf-8")) if source.is_relative_to(cache_dir()) and source.is_file() else path
 
 
 def as_recorded(

@@ -16,7 +16,8 @@ from msgspec import structs
 
 from lmkbc.answer.clean import same_name
 from lmkbc.edition import Edition
-from lmkbc.generate.recorded_rows import CandidateRow, RecordedRow, is_linked
+from lmkbc.generate.recorded_candidates import is_linked
+from lmkbc.generate.recorded_rows import CandidateRow, RecordedRow
 from lmkbc.masked.cloze_settings import TOP_K, Ensemble, ProbeSettings, for_relation
 from lmkbc.relation import Relation
 from lmkbc.types import Candidate, CandidateSet, Example, Query, Source, grouped

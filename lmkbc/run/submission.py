@@ -22,8 +22,8 @@ import msgspec
 from lmkbc.edition import Edition, fault
 from lmkbc.errors import UNDECODABLE, InputError, counted, did_you_mean
 from lmkbc.files.atomic import Content, pieces
-from lmkbc.files.columns import Column, read_column, respelled
-from lmkbc.files.fact_rows import field_of, log_nothings, says_nothing
+from lmkbc.files.columns import Column, is_lone_none, log_lone_nones, read_column, respelled
+from lmkbc.files.fact_rows import field_of
 from lmkbc.files.reader import whole
 from lmkbc.generate.recorded_rows import EXISTENCE
 from lmkbc.notes import Replies
@@ -267,7 +267,7 @@ def package(
         more = f" (and {counted(len(others), 'more value')} like it)" if others else ""
         raise InputError(f"{path}, {place}, {pair}, {field_of(path, edition.column)}: {why}{more}")
     zipped = archive(json_lines(rows))
-    log_nothings(path, sum(map(says_nothing, answers.values())))
+    log_lone_nones(path, sum(map(is_lone_none, answers.values())))
     if blank:
         log.warning("%s: %s left out, which the scorer would count as wrong", path, counted(blank, "empty string"))
     return zipped, len(answers) - len(asked)

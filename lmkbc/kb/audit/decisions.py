@@ -12,7 +12,6 @@ from pathlib import Path
 import msgspec
 
 from lmkbc.errors import InputError, counted, did_you_mean
-from lmkbc.files.fact_rows import names_nothing
 from lmkbc.files.splits import check_one_meaning
 from lmkbc.files.writable import writing_alone
 from lmkbc.kb.audit.labels_file import Label, LabelRow, checked, read_labels
@@ -21,6 +20,7 @@ from lmkbc.kb.base.manifest import About, relation_names
 from lmkbc.kb.base.reviews import Review, Reviews, Verdict
 from lmkbc.kinds.kind import Stated, kind_of
 from lmkbc.names import as_qid
+from lmkbc.words import names_nothing
 
 COLUMNS = {"reviewed_by": "reviewer", "reviewed_on": "date"}
 """Field of a decision -> its column in a file of labels."""
