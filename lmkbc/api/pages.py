@@ -13,7 +13,7 @@ from msgspec import Meta
 from lmkbc.api.scores import HasRun, open_run, run_edition, scored_on
 from lmkbc.commands.keywords import keywords
 from lmkbc.errors import OptionError
-from lmkbc.files.checksum import file_sha256
+from lmkbc.files.checksum import content_sha256, file_sha256
 from lmkbc.files.places import all_placed, given_as, placed
 from lmkbc.generate.script_rows import as_recorded
 from lmkbc.progress import Report, silent
@@ -122,7 +122,7 @@ def report(
     if inputs := opened.table("inputs"):
         read = {*map(str, inputs.values()), *map(str, opened.table("outputs").values())}
         for path in replies:
-            if file_sha256(path) not in read:
+            if read.isdisjoint({content_sha256(path), file_sha256(path)}):
                 log.warning(
                     "%s is not among the files that the run read, so its replies may be of other answers",
                     given_as(path),

@@ -1,5 +1,6 @@
 """What a competitor types before a submission: a check that writes nothing."""
 
+import gzip
 import json
 import re
 import shutil
@@ -70,6 +71,11 @@ def test_an_unfinished_run_says_how_it_ends(command: Command, tmp_path: Path) ->
         assert "the run is not finished, since queries failed, which missing.jsonl lists" in command.fails(*verb)
     command.done(*made, "--failed-as-empty")
     assert "files that the run read" not in command.done("report", tmp_path / "run", "--from", answers)[1]
+    row = {"SubjectEntity": "Bosnia and Herzegovina", "Relation": "CountryBordersCountry", "completions": ["Croatia"]}
+    packed = tmp_path / "packed.jsonl.gz"
+    packed.write_bytes(gzip.compress(json.dumps(row).encode()))
+    command.done(*made[:-4], packed, "--no-report", "--failed-as-empty", "--out", tmp_path / "of-packed")
+    assert "files that the run read" not in command.done("report", tmp_path / "of-packed", "--from", packed)[1]
     (tmp_path / "other.csv").write_text(answers.read_text() + "Nowhere,CountryBordersCountry,Peru\n")
     said = command.done("report", tmp_path / "run", "--from", tmp_path / "other.csv")[1]
     assert f"{tmp_path / 'other.csv'} is not among the files that the run read, so its replies may be of other" in said
