@@ -167,7 +167,7 @@ def recorded(path: Path, workspace: Workspace, examples: list[Example]) -> list[
 @pytest.mark.parametrize(
     ("model", "every", "target"),
     [
-        ("bert-base-cased", 1, 0.305),
+        ("bert-base-cased", 1, 0.303),  # whether to tune is decided inside the folds, so no choice flatters it
         ("bert-base-cased+pretrain+recode", 1, 0.33),
         ("bert-base-cased+pretrain+recode", 10, 0.28),
     ],
