@@ -239,7 +239,8 @@ def predicated(text: str, relation: Relation, subject: str) -> list[Word]:
             parts = [part.text for part in parted(FORM.behind.sub("", objects), relation)]
             if relation.shape.conjunction:
                 parts = [piece for part in parts for piece in part.split(" and ")]
-            words = [*takewhile(partial(_may_be_object, subject=subject), map(_without_nation, parts))]
+            names = (FORM.nation.sub("", part.strip(), count=1) for part in parts)  # "an Italian novelist Ann Lee"
+            words = [*takewhile(partial(_may_be_object, subject=subject), names)]
             found += [Word(word, quoted=False) for word in words]
             if words:
                 break
@@ -306,8 +307,3 @@ def _may_be_object(name: str, subject: str) -> bool:
     of_subject = bool(subject) and folded_key(subject) in folded_key(name)
     clause = FORM.no_object.match(name) or has_verb(name) or any(map(str.isdigit, name))
     return 0 < len(name.split()) <= LONGEST_NAME and not (clause or of_subject)
-
-
-def _without_nation(text: str) -> str:
-    """Return an object without its article and the nation before it."""
-    return FORM.nation.sub("", text.strip(), count=1)

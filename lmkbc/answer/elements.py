@@ -89,14 +89,10 @@ def _content(value: object) -> str | None:
         parts = [part for part in value if isinstance(part, dict) and part.get("type") in ("text", "output_text")]
         return "\n".join(str(part.get("text", "")) for part in parts) if parts else None
     match value:
-        case {"choices": [choice, *_]}:
-            return _content(choice)
-        case {"message": dict(message)}:
-            return _content(message)
-        case {"role": "assistant" | "model", "content": str(content)}:
-            return content
-        case {"role": "assistant" | "model", "content": list(content)}:
-            return _content(content)
+        case {"choices": [inner, *_]} | {"message": dict(inner)}:
+            return _content(inner)
+        case {"role": "assistant" | "model", "content": str() | list() as content}:
+            return content if isinstance(content, str) else _content(content)
     return None
 
 

@@ -98,13 +98,13 @@ class Reader:
         text, mark = self._text, self._text[at]
         limit = min(at + LONGEST_STRING, len(text))
         closers = self._closers[_QUOTES[mark]]
-        next_closer = bisect_right(closers, at)
-        if next_closer < len(closers) and closers[next_closer] < limit:
-            end = closers[next_closer]
-            return [Word(_unescaped(part), quoted=True) for part in _parts(text[at + 1 : end], mark)], end + 1
-        end = next((i for i in range(at + 1, limit) if text[i] in "]}\n"), limit)
-        parts = _parts(text[at + 1 : end], mark)
+        place = bisect_right(closers, at)
+        closer = closers[place] if place < len(closers) else limit
+        end = closer if closer < limit else next((i for i in range(at + 1, limit) if text[i] in "]}\n"), limit)
+        parts = re.split(rf",\s*{mark}", text[at + 1 : end])  # where a closing quote is missing before an element
         words = [Word(_unescaped(part), quoted=True) for part in parts]
+        if closer < limit:
+            return words, end + 1
         return [*words[:-1], words[-1]._replace(whole=end < len(text))], end
 
 
@@ -117,8 +117,8 @@ def read_literals(text: str, commas: bool = True) -> list[Bracketed]:
     chosen: list[Bracketed] = []
     while match := FORM.start.search(text, at):
         start, run = match.start(), list[Bracketed]()
-        if not (start or _opens(text)):
-            at = 1
+        if not start and text[0] == "(" and text[1:].lstrip()[:1] not in _QUOTES and text.rstrip()[-1] != ")":
+            at = 1  # the bracket opens a name like "(G)I-DLE"
             continue
         at = start
         while True:
@@ -134,11 +134,6 @@ def read_literals(text: str, commas: bool = True) -> list[Bracketed]:
         if _is_answer(run, text[max(0, start - 20) : start]):
             chosen = run
     return chosen
-
-
-def _opens(text: str) -> bool:
-    """Return whether the bracket at the start of a text opens a literal, and not a name like "(G)I-DLE"."""
-    return text[0] != "(" or text[1:].lstrip()[:1] in _QUOTES or text.rstrip()[-1] == ")"
 
 
 def _is_answer(run: list[Bracketed], before: str) -> bool:
@@ -158,11 +153,6 @@ def _close(stack: list[Bracketed], char: str) -> None:
     owners = [index for index, group in enumerate(stack) if _OPENING[group.bracket] == char]
     for _ in range(len(stack) - (owners[-1] if owners else len(stack) - 1)):
         stack.pop().closed = True
-
-
-def _parts(content: str, mark: str) -> list[str]:
-    """Return a string's content, split where a closing quote is missing before the next element."""
-    return re.split(rf",\s*{mark}", content)
 
 
 def _unescaped(text: str) -> str:

@@ -196,16 +196,12 @@ def read_table(text: str, keys: Callable[[str], bool]) -> TextTable | None:
         widths = {*map(len, rows[:-1])}
         whole = len(rows) > 1 and len(rows[-1]) == len(rows[0])
         if widths == {len(rows[0])} != {1} and (whole or (len(rows) > 2 and len(rows[-1]) < len(rows[0]))):
-            if any(map(keys, rows[0])) and all(_is_short_head(cell) for cell in rows[0]):
+            short = [len(cell.split()) < 4 and not re.search(r":|\b\d", cell) for cell in rows[0]]
+            if any(map(keys, rows[0])) and all(short):  # "Capacity: 20" of "Capacity: 20,000" is no head
                 return TextTable(tuple(rows[0]), rows[1:])
             if mark == "\t":
                 return TextTable((), rows)
     return None
-
-
-def _is_short_head(cell: str) -> bool:
-    """Return whether a cell can be a column's head between commas: "Capacity: 20" of "Capacity: 20,000" is none."""
-    return len(cell.split()) < 4 and not re.search(r":|\b\d", cell)
 
 
 def _cells(line: str) -> list[str]:
