@@ -32,8 +32,8 @@ WORDS = {
     for name, table in TABLES["words"].items()
 }
 """Name of a table -> its words and phrases in all languages."""
-SCALES = {word.strip(): int(power) for power, words in TABLES["scale"].items() for word in words.split(",")}
-"""Word behind a number -> power of ten."""
+SCALES = {word.strip(): int(float(factor)) for factor, words in TABLES["scale"].items() for word in words.split(",")}
+"""Word behind a number -> factor."""
 
 
 def says_none(text: str | None) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from lmkbc.errors import InputError
 from lmkbc.kinds.kind import WITH_COMMAS, Described, Exported, Kind, KnownValue, LeftOutError, Match, Stated
 from lmkbc.kinds.numbers import decimal, last_place, plain, read_numbers
-from lmkbc.kinds.units import FEWEST_DIGITS, converted, item_of_unit, named_at, unit_at, unit_in, unit_of, unit_of_item
+from lmkbc.kinds.units import FEWEST_DIGITS, converted, item_of_unit, unit_behind, unit_in, unit_of, unit_of_item
 from lmkbc.names import WIKIDATA_ITEM, folded_key
 from lmkbc.relation import EntityType, Relation
 from lmkbc.words import FORM
@@ -159,7 +159,7 @@ class Number(Kind):
         item = stated.unit or (match[2] and f"Q{match[2]}")
         wanted, given = unit_of(about.unit), unit_of_item(item)
         if match.end() < len(text):
-            spelt = unit_at(text, match.end())
+            spelt = unit_behind(text, match.end(), wanted)
             given = spelt.units[0] if spelt and spelt.end == len(text) else None
         elif not item or (wanted is None and given is None):
             return KnownValue(digits, _Bounded(Decimal(digits), Decimal(low), Decimal(high)))
@@ -218,7 +218,7 @@ def _amount(text: str, unit: str | None) -> Decimal | None:
     value, behind = Decimal(match[1].replace(",", "")), text[match.end() :]
     if not behind or folded_key(behind) == folded_key(unit or ""):
         return value
-    own, stated = unit_of(unit), unit_at(behind, 0) or named_at(behind, 0)
+    own, stated = unit_of(unit), unit_behind(behind, 0, unit_of(unit))
     if own is None or stated is None or stated.end < len(behind):
         return None
     amounts = (converted(value, unit, own) for unit in stated.units)

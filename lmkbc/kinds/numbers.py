@@ -17,13 +17,23 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Decimal, InvalidOperation
-from functools import lru_cache, partial
+from functools import partial
 from itertools import compress
 
 from lmkbc.answer.abstain import has_term, name_terms, terms
 from lmkbc.answer.languages import LONGEST_SENTENCE, has_decimal_comma
 from lmkbc.kinds.numerals import Numeral, in_digits, in_other_words, in_words, readable, scale_at
-from lmkbc.kinds.units import LETTER, converted, is_like_unit, is_money, named_at, unit_at, unit_before, unit_of
+from lmkbc.kinds.units import (
+    LETTER,
+    MINOR,
+    converted,
+    is_like_unit,
+    is_money,
+    unit_at,
+    unit_before,
+    unit_behind,
+    unit_of,
+)
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 from lmkbc.words import FORM
@@ -56,7 +66,7 @@ class _Found:
     """A number with its scale and unit, in the positions of the text that it takes up.
 
     unit: None without one, and FOREIGN for one of another dimension. is_own: whether it is the relation's. total: the
-    amount in the relation's unit.
+    amount in the relation's unit. is_side: whether it is one of several lengths, as in "80 x 60 cm".
     """
 
     value: Decimal
@@ -67,6 +77,7 @@ class _Found:
     is_own: bool
     is_date: bool
     total: Decimal
+    is_side: bool = False
 
 
 def read_numbers(text: str, relation: Relation) -> list[str]:
@@ -129,7 +140,8 @@ def _meant(text: str, relation: Relation) -> list[_Found]:
         unlike = [
             one for at, one in enumerate(measured) if not any(_is_same(one, x) for x in measured[: min(at, MOST_READ)])
         ]
-        return _named(own or unlike, bare, reader.known) if len(bare) <= LONGEST_SENTENCE else own or unlike
+        return _named(own or unlike, bare, reader.known)
+    numbers = [number for number in numbers if not number.is_side]
     if len(numbers) > 1 or relation.unit is not None:
         dated = [number for number in numbers if not number.is_date]
         numbers = dated or [
@@ -153,11 +165,15 @@ def _is_stated(number: _Found, text: str, relation: Relation) -> bool:
 
 
 def _named(numbers: list[_Found], text: str, known: frozenset[str]) -> list[_Found]:
-    """Return the numbers in whose part of a text the relation is named, as in "2 cm high and 3 cm wide", else all."""
+    """Return the numbers in whose part of a text the relation is named, as in "2 cm high and 3 cm wide".
+
+    If there are none, all count but the sides of a thing.
+    """
     ends = [0, *(end.end() for end in FORM.measure_end.finditer(text)), len(text)]
     places = [bisect_right(ends, number.start, hi=len(ends) - 1) for number in numbers]
-    named = [has_term(folded_key(text[ends[place - 1] : ends[place]]), known) for place in places]
-    return [*compress(numbers, named)] or numbers
+    parts = [text[ends[place - 1] : ends[place]] if len(text) <= LONGEST_SENTENCE else "" for place in places]
+    named = [has_term(folded_key(part), known) for part in parts]
+    return [*compress(numbers, named)] or [number for number in numbers if not number.is_side]
 
 
 def _unbracketed(known: frozenset[str], aside: re.Match[str]) -> str:
@@ -173,18 +189,14 @@ def _is_same(one: _Found, other: _Found) -> bool:
     return one.unit != other.unit and abs(one.total - other.total) <= SAME * max(abs(one.total), abs(other.total))
 
 
-@lru_cache(maxsize=256)
-def _counted(noun: str) -> re.Pattern[str]:
-    return re.compile(rf"[-\s]{{0,3}}{re.escape(noun.removesuffix('s'))}", re.IGNORECASE)
-
-
 class _Reader:
     """Reads the numbers of a text for one relation. comma: whether a comma is the decimal mark of its language."""
 
     def __init__(self, relation: Relation, comma: bool) -> None:
         self._mark = "," if comma else "."
         self._noun, self._own, self._whole = relation.unit, unit_of(relation.unit), relation.shape.integer
-        self._counted, self.known = _counted(self._noun or ""), name_terms(relation)
+        noun = re.escape((relation.unit or "").removesuffix("s"))
+        self._counted, self.known = re.compile(rf"(?i)[-\s]{{0,3}}{noun}"), name_terms(relation)
         self._in_money = is_money(self._own)
         self._negative = relation.shape.minimum is None or relation.shape.minimum < 0
 
@@ -208,7 +220,9 @@ class _Reader:
                 last = whole
             else:
                 if last is not None:
-                    yield last
+                    is_side = not last.is_date and bool(FORM.sides.fullmatch(text[last.end : number.start]))
+                    yield replace(last, is_side=last.is_side or is_side)
+                    number = replace(number, is_side=is_side)
                 last = number
         if last is not None:
             yield last
@@ -266,8 +280,7 @@ class _Reader:
         """Return the unit behind a number, and the position behind it."""
         if self._noun and not self._own and (named := self._counted.match(text, start)):
             return self._noun, named.end()
-        found = named_at(text, start) if self._in_money else None  # "dollars canadiens" before "dollars"
-        found = found or unit_at(text, start) or (named_at(text, start) if self._own else None)
+        found = unit_behind(text, start, self._own)
         if found and (unit := self._fitting(found.units, found.sure)) is not None:
             return unit, found.end
         return None, start
@@ -312,11 +325,29 @@ class _Reader:
         )
 
     def _with_part(self, whole: _Found, part: _Found, text: str) -> _Found | None:
-        """Return the sum of two numbers if the second continues the first, as the inches of "5 ft 11 in" do."""
-        if not (whole.unit and part.unit and self._own and FORM.part_of_amount.fullmatch(text[whole.end : part.start])):
+        """Return the sum of two numbers if the second continues the first, as in "5 ft 11 in" and "1 m 80".
+
+        Its unit is FOREIGN if it may mean two amounts, as "1 m 5".
+        """
+        written = text[part.start : part.end].replace("-", "")
+        in_cents = is_money(whole.unit) and part.unit in (None, whole.unit) and part.value >= 1 and written.isalpha()
+        is_bare = in_cents or (part.unit is None and not part.is_date)
+        link = (FORM.bare_part if is_bare else FORM.part_of_amount).fullmatch(text[whole.end : part.start])
+        if not (whole.unit and self._own and link) or whole.scale:
             return None
-        size, zero = (converted(number, part.unit, whole.unit) for number in (part.value, Decimal(0)))
-        is_whole = whole.value == whole.value.to_integral_value()
-        if size is None or zero != 0 or not 0 < size < 1 or not is_whole or whole.unit == part.unit:
+        smaller = whole.unit if in_cents or part.value < 1 else MINOR.get(whole.unit)
+        unit = (smaller if is_bare else part.unit) or ""
+        each = Decimal(100) if in_cents else converted(Decimal(1), whole.unit, unit)
+        if (
+            (whole.unit == part.unit and not in_cents)
+            or not each
+            or converted(Decimal(0), whole.unit, unit)
+            or not 0 < part.value < each
+            or whole.value != whole.value.to_integral_value()
+        ):
             return None
-        return self._totalled(replace(whole, end=part.end, value=whole.value + size))
+        is_unsure = is_bare and written.isdigit() and len(written) + 1 < len(f"{each:.0f}")
+        unit = FOREIGN if is_unsure else unit
+        scale = Decimal("0.01") if in_cents else None
+        made = replace(whole, end=part.end, value=whole.value * each + part.value, scale=scale, unit=unit)
+        return replace(self._totalled(made), is_own=whole.is_own or part.is_own)

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
+from functools import cache
+from itertools import islice
 from typing import NamedTuple
 
 from lmkbc.answer.markup import unescaped, unstyled, without_signs
-from lmkbc.kinds.units import LETTER
+from lmkbc.kinds.units import LETTER, named_at, unit_at
+from lmkbc.patterns import Patterns
 from lmkbc.words import FORM, SCALES, TABLES, replaced
 
 MOST_POWER = 1000
@@ -24,20 +27,21 @@ MOST_POWER = 1000
 class Numeral(NamedTuple):
     """A number in a text, with the position of its first character, and that behind its last one.
 
-    in_words: whether it is spelled out, so that scales such as "million" are part of it. mark: the comma or dot before
-    three digits that may as well be a decimal mark; the value is then that of thousands.
+    in_words: number of its words if it is spelled out, so that scales such as "million" are part of it. mark: the
+    comma or dot before three digits that may as well be a decimal mark; the value is then that of thousands.
     """
 
     value: Decimal
     start: int
     end: int
-    in_words: bool = False
+    in_words: int = 0
     mark: str = ""
 
 
 _MARKS = str.maketrans({"٬": ",", "٫": ".", "º": "°", "˚": "°", "…": " ", "〜": "~", "⁄": "/", "″": '"', "′": "'"}) | {
     **dict.fromkeys(map(ord, "’‘ʼ´"), "'"),
     **dict.fromkeys(map(ord, "−‐‑‒﹣－⁻"), "-"),
+    **dict.fromkeys(map(ord, "两兩"), "二"),
     **dict.fromkeys(map(ord, "ıİ"), "i"),  # patterns take them for "i" where case does not count
     **dict.fromkeys(range(ord("①"), ord("⑳") + 1), " "),
     **dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"), None),
@@ -71,7 +75,7 @@ def _with_coins(amount: re.Match[str]) -> str:
 
 def _summed(number: re.Match[str]) -> str:
     parts = re.findall(r"([\d.]+)\s?(\D?)", number[0])
-    return f"{sum(Decimal(digits).scaleb(SCALES.get(scale, 0)) for digits, scale in parts):f}"
+    return f"{sum(Decimal(digits) * SCALES.get(scale, 1) for digits, scale in parts):f}"
 
 
 def _decimal(fraction: re.Match[str]) -> str:
@@ -121,92 +125,114 @@ def _power(digits: str | None) -> int:
     return (-1 if digits[0] == "-" else 1) * min(int(size[: len(str(MOST_POWER)) + 1] or 0), MOST_POWER)
 
 
-_SCALE = re.compile(
-    rf"[-\s]{{0,3}}(?:({'|'.join(sorted(SCALES, key=len, reverse=True))})s?(?!{LETTER})\.?|(dozen)s?\b)", re.IGNORECASE
-)
-_TEENS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen"
-)
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-_WORDS = {
-    **{word: value for value, word in enumerate(_TEENS.split())},
-    **{word: 10 * value for value, word in enumerate(_TENS.split(), start=2)},
-    "dozen": 12,
-}
-_WORD = "|".join(sorted(_WORDS, key=len, reverse=True))
-_LARGE = "hundred|thousand|lakh|million|crore|billion|trillion"
-_LARGE_ONE = rf"(?:{_LARGE}|dozen)s?\b(?: and(?= (?:{_WORD})\b))?"
-_SPELT = re.compile(
-    rf"\b(?:(?!one of\b)(?:{_WORD})\b|(?:an?|(?:half|quarter)(?: of)?(?: an?)?) {_LARGE_ONE})"
-    rf"(?:[ -](?:and an? (?:half|quarter)\b|point(?= (?:{_WORD})\b)|(?:{_WORD})\b|{_LARGE_ONE}))*(?!{LETTER})",
-    re.IGNORECASE,
-)
-_PARTS = {"half": Decimal("0.5"), "quarter": Decimal("0.25")}
+_SCALE = re.compile(rf"[-\s]{{0,3}}({'|'.join(sorted(SCALES, key=len, reverse=True))})s?(?!{LETTER})\.?", re.IGNORECASE)
 
 
 def scale_at(text: str, start: int) -> tuple[Decimal | None, int]:
     """Return the factor of the words behind a number, as "million" or "lakh crore", and the position behind them."""
     factor, end = None, start
     while match := _SCALE.match(text, end):
-        factor = (factor or Decimal(1)) * (12 if match[2] else Decimal(1).scaleb(SCALES[match[1].lower()]))
+        factor = (factor or Decimal(1)) * SCALES[match[1].lower()]
         end = match.end()
     return factor, end
 
 
-_OTHERS = {
-    word: Decimal(number)
-    for line in TABLES["numeral"].values()
-    for number, words in enumerate(line.split())
-    for word in words.casefold().translate(_MARKS).split("/")
+_ORDER = (*range(21), *range(30, 101, 10), *range(200, 1001, 100), 2000, 2_000_000, "0.5", "0.25")
+"""Numbers of the words in a line of the table of numerals."""
+_SIZES = {
+    "zero": (0, 0),
+    "half": (0.25, 0.5),
+    "unit": (1, 9),
+    "teen": (10, 19),
+    "ten": (20, 90),
+    "hundred": (100, 100),
+    "hundreds": (200, 900),
+    "thousand": (1000, 2_000_000),
 }
-"""Number words of other languages than English, in small letters."""
+"""Name in the grammar of numerals -> least and greatest number of its words."""
 SHORT, FEW, MOST = 3, 3, 6
 """Letters of a number word that may mean something else, as "due" does; words of a text that has one, and others."""
+LONGEST, HEAD = 400, 3
+"""Letters of a text that has number words of other languages than English; first letters by which they are found."""
 
 
-def in_other_words(text: str) -> Iterator[Numeral]:
-    """Yield the first number word of another language than English in a few words without digits: "zwei Kinder"."""
-    words = [*re.finditer(r"[^\W_]+", text)]
-    if len(words) > MOST or any(map(str.isdigit, text)):
-        return
+@cache
+def _languages() -> dict[str, tuple[Mapping[str, Decimal], frozenset[str], Patterns]]:
+    """Return language -> number words, their first letters, and the grammar of numerals in them."""
+    found: dict[str, tuple[Mapping[str, Decimal], frozenset[str], Patterns]] = {}
+    for code, line in TABLES["numeral"].items():
+        values = {
+            word.replace("_", " "): Decimal(number)
+            for number, words in zip(_ORDER, line.translate(_MARKS).split(), strict=False)
+            for word in words.split("/")
+            if word != "-"
+        }
+        sizes = {name: [word for word in values if low <= values[word] <= high] for name, (low, high) in _SIZES.items()}
+        scales = [word for word, factor in SCALES.items() if factor >= 12 and len(word) > 2]
+        own = {
+            name: {"any": sorted(map(re.escape, words), key=len, reverse=True) or ["(?!)"]}
+            for name, words in {**sizes, "scale": scales, "words": [*values, *SCALES, "point"]}.items()
+        }
+        found[code] = values, frozenset(word[:HEAD] for word in values), Patterns(TABLES["grammar"] | own)
+    return found
+
+
+def in_words(text: str) -> list[Numeral]:
+    """Return the numerals in English words of a readable text: "twenty-five thousand", "half a million"."""
+    values, _, grammar = _languages()["en"]
+    return _spelt(text, grammar.english, grammar.word, values)
+
+
+def _spelt(text: str, form: re.Pattern[str], word: re.Pattern[str], values: Mapping[str, Decimal]) -> list[Numeral]:
+    """Return the numerals of a form in a text."""
+    found = ((match, word.findall(match[0].lower())) for match in form.finditer(text))
+    return [Numeral(_composed(words, values), *match.span(), len(words)) for match, words in found]
+
+
+def _composed(words: Iterable[str], values: Mapping[str, Decimal], least: int = 1000) -> Decimal:
+    """Return the number of number words. least: scale from which on one multiplies all words before it."""
+    total = group = current = place = Decimal(0)
+    last = Decimal(1)
+    for word in islice(words, 20):
+        value = values.get(word, Decimal(SCALES.get(word, 0)))
+        if value >= least:
+            total, last = total + (group + current or 1) * value, value
+            group = current = place = Decimal(0)
+        elif value == 100 or word in SCALES:
+            group, current = group + (current or 1) * value, Decimal(0)
+        elif 0 < value < 1 and total and not current:  # "a million and a half"
+            total += last * value
+        elif word == "point":
+            place = Decimal(1)
+        else:
+            place /= 10
+            current += value * (place or 1)
+    return total + group + current
+
+
+def in_other_words(text: str) -> list[Numeral]:
+    """Return the numerals in words of another language than English: "zwei Kinder", "ein Meter zwanzig".
+
+    The text has no digits. If no unit stands behind any, the first one counts that may be no article. One of a single
+    word counts in a few words alone.
+    """
+    if len(text) > LONGEST or any(map(str.isdigit, text)) or FORM.several.search(text):
+        return []
     if hanzi := FORM.hanzi_number.search(text):
-        yield Numeral(_of_hanzi(hanzi[1]), *hanzi.span(1))
-        return
-    for word in words:
-        value = _OTHERS.get(word[0].casefold())
-        if value is not None and (len(word[0]) > SHORT or len(words) <= FEW):
-            yield Numeral(value, *word.span())
-            return
-
-
-def _of_hanzi(number: str) -> Decimal:
-    total = current = 0
-    for sign in number:
-        value = int(unicodedata.numeric(sign))
-        total, current = (total + (current or 1) * value, 0) if value >= 10 else (total, value)
-    return Decimal(total + current)
-
-
-def in_words(text: str) -> Iterator[Numeral]:
-    """Yield the numerals in English words of a readable text: "twenty-five thousand", "half a million"."""
-    for match in _SPELT.finditer(text):
-        total = current = place = Decimal(0)
-        last = Decimal(1)
-        for word in re.findall(r"[a-z]+", match[0].lower())[:20]:
-            large = word.removesuffix("s")
-            if large in ("hundred", "dozen"):
-                current = (current or Decimal(1)) * (100 if large == "hundred" else 12)
-            elif large in SCALES:
-                last = Decimal(1).scaleb(SCALES[large])
-                total, current, place = total + (current or 1) * last, Decimal(0), Decimal(0)
-            elif word in _PARTS and total and not current:  # "a million and a half"
-                total += last * _PARTS[word]
-            elif word == "point":
-                place = Decimal(1)
-            elif place:
-                place /= 10
-                current += place * _WORDS.get(word, 0)
-            else:
-                current += _PARTS.get(word) or _WORDS.get(word, 0)
-        yield Numeral(total + current, match.start(), match.end(), in_words=True)
+        signs = {sign: Decimal(int(unicodedata.numeric(sign))) for sign in hanzi[1]}
+        return [Numeral(_composed(hanzi[1], signs, 10_000), *hanzi.span(1), len(signs))]
+    words = re.findall(r"[^\W_]+", text.lower())
+    spelt = (
+        _spelt(text, grammar.numeral, grammar.word, values)
+        for code, (values, own, grammar) in _languages().items()
+        if code != "en" and not own.isdisjoint(word[:HEAD] for word in words)
+    )
+    found = max(spelt, key=lambda one: sum(numeral.end - numeral.start for numeral in one), default=[])
+    if not found:
+        return []
+    units = (unit for one in found for unit in (unit_at(text, one.end), named_at(text, one.end)))
+    if len(words) <= 2 * MOST and any(unit and unit.sure > 1 for unit in units):
+        return found
+    first = next((numeral for numeral in found if numeral.value != 1), found[0])
+    is_short = first.end - first.start <= SHORT
+    return [first] if first.in_words > 1 or len(words) <= (FEW if is_short else MOST) else []

@@ -87,13 +87,13 @@ OTHERS = {
     "meter / second": "m/s meter_per_second meters_per_second metre_per_second metres_per_second",
     "knot": "kn kt kts knot",
     "millisecond": "ms millisecond",
-    "second": "s sec secs second",
-    "minute": "m min mins minute",
-    "hour": "h hr hrs hour",
+    "second": "s sec secs second 秒",
+    "minute": "m min mins minute 分钟 分鐘 分",
+    "hour": "h hr hrs hour ora ore uur uren 小时 小時 時間",
     "day": "d day days",
     "week": "wk week",
     "month": "mo month",
-    "year": "a yr yrs year",
+    "year": "a yr yrs year ans",
     "joule": "J joule",
     "kilojoule": "kJ kilojoule",
     "megajoule": "MJ megajoule",
@@ -136,10 +136,22 @@ MONEY = {
     "AUD": "A$ AU$ AUD Australian_dollar",
     "DEM": "DM DEM D_Mark",
     "SEK": "kr SEK",
+    "BRL": "R$ BRL reais",
 }
 """Currency -> spellings in any case; its names, and the codes of other currencies, are CLDR's."""
 _CODES = frozenset(get_global("all_currencies")) - MONEY.keys()
-UNSURE = frozenset("in min bar au pc pa gal mo ms ac sec ly second minute cal m k a u".split())
+MINOR = {
+    "meter": "centimeter",
+    "kilometer": "meter",
+    "foot": "inch",
+    "kilogram": "gram",
+    "metric_ton": "kilogram",
+    "pound": "ounce",
+    "hour": "minute",
+    "minute": "second",
+}
+"""Unit -> unit of a number behind it that has none, as in "1 m 80" and "2 h 30"."""
+UNSURE = frozenset("in min bar au pc pa gal mo ms ac sec ly second minute cal m k a u ans ora ore 分 秒".split())
 """Spellings that mean a unit only where the relation's own unit has that dimension."""
 ITEMS = {
     "Q11573": "meter",
@@ -242,7 +254,7 @@ _UNIT = (
     rf"(?P<power>{_POWER})?"
     rf"(?:(?<={LETTER})(?!{LETTER})|(?<!{LETTER}))"
 )
-_BEHIND, _LABEL = rf"[-\s]{{0,3}}{_UNIT}", rf"(?<!{LETTER}){_UNIT}\)?\s?[:=]\s?$"
+_BEHIND, _LABEL = rf"[-\s]{{0,3}}(?:d[ei] |d')?{_UNIT}", rf"(?<!{LETTER}){_UNIT}\)?\s?[:=]\s?$"
 _PRICE = (
     rf"(?<!{LETTER})(?P<before>)(?P<name>{_any(word for words in MONEY.values() for word in words.split())}"
     rf"|(?-i:{_any(iter(_CODES))}))"
@@ -314,17 +326,17 @@ def _add(found: dict[str, dict[str, None]], unit: str, names: Iterable[str]) -> 
 
 
 def _starts(words: list[str]) -> str:
-    return " ".join(word[:5] for word in words)
+    return " ".join(word[:4] for word in words)
 
 
 _WORD = re.compile(r"[^\W\d_]+")
-_NAME = re.compile(r"[-\s]{0,3}[^\W\d_]{2,30}(?:[\s-][^\W\d_]{2,30}){0,2}")
+_NAME = re.compile(r"[-\s]{0,3}(?:d[ei] |d')?([^\W\d_]{2,30}(?:[\s-][^\W\d_]{2,30}){0,2})")
 
 
 def named_at(text: str, start: int) -> _Spelt | None:
     """Return the unit or currency that CLDR's names mean behind a number; of a currency, behind another word, too."""
     found = _NAME.match(text, start)
-    spans = [word.span() for word in _WORD.finditer(text, start, found.end())] if found else []
+    spans = [word.span() for word in _WORD.finditer(text, *found.span(1))] if found else []
     words = [folded_key(text[begin:end]) for begin, end in spans]
     for first, last in ((0, 3), (0, 2), (0, 1), (1, 2)):
         if last <= len(words) and (units := _called(words[first:last])) and (not first or is_money(units[0])):
@@ -334,13 +346,20 @@ def named_at(text: str, start: int) -> _Spelt | None:
     return None
 
 
+def unit_behind(text: str, start: int, own: str | None) -> _Spelt | None:
+    """Return the unit behind a number for a relation. own: its unit; before money, "dollars canadiens" is no dollar."""
+    if is_money(own):
+        return named_at(text, start) or unit_at(text, start)
+    return unit_at(text, start) or (named_at(text, start) if own else None)
+
+
 def _called(words: list[str]) -> tuple[str, ...]:
     """Return what a name may mean; "reichsmark" ends in the name of a currency."""
     names, key = _named(), " ".join(words)
     if len(words) > 1:
         return names.get(key) or names.get(_starts(words), ())
     forms = (key, key[:-1], key[:-2])[: 3 if len(key) > 6 or not key.isascii() else 2]
-    if units := next((names[form] for form in forms if form in names), ()):
+    if units := (*dict.fromkeys(unit for form in forms for unit in names.get(form, ())),):
         return units
     tails = (names.get(key[place:], ()) for place in range(1, len(key) - 3))
     return next((units for units in tails if units and is_money(units[0])), ())

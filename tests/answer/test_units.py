@@ -6,13 +6,15 @@ from small import small_relation
 
 from lmkbc import EntityType
 from lmkbc.answer.parse import parse
+from lmkbc.kinds.kind import kind_of
 from lmkbc.kinds.units import ITEMS, OF_LENGTH, OTHERS
+from lmkbc.testing import State
 from lmkbc.testing.exports import exported, fact
 
 
 def read(text: str, unit: str | None) -> tuple[str, ...]:
     """Return the numbers in a reply about a relation of this unit."""
-    return parse(text, small_relation(kind="number", unit=unit), "x").objects
+    return parse(text, small_relation(kind="number", unit=unit), "The Scream").objects
 
 
 @pytest.fixture(scope="module")
@@ -187,3 +189,129 @@ def test_a_number_of_things_is_no_measure(unit: str, texts: str) -> None:
 )
 def test_what_is_no_noun_or_may_be_a_unit_leaves_a_number_as_it_is(unit: str, texts: str) -> None:
     assert [(text, read(text, unit)) for text in texts.split("|") if read(text, unit) != ("7",)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    "80 x 60 cm|80x60 cm|80X60cm|80 × 60 cm|80*60 cm|80 cm × 60 cm|1,20 m x 80 cm|80 by 60 cm|80 mal 60 cm|80 par 60 cm"
+    "|80 por 60 cm|80 per 60 cm|80 bij 60 cm|80 na 60 cm|80 на 60 см|80 х 60 см|80乘60厘米|80 في 60 سم|80 × 60 × 40 cm"
+    "|Das Bild misst 80 x 60 cm.|80 cm (31 in) x 60 cm (24 in)|Width x height: 80 cm x 60 cm".split("|"),
+)
+def test_of_sides_without_a_name_none_is_read(text: str) -> None:
+    relation = small_relation("height", kind="number", unit="cm", subject_type=EntityType("painting"))
+    assert parse(text, relation, "The Scream").state is State.UNPARSED
+
+
+@pytest.mark.parametrize(
+    ("text", "height"),
+    [
+        ("80 cm (width) x 60 cm (height)", "60"),
+        ("80 cm wide x 60 cm high", "60"),
+        ("Height: 60 cm x width: 80 cm", "60"),
+        ("80 x 60 cm. Its height is 60 cm.", "60"),
+        ("5.2×10^1 cm", "52"),
+    ],
+)
+def test_of_sides_that_with_a_name_is_read(text: str, height: str) -> None:
+    relation = small_relation("height", kind="number", unit="cm", subject_type=EntityType("painting"))
+    assert parse(text, relation, "The Scream").objects == (height,)
+
+
+SUMS = """cm | 180 | 1 m 80|1m80|1 Meter 80
+cm | 180 | 1 m 80 cm|1 Meter und 80 Zentimeter|1 metro y 80 centímetros|un mètre quatre-vingts
+cm | 180 | un metro ochenta|un metro e ottanta|um metro e oitenta|een meter tachtig|jeden metr osiemdziesiąt|1米80
+cm | 180 | один метр восемьдесят|1 метр 80 сантиметров
+cm | 180 | bir metre seksen|ein Meter achtzig|Er ist einen Meter achtzig groß.
+cm | 180.34 | 5 ft 11 in|5'11"|5′11″|5 feet 11 inches|5 foot 11|5 Fuß 11 Zoll|5 pieds 11 pouces
+minutes | 80 | 1 Stunde 20 Minuten|1 Stunde und 20 Minuten|eine Stunde zwanzig|1 heure 20 minutes|1 hora y 20 minutos
+minutes | 80 | 1 ora e 20 minuti|1 hora e 20 minutos|1 uur en 20 minuten
+minutes | 80 | 1 godzina 20 minut|1 час 20 минут|1 saat 20 dakika
+minutes | 80 | 1 ساعة و20 دقيقة|1小时20分钟|1時間20分|1h20|1 h 20|une heure et vingt minutes|1 hour, 20 minutes
+minutes | 150 | deux heures et demie|2 heures et demie
+minutes | 150 | dos horas y media|zweieinhalb Stunden|zwei Stunden und dreißig Minuten
+minutes | 80.5 | 1 hour, 20 minutes and 30 seconds|1 h 20 min 30 s
+m | 1.5 | un mètre et demi|un metro y medio|un metro e mezzo|anderthalb Meter|1 mètre et demi
+kg | 2.5 | 2 kg 500|2 kg 500 g|zwei Kilo fünfhundert|deux kilos cinq cents
+years | 1.5 | 1 year 6 months|1 Jahr und 6 Monate
+EUR | 5.5 | 5 Euro 50|fünf Euro fünfzig|cinq euros cinquante
+m | 1 | 1 m, 80|1 m 3 Bretter"""
+
+
+@pytest.mark.parametrize("line", SUMS.split("\n"))
+def test_parts_of_an_amount_are_added_up(line: str) -> None:
+    unit, total, texts = line.split(" | ")
+    assert [(text, read(text, unit)) for text in texts.split("|") if read(text, unit) != (total,)] == []
+
+
+@pytest.mark.parametrize(("text", "unit"), [("1 m 5", "cm"), ("3 km 4", "km")])
+def test_digits_that_may_be_two_parts_of_a_unit_are_unreadable(text: str, unit: str) -> None:
+    assert read(text, unit) == ()
+
+
+WORDS = """EUR | 5000 | fünftausend Euro|cinq mille euros|cinco mil euros
+EUR | 5000 | cinquemila euro|vijfduizend euro|pięć tysięcy euro
+EUR | 5000 | пять тысяч евро|beş bin euro|خمسة آلاف يورو|五千欧元|五千ユーロ|fuenftausend Euro
+EUR | 350 | dreihundertfünfzig Euro|trois cent cinquante euros|trescientos cincuenta euros|trecentocinquanta euro
+EUR | 350 | trezentos e cinquenta euros|driehonderdvijftig euro|trzysta pięćdziesiąt euro|триста пятьдесят евро
+EUR | 350 | üç yüz elli euro|ثلاثمائة وخمسون يورو|三百五十ユーロ
+EUR | 2000000 | zwei Millionen Euro|deux millions d'euros|2 millions d'euros|dos millones de euros|due milioni di euro
+EUR | 2000000 | dois milhões de euros|twee miljoen euro|dwa miliony euro
+EUR | 2000000 | два миллиона евро|iki milyon euro|مليونان يورو|两百万欧元
+EUR | 97 | siebenundneunzig Euro|quatre-vingt-dix-sept euros
+EUR | 97 | noventa y siete euros|novantasette euro|zevenennegentig euro
+people | 45000 | Das Stadion hat eine Kapazität von fünfundvierzigtausend Zuschauern.|quarante-cinq mille spectateurs
+people | 4221 | quatre mille deux cent vingt et un|viertausendzweihunderteinundzwanzig|quattromiladuecentoventuno
+people | 100000 | hunderttausend|cent mille|cien mil|centomila|cem mil
+people | 100000 | honderdduizend|sto tysięcy|сто тысяч|yüz bin|十万人
+people | 36 | 3 Dutzend|3 dozen|three dozen|trois douzaines|sechsunddreißig|treinta y seis|otuz altı
+people | 2 | zwei|两个孩子|二人|deux enfants|zwei Kinder
+people | 2500000 | deux millions et demi|two and a half million|2,5 millions"""
+
+
+@pytest.mark.parametrize("line", WORDS.split("\n"))
+def test_number_words_of_any_size_are_read(line: str) -> None:
+    unit, number, texts = line.split(" | ")
+    assert [(text, read(text, unit)) for text in texts.split("|") if read(text, unit) != (number,)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    "mehrere tausend Euro|einige hunderttausend Euro|plusieurs milliers d'euros|несколько тысяч евро|birkaç bin euro"
+    "|Tausende von Euro|Ich bin nicht sicher|It is on a small island|not one of the cents".split("|"),
+)
+def test_words_that_are_no_number_are_none(text: str) -> None:
+    assert read(text, "EUR") == ()
+
+
+@pytest.mark.parametrize(
+    ("unit", "own", "other"),
+    [
+        ("CAD", "3 dollars canadiens|3 dólares canadienses|3 millions de dollars canadiens", ""),
+        ("USD", "3 dólares estadounidenses|3 dollars américains", "3 dollars canadiens|3 dollars australiens"),
+        ("MXN", "3 pesos mexicanos", "3 pesos chilenos"),
+        ("CHF", "3 Schweizer Franken|3 franchi svizzeri|3 franków szwajcarskich", "3 belgische Franken"),
+        ("SEK", "3 coronas suecas|3 Kronen", "3 couronnes norvégiennes|3 dänische Kronen"),
+        ("GBP", "3 livres sterling|3 libras esterlinas|3 pounds|3 Pfund", "3 ägyptische Pfund"),
+        ("BRL", "3 reais", "3 rupees"),
+    ],
+)
+def test_a_currency_of_two_words_is_none_of_its_second_word_s(unit: str, own: str, other: str) -> None:
+    relation = small_relation(kind="number", unit=unit)
+    assert {text for text in own.split("|") if not read(text, unit)} == set()
+    assert {text for text in other.split("|") if text and read(text, unit)} == set()
+    assert {text for text in own.split("|")[:1] if kind_of(relation).meaning(text, relation) != 3} == set()
+    assert {text for text in other.split("|") if text and kind_of(relation).meaning(text, relation)} == set()
+
+
+@pytest.mark.parametrize(
+    ("noun", "texts"),
+    {
+        "Kinder": "7 Kinder",
+        "Staffeln": "7 Staffeln",
+        "albums": "7 Alben",
+        "Alben": "7 Alben|sieben Alben",
+        "Kronen": "7 Kronen",
+    }.items(),
+)
+def test_things_are_counted_in_other_languages(noun: str, texts: str) -> None:
+    assert {read(text, noun) for text in texts.split("|")} == {("7",)}
