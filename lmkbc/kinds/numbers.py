@@ -347,7 +347,11 @@ class _Reader:
         ):
             return None
         is_unsure = is_bare and written.isdigit() and len(written) + 1 < len(f"{each:.0f}")
-        unit = FOREIGN if is_unsure else unit
-        scale = Decimal("0.01") if in_cents else None
-        made = replace(whole, end=part.end, value=whole.value * each + part.value, scale=scale, unit=unit)
+        made = replace(
+            whole,
+            end=part.end,
+            value=whole.value * each + part.value,
+            scale=Decimal("0.01") if in_cents else None,
+            unit=FOREIGN if is_unsure else unit,
+        )
         return replace(self._totalled(made), is_own=whole.is_own or part.is_own)

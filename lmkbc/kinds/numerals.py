@@ -228,11 +228,8 @@ def in_other_words(text: str) -> list[Numeral]:
         if code != "en" and not own.isdisjoint(word[:HEAD] for word in words)
     )
     found = max(spelt, key=lambda one: sum(numeral.end - numeral.start for numeral in one), default=[])
-    if not found:
-        return []
     units = (unit for one in found for unit in (unit_at(text, one.end), named_at(text, one.end)))
     if len(words) <= 2 * MOST and any(unit and unit.sure > 1 for unit in units):
         return found
-    first = next((numeral for numeral in found if numeral.value != 1), found[0])
-    is_short = first.end - first.start <= SHORT
-    return [first] if first.in_words > 1 or len(words) <= (FEW if is_short else MOST) else []
+    first = sorted(found, key=lambda numeral: numeral.value == 1)[:1]
+    return [one for one in first if one.in_words > 1 or len(words) <= (FEW if one.end - one.start <= SHORT else MOST)]
