@@ -100,7 +100,7 @@ def audit(
         Path | str | Sequence[Path | str] | None,
         Meta(
             description="Facts that are known: wikidata, which is asked about the base's subjects; a table of subject, "
-            "property, object by their ids there; N-Triples, truthy or full; Wikidata's JSON dump (.gz and .bz2 too); "
+            "property, object, by ids or by names; N-Triples, truthy or full; Wikidata's JSON dump (.gz and .bz2 too); "
             "a base, or its CSV; or the edition's split train or val. Repeatable, for the pieces of a dump.",
             extra={"metavar": "FILE"},
         ),
@@ -193,9 +193,7 @@ def _beside(
         for marked in map(known.marked, base.facts()):
             fact = marked.fact
             if marked.mark is Mark.UNCOVERED and fact.about.property in known.properties:
-                item = fact.subject_id or (
-                    "" if known.named and not known.subjects else "no QID"
-                )  # of a split, names do
+                item = fact.subject_id or ("" if known.named else "no QID")
                 uncovered[f"{fact.subject} ({item})" if item else fact.subject] = None
             yield marked
 
@@ -223,15 +221,15 @@ def _known(base: Knowledge, files: Sequence[Any], space: Workspace, asked: Mappi
         raise OptionError("known", f"names the base {folders[0]} and more: give the base alone, or files")
     if folders:
         return known_facts.of_base(folders[0])
-    if split in (None, WIKIDATA):
+    if split is None:
+        return known_facts.read([*map(Path, files)], base)
+    if split == WIKIDATA:
         properties = known_facts.wikidata_relations(base)
         if not properties:
-            lacks = "has properties of Wikidata, and no relation of this base is of one"
-            raise OptionError("known", f"{lacks}: give a labelled split, or another base")
+            lacks = "asks for properties of Wikidata, and no relation of this base is of one"
+            raise OptionError("known", f"{lacks}: give a table of facts, a labelled split, or another base")
         subjects, keys = known_facts.items_of(base)
         linked = [key for key in keys if key[2]]
-        if split is None:
-            return known_facts.read([*map(Path, files)], properties, subjects, linked)
         client = wikidata(**asked)
         entities = {name for name, about in properties.items() if kind_of(about).is_entity}
         unlinked = [(subject, name) for subject, name, item in keys if not item and name in entities]

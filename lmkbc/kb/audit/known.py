@@ -87,14 +87,15 @@ class Known:
 
     undecided: subjects and properties with an unknown value, or one that cannot be compared.
     properties: those of which something is known. subjects: those of which all facts of these properties are known.
-    named: whether subjects and objects are also given by name, as in a split. merged: item -> the item into which it
-    was merged.
+    named: whether subjects are also given by name, as in a split. has_names: whether objects are. merged: item -> the
+    item into which it was merged.
     """
 
     objects: Mapping[tuple[str, str], Sequence[KnownValue]]
     properties: frozenset[str]
     subjects: frozenset[str] = _NOTHING
     named: bool = False
+    has_names: bool = False
     merged: Mapping[str, str] = field(default_factory=dict)
     undecided: frozenset[tuple[str, str]] = frozenset()
 
@@ -127,23 +128,22 @@ class Known:
         if not kind.is_entity:
             return [text] if (text := fact.literal if kind.has_values else fact.object) else []
         item = self.merged.get(fact.object_id or "", fact.object_id)
-        return [text for text in (item, fact.object if self.named else None) if text]
+        return [text for text in (item, fact.object if self.has_names else None) if text]
 
 
-def read(
-    paths: Sequence[Path],
-    properties: Mapping[str, About],
-    subjects: frozenset[str],
-    linked: Collection[Triple] = (),
-) -> Known:
-    """Read what is known about some subjects and properties, from one file or several. linked: facts about items.
+def read(paths: Sequence[Path], base: Knowledge) -> Known:
+    """Read what is known about the subjects and relations of a base, from one file or several.
 
-    A file is a table of subject, property and object, N-Triples, or Wikidata's JSON. Several JSON files may be pieces
-    of one dump, in order. Numbers without a unit are taken to have that of the facts, and a warning says so. InputError
-    for a file that is cut off, and for one without a statement.
+    A file is a table of subject, property and object, by items or by names, labelled rows, N-Triples, or Wikidata's
+    JSON. Several JSON files may be pieces of one dump, in order. Numbers without a unit are taken to have that of the
+    facts, and a warning says so. InputError for a file that is cut off, and for one without a statement.
     """
     dumps = [path for path in paths if is_dump(path)]
-    wanted = Wanted(subjects, frozenset(properties), frozenset(item for *_, item in linked))
+    properties = {about.property: about for about in base.relations.values()}
+    items, linked = items_of(base)
+    subjects = items.union(name_key(fact.subject) for fact in base.facts())
+    objects = frozenset(item for *_, item in linked if item)
+    wanted = Wanted(subjects, frozenset(properties), objects, base.relations)
     rows = (row for path in paths if path not in dumps for row in rows_of(path, wanted))
     merged = dict[str, str]()
 
@@ -170,8 +170,7 @@ def marked_by(path: Path | None, base: Knowledge, need: str) -> Callable[[FactRo
         return of_base(path).marked
     marks = quickstatements.read_marks(path)
     if marks is None:
-        subjects, linked = items_of(base)
-        return read([path], wikidata_relations(base), subjects, linked).marked
+        return read([path], base).marked
 
     def marked(fact: FactRow) -> MarkedFact:
         key = fact.subject_id or "", fact.about.property, quickstatements.object_of(fact)
@@ -218,7 +217,7 @@ def of_wikidata(
         key: [*values, *(KnownValue(label, name_key(label)) for one in values if (label := labels.get(one.text)))]
         for key, values in objects.items()
     }
-    known = replace(known, objects={**known.objects, **names}, named=True)
+    known = replace(known, objects={**known.objects, **names}, has_names=True)
     others = ((known.objects.get((subject, name), ()), found) for subject, name, found in linked)
     items = {
         item
@@ -276,8 +275,14 @@ def _gathered(
     ):
         if count:
             log.warning(text, ", ".join(f"{number} of {name}" for name, number in count.items()))
+    values = (one for (_, name), own in objects.items() if kind_of(properties[name]).is_entity for one in own)
     return Known(
-        objects=dict(objects), properties=frozenset(seen), subjects=frozenset(covered), undecided=frozenset(undecided)
+        objects=dict(objects),
+        properties=frozenset(seen),
+        subjects=frozenset(covered),
+        named=any(as_qid(subject) is None for subject in covered),
+        has_names=any(as_qid(one.text) is None for one in values),
+        undecided=frozenset(undecided),
     )
 
 
@@ -301,7 +306,7 @@ def of_split(examples: Iterable[Example], about_of: Callable[[str], About]) -> K
         known = [value for text in texts if (value := kind_of(about).known(Stated(text), about))]
         for subject in filter(None, (query.subject_id, name_key(query.subject))):
             objects[subject, about.property] += known
-    return Known(dict(objects), frozenset(name for _, name in objects), named=True)
+    return Known(dict(objects), frozenset(name for _, name in objects), named=True, has_names=True)
 
 
 def of_base(path: Path) -> Known:

@@ -14,15 +14,20 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files import reader
-from lmkbc.files.tables import InputTable
+from lmkbc.files.jsonl import decoded, numbered
+from lmkbc.files.splits import QueryRow, check_one_meaning, examples_of
+from lmkbc.files.tables import InputTable, TableRow
+from lmkbc.kb.base.manifest import About, relation_names
 from lmkbc.kb.export.ntriples import PROP, WIKIBASE, XSD, unescaped
 from lmkbc.kinds.date import of_rdf
-from lmkbc.kinds.kind import Stated
+from lmkbc.kinds.kind import Stated, kind_of
 from lmkbc.link.index_sources import entity_of, lines, open_dump
 from lmkbc.link.wikibase import Empty, Redirect, ShapeError, Statement, decode
-from lmkbc.names import QID, as_qid
+from lmkbc.names import QID, as_qid, name_key
+from lmkbc.relation import Relation
+from lmkbc.words import says_none
 
 MERGED = "sameAs"
 """Name in place of a property: the item that follows is the one into which the first was merged."""
@@ -35,18 +40,22 @@ Row = tuple[str, str, Stated]
 
 
 class Wanted(NamedTuple):
-    """Subjects and properties that are read of a file. objects: items that may have been merged."""
+    """Subjects, by item or `name_key`, and properties that are read of a file. objects: items that may be merged.
+
+    relations: those of the base, which a table may call by any of their names.
+    """
 
     subjects: Collection[str]
     properties: Collection[str]
-    objects: Collection[str] = ()
+    objects: Collection[str]
+    relations: Mapping[str, About]
 
 
 def rows_of(path: Path, wanted: Wanted) -> Iterator[Row]:
     """Yield the rows of a table or of triples. InputError for none: every fact would count as new."""
     with reader.stream(path) as file:
         is_triples = file.read(1 << 12).lstrip()[:1] in (b"<", b"#")
-    rows = _triples(path, wanted) if is_triples else _of_table(path)
+    rows = _triples(path, wanted) if is_triples else _of_table(path, wanted)
     empty = True
     for row in rows:
         empty = False
@@ -58,22 +67,64 @@ def rows_of(path: Path, wanted: Wanted) -> Iterator[Row]:
 COLUMNS = ("property", "subject", "object", "subject_id", "object_id", "value", "unit_id", "datatype")
 
 
-def _of_table(path: Path) -> Iterator[Row]:
-    """Yield the rows of a table of subject, property and object, or of facts that were exported as CSV or Parquet."""
-    for row in InputTable(path, COLUMNS, 3, ends=True).rows():
+def _of_table(path: Path, wanted: Wanted) -> Iterator[Row]:
+    """Yield the rows of a table of subject, property and object, of labelled rows, or of facts that were exported.
+
+    Properties are called by their ids, or by any name of a relation of the base; things by their items, or by name.
+    """
+    names, relations = relation_names(wanted.relations), {n: about.relation() for n, about in wanted.relations.items()}
+    for row in _table(path):
         name, subject, value, *ids = (cell or "" for cell in row.values)
         subject_id, object_id, typed, unit, datatype = ids
-        qid, name = as_qid(subject_id or subject), name.strip().rpartition("/")[2]
-        if qid is None and datatype + typed + object_id:
-            continue  # a fact that was exported, about a thing without an item
-        if qid is None or not re.fullmatch(r"P[1-9][0-9]*", name):
-            raise InputError(f"{row.place}: {subject!r}, {name!r} are no item and property; write them like Q42, P31")
+        own, name = names.own(name.strip()), name.strip().rpartition("/")[2]
+        of_wikidata = re.fullmatch(r"P[1-9][0-9]*", name)
+        if not (own or of_wikidata):
+            hint = did_you_mean(name, wanted.relations)
+            raise InputError(f"{row.place}: {name!r} is no property, such as P31, and no relation of this base; {hint}")
+        of, named = as_qid(subject_id or subject) or name_key(subject), relations[own].property if own else name
         if typed and datatype:
-            yield qid, name, _literal(typed, datatype.removeprefix("xsd:"))._replace(unit=as_qid(unit))
+            yield of, named, _literal(typed, datatype.removeprefix("xsd:"))._replace(unit=as_qid(unit))
+        elif not of_wikidata:
+            yield from ((of, named, one) for one in _labelled(row.place, relations[own], value, as_qid(object_id)))
         else:
             value = as_qid(object_id) or as_qid(value) or value.strip()
             is_time = re.fullmatch(r"[^+/]{4,9}-\d\d-\d\dT[\d:.]*Z", value)  # as a query service writes it
-            yield qid, name, _literal(value, "dateTime") if is_time else Stated(value)
+            yield of, named, _literal(value, "dateTime") if is_time else Stated(value)
+
+
+def _table(path: Path) -> Iterator[TableRow]:
+    """Yield the cells of `COLUMNS`; those of labelled rows as JSONL are one row an object."""
+    first = next(InputTable(path, (), 0, keeps_more=True).rows(), None)
+    called = {name.casefold() for name in first.more} if first else set()
+    if "subjectentity" in called:
+        for number, line in numbered(path):
+            (example,) = examples_of(decoded(path, line, _LABELLED, number))
+            query, cells = example.query, [(name, one.id) for one in example.objects for name in one.names or ("",)]
+            for name, qid in cells or [("", None)]:
+                values = (query.relation, query.subject, name, query.subject_id, qid, None, None, None)
+                yield TableRow(f"{path}, line {number}", values)
+        return
+    columns = COLUMNS if "property" in called or "relation" not in called else ("relation", *COLUMNS[1:])
+    yield from InputTable(path, columns, 3, ends=True).rows()
+
+
+_LABELLED = msgspec.json.Decoder(QueryRow)
+
+
+def _labelled(place: str, relation: Relation, text: str, item: str | None) -> Iterator[Stated]:
+    """Yield what an object of a table of one's own states: its item and its name, or a value as facts have it.
+
+    InputError, with the place, for a number that may mean two.
+    """
+    kind, text = kind_of(relation), text.strip()
+    if not item and (not text or says_none(text)):
+        yield NO_VALUE
+        return
+    if item:
+        yield Stated(item)
+    if text and not (item and kind.has_values):
+        check_one_meaning(place, text, relation)
+        yield Stated(kind.as_kept(text, relation))
 
 
 _ENTITY_IRI, _PROP_IRI = rb"http://www\.wikidata\.org/entity/", rb"http://www\.wikidata\.org/prop/"

@@ -1,5 +1,6 @@
 """Comparison of facts with known ones by kind: a base and its own exports, precisions, calendars, bounds, mergers."""
 
+import contextlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -222,6 +223,57 @@ def test_a_base_of_one_s_own_is_known(command: Command) -> None:
     (line,) = Path("quickstatements/review-00001.txt").read_text().splitlines()
     assert line.startswith("Q1\tP47\tQ11 ")
     assert "names the base other and more" in command.fails("audit", "kb", "--known", "other", "--known", "kb")
+
+
+OWN = {
+    "facts.csv": """subject,relation,object
+widget,Supplier,Bolt & Co.
+Widget,area,1255
+Gadget,area,4
+Gadget,supplier,
+""",
+    "facts.tsv": """Subject\tProperty\tObject
+Widget\tsupplier\tBOLT & CO.
+Widget\tarea\t1,255
+Gadget\tarea\t4
+Gadget\tsupplier\tnone
+""",
+    "rows.jsonl": """{"SubjectEntity": "Widget", "Relation": "supplier", "ObjectEntities": [["Bolt", "Bolt & Co."]]}
+{"SubjectEntity": "Widget", "Relation": "area", "ObjectEntities": ["1,255"]}
+{"SubjectEntity": "Gadget", "Relation": "area", "ObjectEntities": ["4"]}
+{"SubjectEntity": "Gadget", "Relation": "supplier", "ObjectEntities": []}
+""",
+    "facts.jsonl": """{"subject": "Widget", "relation": "supplier", "object": "Bolt & Co."}
+{"subject": "Widget", "relation": "area", "object": "1,255"}
+{"subject": "Gadget", "relation": "area", "object": "4"}
+{"subject": "Gadget", "relation": "supplier", "object": "none"}
+""",
+}
+"""Facts of a workspace of one's own, by name, in each form of a table."""
+
+
+def test_known_facts_about_relations_of_one_s_own(command: Command) -> None:
+    command.done("init", "shop", "--relation", "supplier:entity", "--relation", "area:number")
+    with contextlib.chdir("shop"):
+        Path("subjects.csv").write_text("name\nWidget\nGadget\nGizmo\n")
+        rows = ["Widget,supplier,Bolt & Co.", "Widget,area,1255", "Gadget,supplier,Nut Ltd", "Gadget,area,5"]
+        rows += ["Gizmo,supplier,Cog", "Gizmo,area,7"]
+        Path("answers.csv").write_text("\n".join(["subject,relation,object", *rows]))
+        command.done("build", "--subjects", "subjects.csv", "--out", "kb", "--from", "answers.csv")
+        for name, content in OWN.items():
+            Path(name).write_text(content)
+            assert marks(command, [name]) == {
+                **{"Bolt & Co.": "known", "1255": "known", "Nut Ltd": "contradicting", "5": "contradicting"},
+                **{"Cog": "not covered", "7": "not covered"},
+            }, name
+            Path("marked.csv").unlink()
+        command.done("export", "kb", "--format", "csv", "--out", "kb.csv")
+        assert {*marks(command, ["kb.csv"]).values()} == {"known"}
+        Path("wrong.csv").write_text("subject,relation,object\nWidget,suplier,Bolt\n")
+        error = command.fails("audit", "kb", "--known", "wrong.csv")
+        assert "wrong.csv, line 2: 'suplier' is no property, such as P31, and no relation of this base" in error
+        assert "did you mean 'supplier'?" in error
+        assert "give a table of facts" in command.fails("audit", "kb", "--known", "wikidata", "--offline")
 
 
 def test_a_small_base_has_one_table(command: Command) -> None:

@@ -255,7 +255,8 @@ def test_any_text_is_one_line_of_review_and_of_json(subject: str, value: str, mo
         (("kb", "--format", "quickstatements", "--out", "x", "--known", "empty"), "empty holds no statement"),
         (
             ("kb", "--format", "quickstatements", "--out", "x", "--known", "wrong"),
-            "wrong, line 2: 'Paris', 'P1' are no",
+            "wrong, line 2: 'country-border' is no property, such as P31, and no relation of this base; did you mean "
+            "'country-borders'?",
         ),
         (("kb", "--format", "ntriples", "--out", "kb"), "kb is a directory: name a file"),
         (("kb", "--format", "ntriples", "--out", "empty"), "empty is there already"),
@@ -271,7 +272,7 @@ def test_any_text_is_one_line_of_review_and_of_json(subject: str, value: str, mo
 def test_what_cannot_be_is_one_sentence(run: Command, tmp_path: Path, arguments: tuple[str, ...], told: str) -> None:
     known("csv", tmp_path / "known")
     (tmp_path / "empty").write_text("subject,property,object\n")
-    (tmp_path / "wrong").write_text("subject,property,object\nParis,P1,Q1\n")
+    (tmp_path / "wrong").write_text("subject,property,object\nParis,country-border,Q1\n")
     error = run.fails(*arguments)
     assert (error.count("\n"), told in error) == (1, True)
     assert not (tmp_path / "x").exists()
