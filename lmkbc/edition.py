@@ -140,6 +140,10 @@ class Edition:
         """Return the edition's name of a relation by any of its names; "" if the edition does not ask for it."""
         return self.names.own(name) or (name if name in self.relations else "")
 
+    def lacks(self, name: str) -> str:
+        """Return the end of an error about a relation that the edition does not ask for, as it is written."""
+        return f"{name!r} is no relation of edition {self.name}; {did_you_mean(name, self.relations)}"
+
     def value(self, candidate: Candidate) -> str:
         """Return the value that a submission contains for a candidate: its QID (or literal), or its text."""
         return (candidate.id or "") if self.target == "id" else candidate.text

@@ -16,7 +16,7 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, counted
 from lmkbc.files.fact_rows import COLUMNS, field_of, is_table, stream
 from lmkbc.files.jsonl import decoded, no_collection, numbered, row_blocks
-from lmkbc.files.tables import InputTable
+from lmkbc.files.tables import columns_of
 from lmkbc.names import subject_key
 from lmkbc.types import Pair
 from lmkbc.words import says_none
@@ -102,7 +102,7 @@ def refuse_answers(path: Path, column: str, *, tables: bool = True) -> None:
         _, first = next(numbered(path, *[stream] * tables), (0, b""))
     if not (is_object := first.lstrip()[:1] == b"{"):  # Parquet, or a table with other columns than `fact_rows` has
         with suppress(InputError):
-            table = [name for row in islice(InputTable(path, (), 0, keeps_more=True).rows(), 1) for name in row.more]
+            table = columns_of(path)
     way = f"'lmkbc predict --from {path}"
     if kind := next((kind for kind in ("completions", "candidates") if f'"{kind}"'.encode() in first), ""):
         raise InputError(f"{path} holds {kind}, and {column} is wanted: {way}' makes predictions of them") from None

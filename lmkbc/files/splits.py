@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from lmkbc.edition import Edition
-from lmkbc.errors import InputError, did_you_mean
+from lmkbc.errors import InputError
 from lmkbc.files.fact_rows import field_of, is_table, stream
 from lmkbc.files.jsonl import decoded, no_collection, numbered, row_blocks
 from lmkbc.kinds.kind import kind_of
@@ -182,9 +182,7 @@ def _bad_query(path: Path, bad: QueryRow, repeated: bool, edition: Edition) -> I
     if edition.spelt(bad.Relation):
         of_table, of_lines = ", or nothing in it beside an object", "; give the objects as a list, [] if there is none"
         return InputError(f"{where}: no {field_of(path, edition.column)}{of_table if is_table(path) else of_lines}")
-    hint = did_you_mean(bad.Relation, edition.relations)
-    where = f"{where}, {field_of(path, 'Relation')}"
-    return InputError(f"{where}: {bad.Relation!r} is no relation of edition {edition.name}; {hint}")
+    return InputError(f"{where}, {field_of(path, 'Relation')}: {edition.lacks(bad.Relation)}")
 
 
 def read_queries(path: Path, edition: Edition) -> list[Query]:

@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,6 +28,8 @@ from lmkbc.files.jsonl import decoded, not_utf8, numbered, without_halves
 if TYPE_CHECKING:
     import polars as pl
 
+SCORES = "score scores confidence confidences conf probability probabilities prob probs certainty likelihood"
+"""Usual names of a column, or of a key, with scores from 0 to 1."""
 AT_ONCE = 1 << 16
 """Rows to convert between Python's values and a data frame at once."""
 _PARQUET = b"PAR1"
@@ -196,6 +199,16 @@ class InputTable:
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
             reason = (str(error).splitlines() or ["damaged"])[0]
             raise InputError(f"{self.path} cannot be read as Parquet: {reason}; make it again") from None
+
+
+def columns_of(path: Path) -> list[str]:
+    """Return the names of the columns of a table as its first row has them; none for a file without a row."""
+    return [name for row in islice(InputTable(path, (), 0, keeps_more=True).rows(), 1) for name in row.more]
+
+
+def folded(name: str) -> str:
+    """Return the name of a column or of a key without case, blanks and signs."""
+    return re.sub(r"[\W_]", "", name).casefold()
 
 
 def comma_separated(frame: pl.DataFrame, *, header: bool = True) -> str:

@@ -16,7 +16,7 @@ from typing import NoReturn
 import msgspec
 
 from lmkbc.edition import Edition
-from lmkbc.errors import InputError, did_you_mean
+from lmkbc.errors import InputError
 from lmkbc.files.jsonl import numbered, row_blocks
 from lmkbc.files.places import given_as, name_of
 from lmkbc.models.base import Reply
@@ -133,8 +133,7 @@ def _check(path: Path, index: int, row: RecordedRow, edition: Edition) -> None:
     """Give the relation its name in the edition. InputError for a wrong field. index: the row's place in the file."""
     called, row.Relation = row.Relation, edition.spelt(row.Relation)
     if not row.Relation:
-        hint = did_you_mean(called, edition.relations)
-        _refuse(path, index, "Relation", f"{called!r} is no relation of edition {edition.name}; {hint}")
+        _refuse(path, index, "Relation", edition.lacks(called))
     if (row.completions is None) == (row.candidates is None):
         _refuse(
             path,

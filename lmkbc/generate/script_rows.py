@@ -23,14 +23,14 @@ import msgspec
 from lmkbc.answer.abstain import is_abstention, is_refusal
 from lmkbc.answer.clean import is_abbreviation
 from lmkbc.edition import Edition
-from lmkbc.errors import UNDECODABLE, InputError, counted, did_you_mean
+from lmkbc.errors import UNDECODABLE, InputError, counted
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.checksum import sha256
 from lmkbc.files.jsonl import numbered
 from lmkbc.files.places import SOURCE, cache_dir
-from lmkbc.files.tables import InputTable, TableRow, as_text
-from lmkbc.generate.script_scores import SCORES, ScoredPairs, ScoredText, Scoring, folded, score_of, value_of
-from lmkbc.names import as_qid
+from lmkbc.files.tables import SCORES, InputTable, TableRow, as_text, folded
+from lmkbc.generate.script_scores import ScoredPairs, ScoredText, Scoring, score_of, value_of
+from lmkbc.names import as_qid, subject_key
 from lmkbc.relation import Relation
 from lmkbc.types import grouped
 from lmkbc.words import names_nothing
@@ -56,6 +56,8 @@ ANSWERS = ("answers", "completions")
 A_ROW_EACH = ("object", "obj", "tail", "objectname", "objectlabel")
 """Names of columns with one object: the rows of a query name its objects together."""
 
+_JOINT = re.compile(r"(\|+|::|\t|;|->|@@|##)")
+"""Signs between subject and relation in a key."""
 _LISTS = re.compile(r"[;\[\n]")
 """Signs of several objects in a cell."""
 _ENDINGS = re.compile(r"(?<=.)(?:\.[A-Za-z]\w*)+$")
@@ -83,21 +85,23 @@ def _as_recorded(given: Path, space: Workspace, edition: Edition, asked: Sequenc
     mapping = {"answers" if what == "object" else what: column for what, column in mapping.items()}
     if unknown := mapping.keys() - COLUMNS.keys():
         raise InputError(f"--from {given}: {min(unknown)!r} is none of {', '.join(COLUMNS)}, object")
-    if not path.is_file() or not (mapping or _is_foreign(path)):
+    first = _first_object(path) if path.is_file() else {}
+    if not path.is_file() or not (mapping or first is None or _is_foreign(first)):
         return path
     rows = [*InputTable(path, (), 0, keeps_more=True).rows()]
-    made_of = [] if mapping else [*_of_mappings(rows, edition, alone=len(asked) == 1)]
+    made_of = [] if mapping or first is None else [*_of_mappings(rows, space, edition, asked)]
     rows = made_of or rows
     named_there = dict.fromkeys(name for row in rows for name in row.more)
     columns = _columns(path, [*named_there], mapping, alone=len(asked) == 1)
     kind, made = ANSWERS["answers" not in columns], defaultdict[tuple[str | None, ...], list[_Cell]](list)
+    subjects = dict[str, str]()
     for row in rows:
         text = {"relation": asked[0]} | {what: row.more.get(name) for what, name in columns.items()}
         relation = edition.spelt(called := text["relation"] or "")
         if not (relation and text["subject"]):
-            hint = f"{called!r} is no relation of edition {edition.name}; {did_you_mean(called, edition.relations)}"
-            raise InputError(f"{row.place}: {'it names no subject' if relation else hint}")
-        made[text["subject"], as_qid(text.get("id") or ""), relation, text.get("model")].append(
+            raise InputError(f"{row.place}: {'it names no subject' if relation else edition.lacks(called)}")
+        subject = subjects.setdefault(subject_key(text["subject"]), text["subject"])
+        made[subject, as_qid(text.get("id") or ""), relation, text.get("model")].append(
             _Cell(
                 row.place,
                 text[kind],
@@ -120,22 +124,29 @@ def _as_recorded(given: Path, space: Workspace, edition: Edition, asked: Sequenc
     write_bytes(target.parent / SOURCE, str(path).encode())
     read = ",".join(f"{'object' if form.together and what == kind else what}={name}" for what, name in columns.items())
     unread = ", ".join(name for name in named_there if name not in columns.values())
+    queries = {(subject, relation) for subject, _, relation, _ in made}
+    again = 0 if form.together else len(rows) - len(queries)
     log.info(
-        "%s is read as %s (%s)%s",
+        "%s is read as %s (%s%s)%s",
         path,
         "one that maps names to answers" if made_of else f"--from {path}:{read}",
-        counted(len(made), "query", "queries"),
+        counted(len(queries), "query", "queries"),
+        f", and {counted(again, 'further row')} of them" if again else "",
         f"; not read: {unread}" if unread else "",
     )
     return target
 
 
-def _is_foreign(path: Path) -> bool:
-    """Return whether a file is not of the project's own formats."""
+def _first_object(path: Path) -> dict[str, Any] | None:
+    """Return the first object of a file of JSON; None for another file."""
     try:
-        first = msgspec.json.decode(next((line for _, line in numbered(path)), b"{}"), type=dict[str, Any])
+        return msgspec.json.decode(next((line for _, line in numbered(path)), b"{}"), type=dict[str, Any])
     except (InputError, *UNDECODABLE):
-        return True
+        return None
+
+
+def _is_foreign(first: Mapping[str, Any]) -> bool:
+    """Return whether a file whose first object this is has none of the project's own formats."""
     own = {"SubjectEntity", "Relation"} <= first.keys()
     return not own or bool(not {"completions", "candidates"} & first.keys() and _found([*first], ANSWERS))
 
@@ -151,26 +162,48 @@ class _Cell(NamedTuple):
     id: str | None
 
 
-def _of_mappings(rows: Sequence[TableRow], edition: Edition, *, alone: bool) -> Iterator[TableRow]:
-    """Yield a row a query of a file that maps relations to subjects to answers, subjects to relations, or subjects.
+def _of_mappings(
+    rows: Sequence[TableRow], space: Workspace, edition: Edition, asked: Sequence[str]
+) -> Iterator[TableRow]:
+    """Yield a row a query of a file that maps relations, subjects or both to answers; nothing for another file.
 
-    Yield nothing for other files. alone: whether there is one relation, so that none need be named.
+    asked: the relations that are asked. Where it is one, subjects may be mapped to its answers.
     """
     given = [(row.place, key, value_of(text)) for row in rows for key, text in row.more.items()]
     nested = bool(given) and all(isinstance(value, dict) for _, _, value in given)
     outer = nested and all(edition.spelt(key) for _, key, _ in given)
+    pairs = {key: _pair(key, edition) for key in dict.fromkeys(key for _, key, _ in given)}
     if nested and (outer or all(edition.spelt(key) for *_, value in given for key in value)):
         each = [
             (place, *((inner, key) if outer else (key, inner)), one)
             for place, key, v in given
             for inner, one in v.items()
         ]
+    elif any(subject and edition.spelt(relation) for subject, relation in pairs.values()):
+        each = [(place, *pairs[key], value) for place, key, value in given]
     else:
-        is_one = alone and len(rows) == 1 and not _found([key for _, key, _ in given], ("subject", *ANSWERS))
-        each = [(place, key, None, value) for place, key, value in given if is_one]
+        is_one = len(asked) == 1 and len(pairs) == len(given) and _are_subjects([*pairs], space, edition, asked[0])
+        each = [(place, key, asked[0], value) for place, key, value in given if is_one]
     for place, subject, relation, answers in each:
-        more = {"subject": subject} | ({"relation": relation} if relation else {}) | {"answers": as_text(answers)}
-        yield TableRow(place, (), more)
+        yield TableRow(place, (), {"subject": subject, "relation": relation, "answers": as_text(answers)})
+
+
+def _pair(key: str, edition: Edition) -> tuple[str, str]:
+    """Return subject and relation of a key that names both, as "Peru|hasArea" and '["Peru", "hasArea"]' do.
+
+    The relation may stand first. A key that names none of the edition has "" as its subject if it has no joint.
+    """
+    value = value_of(f"[{key[1:-1]}]") if key[:1] + key[-1:] in ("[]", "()") else None
+    parts = [str(value[0]), "", str(value[1])] if isinstance(value, list) and len(value) == 2 else _JOINT.split(key)
+    if edition.spelt(parts[0].strip()) and not edition.spelt(parts[-1].strip()):
+        parts = [*parts[2:], "", parts[0]]
+    return "".join(parts[:-2]).strip(), parts[-1].strip()
+
+
+def _are_subjects(names: Sequence[str], space: Workspace, edition: Edition, relation: str) -> bool:
+    """Return whether the keys of an object are subjects: those of a split, or none that could be names of columns."""
+    could_be = _found(names, [*COLUMNS]) or all(name.islower() and name.isidentifier() for name in names)
+    return not could_be or space.split_of({(name, relation) for name in names}, edition) is not None
 
 
 def _found(names: Sequence[str], wanted: Sequence[str]) -> dict[str, str]:

@@ -15,11 +15,10 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from lmkbc.errors import counted
+from lmkbc.files.tables import SCORES, folded
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation
 
-SCORES = "score scores confidence confidences conf probability probabilities prob probs certainty likelihood"
-"""Usual names of a column, or of a key, with scores from 0 to 1."""
 LACKING = ("nan", "NaN", "<NA>")
 """Cells with which tables of pandas say that there is no value."""
 
@@ -48,11 +47,6 @@ class ScoredText(NamedTuple):
     name: str
     score: float | None = None
     id: str | None = None
-
-
-def folded(name: str) -> str:
-    """Return the name of a column or of a key without case, blanks and signs."""
-    return re.sub(r"[\W_]", "", name).casefold()
 
 
 def value_of(text: str | None) -> Any:

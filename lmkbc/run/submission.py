@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from lmkbc.edition import Edition, fault
-from lmkbc.errors import UNDECODABLE, InputError, counted, did_you_mean
+from lmkbc.errors import UNDECODABLE, InputError, counted
 from lmkbc.files.atomic import Content, pieces
 from lmkbc.files.columns import Column, is_lone_none, log_lone_nones, read_column, respelled
 from lmkbc.files.fact_rows import field_of
@@ -238,10 +238,9 @@ def package(
     missing = [pair for pair in pairs if pair not in answers and pair not in spelled]
     if missing:
         other = next((relation for _, relation in answers if not edition.spelt(relation)), None)
-        hint = f"{other!r} is no relation of edition {edition.name}; {did_you_mean(other or '', edition.relations)}"
         raise InputError(
             f"{path} lacks {len(missing)} of {len(queries)} queries, first {missing[0]}; "
-            f"{'predict these too: a missing row is no empty answer' if other is None else hint}"
+            f"{'predict these too: a missing row is no empty answer' if other is None else edition.lacks(other)}"
         )
     rows, blank = [], 0
     wrong: list[tuple[Pair, Any, str]] = []

@@ -489,6 +489,11 @@ OTHER = {"subject": "Croatia", "objects": ["Serbia", "Slovenia"]}
         {SUBJECT: {RELATION: {"Croatia": 0.9, "Serbia": 0.4}}},
         {SUBJECT: sorted(BOTH), "Croatia": OTHER["objects"], "Chile": None},
         {SUBJECT: "Croatia, Serbia", "Croatia": ""},
+        {f"{SUBJECT}|{RELATION}": sorted(BOTH), f"Croatia|{RELATION}": OTHER["objects"]},
+        {f"{SUBJECT} :: P47": "Croatia, Serbia", "Croatia :: P47": ""},
+        {json.dumps([SUBJECT, RELATION]): sorted(BOTH), json.dumps(["Croatia", RELATION]): None},
+        {str((SUBJECT, RELATION)): {"Croatia": 0.9, "Serbia": 0.4}},
+        {f"country borders\t{SUBJECT}": sorted(BOTH)},
     ],
 )
 @pytest.mark.parametrize("indent", [None, 1])
@@ -498,6 +503,47 @@ def test_names_that_map_to_answers_are_read(
     found, said = kept("a.json", json.dumps(content, indent=indent))
     assert found == BOTH
     assert "a.json is read as one that maps names to answers" in said
+
+
+def test_lines_that_map_a_key_each_are_read(kept: Callable[..., tuple[set[str], str]]) -> None:
+    lines = [{f"{SUBJECT}|{RELATION}": sorted(BOTH)}, {f"Croatia|{RELATION}": OTHER["objects"]}]
+    assert kept("a.jsonl", jsonl(*lines))[0] == BOTH
+
+
+@pytest.mark.parametrize("relation", [(), ("--relation", RELATION)])
+@pytest.mark.parametrize(
+    ("name", "content", "columns"),
+    [
+        ("a.json", '{"foo": "Croatia", "bar": "Serbia"}', "foo, bar"),
+        ("a.json", '{"Foo": "Croatia", "score": 0.4}', "Foo, score"),
+        ("a.csv", "Foo,Bar\nCroatia,Serbia\n", "Foo, Bar"),
+        ("a.json", '{"queries": [{"subject": "Croatia", "answer": "Serbia"}]}', "queries"),
+    ],
+)
+def test_unknown_columns_of_one_row_are_named(
+    command: Command, tmp_path: Path, name: str, content: str, columns: str, relation: tuple[str, ...]
+) -> None:
+    (tmp_path / name).write_text(content)
+    error = command.fails("predict", "--edition", "mini", "--split", "val", *relation, "--from", tmp_path / name)
+    assert f"{name} has the columns {columns}, and none of them is known as subject" in error
+
+
+def test_a_key_of_no_relation_is_named(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps({f"{SUBJECT}|country-border": [], f"Croatia|{RELATION}": []}))
+    error = command.fails("predict", "--edition", "mini", "--split", "val", "--from", tmp_path / "a.json")
+    assert "a.json, line 1: 'country-border' is no relation of edition mini; did you mean " in error
+
+
+def test_a_query_in_two_spellings_counts_once(kept: Callable[..., tuple[set[str], str]]) -> None:
+    spellings = [(spelling, name) for spelling in (SUBJECT, f"{SUBJECT} ") for name in sorted(BOTH)]
+    rows = [{"subject": spelling, "relation": RELATION, "object": name} for spelling, name in spellings]
+    found, said = kept("a.jsonl", jsonl(*rows))
+    assert (found, "(1 query)" in said) == (BOTH, True), said
+
+
+def test_further_rows_of_a_query_are_counted(kept: Callable[..., tuple[set[str], str]]) -> None:
+    answers = {"subject": SUBJECT, "relation": RELATION, "answers": sorted(BOTH)}
+    assert "(1 query, and 1 further row of them)" in kept("b.jsonl", jsonl(answers, answers))[1]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files import reader
 from lmkbc.files.jsonl import decoded, numbered
 from lmkbc.files.splits import QueryRow, check_one_meaning, examples_of
-from lmkbc.files.tables import InputTable, TableRow
+from lmkbc.files.tables import InputTable, TableRow, columns_of
 from lmkbc.kb.base.manifest import About, relation_names
 from lmkbc.kb.export.ntriples import PROP, WIKIBASE, XSD, unescaped
 from lmkbc.kinds.date import of_rdf
@@ -94,8 +94,7 @@ def _of_table(path: Path, wanted: Wanted) -> Iterator[Row]:
 
 def _table(path: Path) -> Iterator[TableRow]:
     """Yield the cells of `COLUMNS`; those of labelled rows as JSONL are one row an object."""
-    first = next(InputTable(path, (), 0, keeps_more=True).rows(), None)
-    called = {name.casefold() for name in first.more} if first else set()
+    called = {name.casefold() for name in columns_of(path)}
     if "subjectentity" in called:
         for number, line in numbered(path):
             (example,) = examples_of(decoded(path, line, _LABELLED, number))
