@@ -19,6 +19,7 @@ from lmkbc.evaluation.official import Evaluation, evaluate
 from lmkbc.files.columns import Given
 from lmkbc.files.jsonl import numbered
 from lmkbc.files.places import placed
+from lmkbc.files.tables import SCORES, columns_of, folded
 from lmkbc.run.saved import CHANGED, InSample, SavedRun, edition_of
 from lmkbc.scoring.table import Summary
 from lmkbc.session.subset import WHOLE, Subset
@@ -184,8 +185,14 @@ def score(
         raise elsewhere(space, answers, chosen, named, labels) or error from None
     if run and result.unknown and result.missing == sum(one.rows for one in result.table.relations.values()):
         raise elsewhere(space, answers, chosen, named, labels) or InputError(
-            f"{run.predictions} answers none of the queries of {labels}: name the split that it was made for"
+            result.strange
+            or f"{run.predictions} answers none of the queries of {labels}: name the split that it was made for"
         )
+    if result.strange:
+        log.warning(result.strange)
+    if run and (unread := [name for name in columns_of(run.predictions) if folded(name) in SCORES.split()]):
+        way = "to choose by scores, use 'lmkbc predict --from'"
+        log.warning("%s: %s is not read, since all objects count alike; %s", run.predictions, ", ".join(unread), way)
     seen, changed = (run.in_sample, run.changed) if run else (None, False)
     return Scores(chosen, named, profile, result, subset, seen, changed)
 

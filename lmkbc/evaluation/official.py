@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from lmkbc.edition import Edition
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, counted, did_you_mean
 from lmkbc.files.columns import Column, Rows, is_lone_none, log_lone_nones, namesakes, respelled
 from lmkbc.files.fact_rows import field_of
 from lmkbc.files.jsonl import no_collection
@@ -32,7 +32,8 @@ class Evaluation:
     """Official table, and the numbers of rows that were missing, unknown, repeated or malformed.
 
     repeated: rows that answer a query again, except where the gold file repeats the query as often. unreadable: queries
-    that count as wrong because the run has no readable answer.
+    that count as wrong because the run has no readable answer. strange: sentence about the first row of a relation that
+    the gold has not; "" without any.
     """
 
     table: Table
@@ -41,6 +42,7 @@ class Evaluation:
     repeated: int
     malformed: int
     unreadable: int = 0
+    strange: str = ""
 
     @property
     def remarks(self) -> str:
@@ -88,7 +90,8 @@ def evaluate(
         _refuse(answers.path, edition, match, strict=strict)
         log_lone_nones(answers.path, match.lone_nones)
         odd = (len(match.missing), len(match.unknown), match.repeated, match.malformed.count)
-        return Evaluation(match.tally.table(), *odd, match.unreadable_answers)
+        table = match.tally.table()
+        return Evaluation(table, *odd, match.unreadable_answers, _strange(answers, truth, table, match.unknown))
 
 
 def _keeps(gold: Rows, subset: Subset) -> Callable[[Any], bool]:
@@ -293,6 +296,19 @@ def _refuse(path: Path, edition: Edition, match: _Match, *, strict: bool) -> Non
             f"{path}, row {_shown(match.unreadable.first)}, {field_of(path, edition.column)}: not a list of strings, "
             f"and the official script of edition {edition.name} stops there; write each object as one string"
         )
+
+
+def _strange(answers: Rows, gold: Rows, table: Table, unknown: Sequence[Pair]) -> str:
+    """Return a sentence with the place of the first row of a relation that the gold has not; "" without any."""
+    lacking = Counter(name for _, name in unknown if name not in table.relations)
+    if not lacking:
+        return ""
+    place, name = next((place, row.Relation) for place, row in answers.numbered() if row.Relation in lacking)
+    rows = counted(lacking.total(), "row of such a relation is", "rows of such relations are")
+    return (
+        f"{answers.path}, {place}, {field_of(answers.path, 'Relation')}: {name!r} is no relation of {gold.path}; "
+        f"{did_you_mean(name, table.relations)} {rows} not scored"
+    )
 
 
 def _shown(pair: Pair) -> str:

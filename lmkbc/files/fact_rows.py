@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
 import msgspec
 
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, counted
 from lmkbc.files import jsonl, reader
 from lmkbc.files.tables import InputTable, TableRow
 from lmkbc.words import says_none
+
+log = logging.getLogger(__name__)
 
 ENDINGS = (".jsonl", ".csv", ".tsv")
 """Endings of the files of splits; all but the first are tables."""
@@ -41,17 +44,23 @@ def stream(path: Path) -> IO[bytes]:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    queries: dict[tuple[str, str, str | None], list[TableRow]] = {}
-    for row in InputTable(path, COLUMNS, 2).rows():
+    queries: dict[tuple[str, str, str | None], dict[Any, TableRow]] = {}
+    rows = 0
+    for rows, row in enumerate(InputTable(path, COLUMNS, 2).rows(), start=1):  # noqa: B007 -- counted below
         *first, name, subject_id, qid = (value and value.strip() for value in row.values)
         qid = "" if says_none(qid) else qid
         values = (*first, "" if says_none(name) and not qid else name, subject_id, qid)
         query = values[0] or "", values[1] or "", values[3] or None
-        queries.setdefault(query, []).append(row._replace(values=values))
+        queries.setdefault(query, {}).setdefault(values, row._replace(values=values))
+    if again := rows - sum(map(len, queries.values())):
+        log.warning(
+            "%s: %s", path, counted(again, "row repeats another, and counts once", "rows repeat others, and count once")
+        )
     written = 0
-    for query, rows in queries.items():
-        line = int(rows[0].place.rpartition(" ")[2])
-        yield b"\n" * (line - written - 1) + msgspec.json.encode(_row(*query, rows)) + b"\n"
+    for query, own in queries.items():
+        facts = [*own.values()]
+        line = int(facts[0].place.rpartition(" ")[2])
+        yield b"\n" * (line - written - 1) + msgspec.json.encode(_row(*query, facts)) + b"\n"
         written = line
 
 

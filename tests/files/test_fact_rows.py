@@ -93,6 +93,44 @@ def test_a_wrong_row_is_named_by_file_and_line(own: Command, content: str, told:
     assert told in own.fails("tune", "--split", "val", "--from", "own.jsonl")
 
 
+@pytest.mark.parametrize("name", ["p.csv", "p.jsonl"])
+def test_predictions_with_scores_and_with_a_relation_that_the_split_lacks(own: Command, name: str) -> None:
+    Path("data/val.csv").write_text(ROWS)
+    rows = [
+        "subject,relation,object,confidence",
+        "Lang 1,desinger,A,0.9",
+        "Lang 3,designer,B,0.4",
+        "Lang 3,desinger,C,1",
+    ]
+    if name == "p.jsonl":
+        cells = [row.split(",") for row in rows[1:]]
+        fields = (
+            {"SubjectEntity": one, "Relation": of, "ObjectEntities": [to], "Score": at} for one, of, to, at in cells
+        )
+        rows = [*map(json.dumps, fields)]
+    Path(name).write_text("\n".join(rows) + "\n")
+    said = own.done("evaluate", name, "--split", "val")[1]
+    where = "line 2, column relation" if name == "p.csv" else "line 1, field Relation"
+    assert f"p{name[1:]}, {where}: 'desinger' is no relation of " in said
+    assert "did you mean 'designer'? 2 rows of such relations are not scored" in said
+    assert f"{name}: {'confidence' if name == 'p.csv' else 'Score'} is not read, since all objects count alike" in said
+    Path(name).write_text("\n".join([*rows[: 2 if name == "p.csv" else 1], ""]))
+    assert f"{where}: 'desinger' is no relation of " in own.fails("evaluate", name, "--split", "val")
+
+
+def test_a_row_of_a_table_that_repeats_another_counts_once(own: Command) -> None:
+    Path("data/val.csv").write_text(ROWS)
+    once = ROWS.replace("relation", "Relation")
+    for rows, said in (
+        (once, ""),
+        (once + once.splitlines()[1] + "\n", "p.csv: 1 row repeats another, and counts once"),
+    ):
+        Path("p.csv").write_text(rows)
+        shown, told = own.done("evaluate", "p.csv", "--split", "val")
+        assert "*** Average ***  1.000  1.000  1.000" in shown
+        assert said in told if said else "repeats" not in told
+
+
 def test_two_files_of_a_split_are_refused(own: Command) -> None:
     Path("data/val.csv").write_text(ROWS)
     Path("data/val.jsonl").write_text("{}")
