@@ -23,7 +23,7 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, counted
 from lmkbc.notes import Live, unheard
 from lmkbc.progress import ExpectedStep, Report, silent
-from lmkbc.run.saved import SavedRun
+from lmkbc.run.saved import RunTiming, SavedRun
 from lmkbc.session.options import OUTPUT, OneRelation, RunOptions, SelectedRunOptions, Selection, Split, settled
 from lmkbc.types import Query
 from lmkbc.workspace import Workspace
@@ -235,7 +235,8 @@ def predict(
         about |= {"models": steps.models} if steps.models else {}
         written = files.finished(about, note)
         seconds = round(time.monotonic() - start, 3)
-        timing = {"seconds": seconds, "usage": steps.usage, "computed": run.computed}
+        spent = RunTiming.read(directory / submission.TIMING).then(seconds, steps.usage)
+        timing = {"seconds": spent.seconds, "usage": spent.usage, "computed": run.computed}
         written[submission.TIMING] = (json.dumps(timing) + "\n").encode()
         directory = run_directory.write(directory, written, own, about)
     if submission.PREDICTIONS not in written:

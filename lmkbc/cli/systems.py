@@ -14,6 +14,7 @@ from lmkbc.api.standings import Order, Standing, standings
 from lmkbc.commands.dry_run import show_prompts
 from lmkbc.commands.terminal import note, show_json, show_table, tame
 from lmkbc.errors import InputError, counted
+from lmkbc.models.store_place import Place
 from lmkbc.recipe import RecipeFile, check_all_read, read_file, read_recipe
 from lmkbc.session.options import Servers
 from lmkbc.session.run import ModelRun
@@ -173,6 +174,7 @@ def check(
     any_model: bool = False,
     timeout: float | None = None,
     model: str | None = None,
+    store: Place | None = None,
     workspace: Path | None = None,
     trust: bool = False,
     json: bool = False,
@@ -181,10 +183,10 @@ def check(
 
     No model is loaded, and without --base-url none is asked. Choices are the most answers to one request (n).
     """
-    if base_url is None and (any_model or timeout or model or json):
-        options = "--any-model, --timeout, --model and --json"
+    if base_url is None and (any_model or timeout or model or store or json):
+        options = "--any-model, --timeout, --model, --store and --json"
         raise InputError(f"{options} are of a server: give --base-url too, or leave them out")
-    servers = Servers(base_url=base_url, any_model=any_model, timeout=timeout)
+    servers = Servers(base_url=base_url, any_model=any_model, timeout=timeout, store=store)
     space, run = Workspace(workspace, trust=trust), ModelRun(model=model, servers=servers)
     offers: list[dict[str, Any]] = []
     for system in systems:

@@ -252,6 +252,14 @@ class RunTiming:
         usage = {str(name): values for name, values in known if isinstance(values, dict)}
         return cls(seconds if isinstance(seconds, int | float) else None, usage)
 
+    def then(self, seconds: float, usage: Mapping[str, Mapping[str, Any]]) -> RunTiming:
+        """Return the timing of the run after one more call of it, which leaves what it lacks if it asked nothing."""
+        asked = any(used.get(name) for used in usage.values() for name in ("requests", "calls"))
+        if asked or usage.keys() != self.usage.keys():
+            return RunTiming(seconds, usage)
+        known = {step: {name: value for name, value in used.items() if value} for step, used in usage.items()}
+        return RunTiming(self.seconds, {step: {**self.usage[step], **used} for step, used in known.items()})
+
     def total(self, name: str) -> float | None:
         """Return the sum of a figure over all steps; None if no step has it."""
         values = [value for step in self.usage.values() if isinstance(value := step.get(name), int | float)]

@@ -3,7 +3,6 @@
 import gzip
 import itertools
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -97,8 +96,7 @@ def test_a_dry_run_knows_how_many_answers_a_request_gets(predict: Command, comma
     """Once they are known; before, each counts as a request of its own."""
     for ignored, together in ((("n",), 12), ((), 6)):
         with Loopback(ignores=ignored) as other:
-            words = ("--base-url", other.url)
-            predict = predict.under("--store", Path(os.environ["XDG_CACHE_HOME"]) / "lmkbc" / "store.sqlite")
+            words = ("--base-url", other.url, "--store", "own.sqlite")
             assert requests(predict.done("--dry-run", *words)[0]) == 12
             if found_by == "a run":
                 predict.done(*words, "--limit", 1)
@@ -118,8 +116,10 @@ def test_the_time_that_is_foretold_counts_an_earlier_run_s_retries(
     timing = tmp_path / "run" / "timing.json"
     used = json.loads(timing.read_text())
     timing.write_text(json.dumps(used | {"seconds": 120.0}))
-    _, told = predict.done("--dry-run", "--fresh")
-    assert "about 2.0 minutes for what is certain, at the rate of 12 requests of run" in told
+    for _ in range(2):
+        _, told = predict.done("--dry-run", "--fresh")
+        assert "about 2.0 minutes for what is certain, at the rate of 12 requests of run" in told
+        assert "0 requests" in predict.done()[1]  # which leaves what is known of the first run
 
 
 @pytest.mark.parametrize("verify", [{}, {"verify": {"by": "probability"}}], ids=["answers", "verdicts"])
@@ -140,7 +140,9 @@ def test_a_run_costs_what_its_answers_cost_whenever_they_were_paid_for(
     assert whole == spent > 0
     _, told = priced.done()
     assert "0 requests" in told
-    assert cost() == (whole, 0)
+    assert cost() == (whole, spent)
+    predict.done()  # without prices
+    assert cost() == (whole, spent)
     (row,) = json.loads(command.done("runs", tmp_path, "--json")[0])
     assert row["cost"] == pytest.approx(whole)
     priced.fails("--fresh", "--max-tokens", 400, "--out", "run", "--store", "other", status=1)
