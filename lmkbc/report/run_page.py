@@ -40,7 +40,7 @@ from lmkbc.report.rows import (
     row_of,
     traced,
 )
-from lmkbc.report.shown_prompts import Shown, asked_by, asked_in, asked_of
+from lmkbc.report.shown_prompts import Shown, asked_by, asked_in, asked_of, tables_of
 from lmkbc.run import submission
 from lmkbc.run.pipeline import Steps
 from lmkbc.run.saved import RunTiming, SavedRun
@@ -417,8 +417,8 @@ def _tuned(run: SavedRun) -> str:
 
 def _replaced(run: SavedRun) -> str:
     """Return which model was asked in place of one that the recipe names; "" if there is none."""
-    generate = run.table("recipe").get("generate")
-    tables = [one for one in generate if isinstance(one, dict)] if isinstance(generate, list) else []
+    none: list[Mapping[str, Any]] = []
+    tables = _of_recipe(run, lambda: [*tables_of(run)], none, "no model is named that another one replaced")
     named = dict.fromkeys(str(one["model"]) for one in tables if one.get("model"))
     pairs = ((name, asked_of(run, [name])) for name in named)
     return "; ".join(f"{asked} was asked in place of {name}" for name, asked in pairs if asked != name)

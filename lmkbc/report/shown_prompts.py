@@ -51,7 +51,8 @@ def asked_by(saved: SavedRun, run: Run) -> Callable[[Query], Shown]:
     from lmkbc.generate.language_model import LanguageModelSpec
 
     planners = []
-    for spec in specs(list(_tables(saved.table("recipe").get("generate")))):
+    asking = (table for table in tables_of(saved) if converses(table.get("component")))
+    for spec in specs(list(asking)):
         if isinstance(spec, LanguageModelSpec):
             bare = "" if spec.context.provider == "none" else ", without the passages that it held"
             of = f"{cut(asked_of(saved, spec.called), LONGEST_TEXT)}, as the recipe words it{bare}"
@@ -79,14 +80,19 @@ def asked_of(saved: SavedRun, names: Sequence[str]) -> str:
     return models[0] if len(models) == 1 and not own else names[0]
 
 
+def tables_of(saved: SavedRun) -> Iterator[Mapping[str, Any]]:
+    """Yield a table for each source of a run's recipe, also those that give features to other generators.
+
+    InputError for a list `each` that is none.
+    """
+    yield from _tables(saved.table("recipe").get("generate"))
+
+
 def _tables(generate: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the tables of conversational generators, also those that give features to other generators."""
     for table in generate if isinstance(generate, list) else ():
-        if not isinstance(table, Mapping):
-            continue
-        if converses(table.get("component")):
+        if isinstance(table, Mapping):
             yield from sources_of(table)
-        yield from _tables(table.get("features"))
+            yield from _tables(table.get("features"))
 
 
 def _text(prompt: Prompt) -> str:

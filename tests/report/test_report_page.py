@@ -9,6 +9,7 @@ import hostile
 import pytest
 from command import Command
 from loopback import Loopback
+from opened import recipe_file
 from page_rows import held
 from space import SPACE
 from typer.testing import CliRunner
@@ -272,3 +273,19 @@ def test_the_page_names_the_model_that_was_asked(
     assert f"question: {model}, as the recipe words it" in page
     assert {one[0] for row in held(page)["rows"] for one in row[13]} == {f"question: {model}, as the recipe words it"}
     assert ("was asked in place of SmolLM2-135M-Instruct" in page) == (model == "other-8b")
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_models_within_each_that_another_replaced_are_named(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = {"component": "chat", "each": [{"model": "first-1b"}, {"model": "second-2b"}]}
+    recipe_file(tmp_path / "mine.toml", table)
+    words = ("--edition", "mini", "--split", "val", "--limit", 2, "--report")
+    with Loopback() as server:
+        command.done(
+            "predict", *words, "--system", "mine.toml", "--base-url", server.url, "--model", "other-8b", "--out", "run"
+        )
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "other-8b was asked in place of first-1b; other-8b was asked in place of second-2b" in page
