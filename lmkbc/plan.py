@@ -6,7 +6,7 @@ It is made once, before any model is asked. Steps, thresholds, estimates and the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import chain
@@ -21,7 +21,7 @@ from lmkbc.errors import InputError, counted
 from lmkbc.files.checksum import content_sha256, file_sha256, sha256
 from lmkbc.files.places import name_of
 from lmkbc.generate.access import is_given, served
-from lmkbc.generate.recorded_rows import by_model, models_in, named_model
+from lmkbc.generate.recorded_rows import by_model, models_of
 from lmkbc.generate.replay import shares
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.models.identity import file_digest, model_name, paths_in, portable
@@ -148,7 +148,8 @@ class Plan:
         """Yield the models whose answers a generator uses: recorded, served, or named; --model replaces the latter."""
         files, spec = generator.files, generator.spec
         if files is not None or (spec.reads_files and not spec.asks_model):
-            yield from _recorded(self.run, self.run.files if files is None else [file.path for file in files])
+            for path in self.run.files if files is None else [file.path for file in files]:
+                yield from models_of(path, self.run.edition)
             return
         for part in spec.whole():
             chosen = self._served(part)
@@ -206,12 +207,6 @@ def alone(selector: PerRelation) -> PerRelation:
 
 def _hash(tables: Any) -> str:
     return sha256(msgspec.json.encode(tables, order="deterministic"))
-
-
-def _recorded(run: Run, files: Sequence[Path]) -> Iterator[str]:
-    """Yield the models whose answers the files hold. If the rows name none, use the file's name without the split."""
-    for path in files:
-        yield from models_in(path) or [named_model(path, run.edition)]
 
 
 def _worded(value: Any) -> Any:

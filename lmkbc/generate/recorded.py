@@ -29,7 +29,7 @@ from lmkbc.files.places import given_as, name_of
 from lmkbc.generate.guard import guarded
 from lmkbc.generate.recorded_candidates import pooled, scored
 from lmkbc.generate.recorded_file import EXAMPLES, RowsByQuery, is_blank, or_empty
-from lmkbc.generate.recorded_rows import RecordedRow, by_model, each_row, models_in, stem_of
+from lmkbc.generate.recorded_rows import RecordedRow, by_model, each_row, models_of, stem_of
 from lmkbc.generate.reply import candidates, united, unread
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.models.base import NOTHING, Reply
@@ -63,7 +63,7 @@ class RecordedSpec(GeneratorSpec):
         """Return the generator over all files, which are of one model. Raise InputError if no file is named."""
         if not run.files:
             raise InputError("this system reads recorded answers: name at least one file with --from")
-        name = "+".join(sorted(models_in(run.files[0]))) or stem_of(run.files[0]) if len(run.files) > 1 else ""
+        name = "+".join(models_of(run.files[0], run.edition)) or stem_of(run.files[0]) if len(run.files) > 1 else ""
         if name:
             log.info("%s are one source, of one model: %s", " and ".join(map(str, map(given_as, run.files))), name)
         return replayed([*map(RecordedFile, run.files)], run, notes, clean=self.clean, name=name)
@@ -119,7 +119,8 @@ class Recorded:
         self._files = {path: RowsByQuery(own) for path, own in rows.items()}
         self._notes = notes or Notes()
         self._notes.files += len(self._files)
-        self._names = {first: name} if name else _source_names({path: rows.model for path, rows in self._files.items()})
+        models = {path: rows.models or models_of(path, edition) for path, rows in self._files.items()}
+        self._names = {first: name} if name else _source_names(models)
 
     @property
     def models(self) -> list[str]:
@@ -297,10 +298,10 @@ def _draws_of(file: int, rows: Iterable[RecordedRow]) -> Iterator[RecordedRow]:
         yield row
 
 
-def _source_names(models: Mapping[Path, str | None]) -> dict[Path, str]:
-    """Return each file's source name: its model, or the file's name if the model is unknown or not unique."""
-    shared = Counter(models.values())
-    names = {path: model if model and shared[model] == 1 else stem_of(path) for path, model in models.items()}
+def _source_names(models: Mapping[Path, Sequence[str]]) -> dict[Path, str]:
+    """Return each file's source name: its model, or the file's name if it has several, or another file has it too."""
+    shared = Counter(own[0] for own in models.values() if len(own) == 1)
+    names = {path: own[0] if len(own) == 1 == shared[own[0]] else stem_of(path) for path, own in models.items()}
     if len(set(names.values())) < len(names):
         names = {path: f"{name_of(path.parent)}/{name_of(path)}" for path in models}
     if repeated := [name for name, count in Counter(names.values()).items() if count > 1]:

@@ -77,7 +77,6 @@ class RowsByQuery:
             self.relations.add(row.Relation)
             self._held.add((subject_key(row.SubjectEntity), row.Relation), row.SubjectEntity, row)
         self.models = [model for model in models if model]
-        self.model = next(iter(models)) if len(models) == 1 else None
 
     def of(self, query: Query) -> list[RecordedRow]:
         """Return the rows of a query. Identifiers are compared only if both sides have one."""

@@ -9,16 +9,18 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Hashable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, islice, repeat
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 
 from lmkbc.edition import Edition
-from lmkbc.errors import InputError
+from lmkbc.errors import UNDECODABLE, InputError
 from lmkbc.files.jsonl import numbered, row_blocks
 from lmkbc.files.places import given_as, name_of
+from lmkbc.files.reader import whole
 from lmkbc.models.base import Reply
 from lmkbc.types import Source, State, grouped
 
@@ -171,24 +173,50 @@ class _Answering(msgspec.Struct, gc=False):
     candidates: list[_Sources] | None = None
 
 
-def models_in(path: Path, *, pooled: bool = True) -> set[str]:
-    """Return the models that a recorded file names, in its rows or, if `pooled`, as sources of pooled candidates."""
+class _Beside(msgspec.Struct):
+    """Fields of the manifest in the folder of a file: its models, and the files that it is of; None for all."""
+
+    model: str | None = None
+    models: list[str] = []
+    outputs: dict[str, Any] | None = None
+
+
+def models_of(path: Path, edition: Edition) -> list[str]:
+    """Return the models whose answers a file holds: what its rows say, else the manifest beside it, else its name."""
+    return sorted(_said(path)) or [*filter(None, [named_model(path, edition)])]
+
+
+def _said(path: Path, *, pooled: bool = True) -> set[str]:
+    """Return the models that the rows of a file name, else those of the manifest beside it.
+
+    pooled: whether those count that pooled candidates name as their sources.
+    """
     models, sources = set[str](), set[str]()
     for rows, _ in row_blocks(path, msgspec.json.Decoder(_Answering)):
         models.update(row.model for row in rows if row.model)
         given = (one.source for row in rows if pooled and row.pooled for one in row.candidates or ())
         sources.update(filter(None, given))
-    return models or {Source.read(name.removesuffix(EXISTENCE)).model for text in sources for name in text.split("; ")}
+    models |= {
+        Source.read(name.removesuffix(EXISTENCE)).model
+        for text in (sources if not models else ())
+        for name in text.split("; ")
+    }
+    if not models and (manifest := given_as(path).with_name("manifest.json")).is_file():
+        with suppress(InputError, *UNDECODABLE):  # a file of something else
+            beside = msgspec.json.decode(whole(manifest), type=_Beside)
+            if beside.outputs is None or name_of(given_as(path)) in beside.outputs:
+                models.update(beside.models or filter(None, [beside.model]))
+    return models
 
 
 def by_model(files: Sequence[Path], edition: Edition) -> dict[Hashable, list[Path]]:
-    """Return the files of each model, which are one source: that of their rows, else of their names in a folder.
+    """Return the files of each model (see `models_of`), which are one source; by name, those of one folder.
 
     A run's pooled candidates name sources, and are a source of their own.
     """
     if len(files) < 2:
         return {"": [*files]}
-    told = {path: frozenset(models_in(path, pooled=False)) for path in files}
+    told = {path: frozenset(_said(path, pooled=False)) for path in files}
     said = {path: models or frozenset({named_model(path, edition)}) for path, models in told.items()}
     return grouped(
         (said[path] if said[path] in told.values() else (given_as(path).parent, said[path]), path) for path in files
@@ -196,9 +224,9 @@ def by_model(files: Sequence[Path], edition: Edition) -> dict[Hashable, list[Pat
 
 
 def named_model(path: Path, edition: Edition) -> str:
-    """Return the model that a file's name gives: the name without endings and the split."""
-    words = re.split(r"[-_.\s]+", stem_of(path))
-    return "-".join(word for word in words if word.casefold() not in {*edition.splits, "val", "dev"})
+    """Return the model that a file's name gives: the name without endings and the split; "" if it is only of these."""
+    splits = "|".join(map(re.escape, {*edition.splits, "val", "dev"}))
+    return re.sub(rf"(?:^|[-_.\s]+)(?:{splits})(?![^-_.\s])", "", stem_of(path), flags=re.I).lstrip("-_. ")
 
 
 def stem_of(path: Path) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from command import Command
+from opened import recipe_file
 from space import SPACE
 
 from lmkbc import InputError, Workspace
@@ -68,7 +69,7 @@ def test_existence_probabilities_are_a_source_of_their_own(tmp_path: Path) -> No
     given = {"YES": 0.6, "NO": 0.2, "UNKNOWN": 0.2}
     rows = row(model="gpt", completions=["Ann Lee"], existence_probabilities=given), row("B", completions=["None"])
     found = replay(write(tmp_path / "a.jsonl", *rows))[0]
-    assert found.nil_probabilities == (Nil(pytest.approx(0.25), sources("a")),)  # type: ignore[arg-type]
+    assert found.nil_probabilities == (Nil(pytest.approx(0.25), sources("gpt")),)  # type: ignore[arg-type]
     assert found.draws == (State.ANSWERED,)
     per_draw = row(completions=["x", "y"], existence_probabilities=[0.5, 1.0])
     assert replay(write(tmp_path / "b.jsonl", per_draw))[0].nil_probabilities[0].score == pytest.approx(0.25)
@@ -186,6 +187,46 @@ def test_files_speak_apart_and_together(tmp_path: Path) -> None:
     assert [candidate.sources for candidate in whole.candidates] == [sources("one#0"), sources("two")]
     assert [nil.sources for nil in whole.nothing] == [sources("llama#0")]
     assert len(whole.draws) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "manifest", "called"),
+    [
+        ("gpt-train.jsonl", None, None, "gpt"),
+        ("my_model_val.jsonl", None, None, "my_model"),
+        ("test.gpt.jsonl", None, None, "gpt"),
+        ("val.jsonl", None, None, "val"),  # no other name is left
+        ("a-train.jsonl", "gpt", {"model": "other"}, "gpt"),
+        ("a-train.jsonl", None, {"model": "gpt"}, "gpt"),
+        ("a-train.jsonl", None, {"models": ["gpt"], "model": "chat", "outputs": {"a-train.jsonl": "0"}}, "gpt"),
+        ("a-train.jsonl", None, {"models": ["gpt"], "outputs": {"predictions.jsonl": "0"}}, "a"),  # of another run
+        ("a-train.jsonl", None, {"models": 7}, "a"),
+        ("a-train.jsonl", None, [], "a"),
+    ],
+)
+def test_a_source_is_called_as_its_rows_say_else_the_manifest_beside_it_else_the_file(
+    tmp_path: Path, name: str, model: str | None, manifest: Any, called: str
+) -> None:
+    path = write(tmp_path / name, row(completions=["Ann Lee"]) | ({"model": model} if model else {}))
+    if manifest is not None:
+        (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    assert list(Recorded([RecordedFile(path)], EDITION, SPACE.relations).sources([QUERY])) == [called]
+
+
+def test_a_rule_of_a_recipe_finds_a_source_by_its_model(command: Command, tmp_path: Path) -> None:
+    rows = [
+        {"SubjectEntity": "Bosnia and Herzegovina", "Relation": "CountryBordersCountry", "completions": ["Croatia"]}
+    ]
+    write(tmp_path / "gpt-val.jsonl", *rows)
+    write(tmp_path / "plain.jsonl", rows[0] | {"completions": ["Serbia"]})
+    rule = {"rule": "source-filter", "source": ["gpt"], "inner": {"rule": "cutoff", "threshold": 0.1}}
+    recipe = recipe_file(tmp_path / "mine.toml", {"component": "recorded"}, select=rule)
+    files = ("--from", tmp_path / "gpt-val.jsonl", "--from", tmp_path / "plain.jsonl")
+    asked = ("--edition", "mini", "--split", "val", "--failed-as-empty", "--no-report", "--untuned")
+    command.done("predict", *asked, "--system", recipe, *files, "--out", tmp_path / "run")
+    made = map(json.loads, (tmp_path / "run" / "predictions.jsonl").read_text().splitlines())
+    kept = [one["ObjectEntitiesID"] for one in made if one["SubjectEntity"] == rows[0]["SubjectEntity"]]
+    assert sorted(kept) == [[], ["Q224"]]  # Croatia alone, and nothing of another relation
 
 
 def test_one_file_twice_is_refused(tmp_path: Path) -> None:
