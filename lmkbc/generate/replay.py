@@ -1,6 +1,7 @@
 """Recorded answers in place of a model: they are read as its recipe says; missing ones are requested, or fail.
 
-The field `source` or `model` of a row, else the file's name, identifies the model of the answers. A recipe with one
+The field `source` or `model` of a row, else the manifest beside the file, else its name, identifies the model of the
+answers. A recipe with one
 model takes all answers, whatever their model. A file from a run of several models holds answers of each.
 """
 
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from lmkbc.errors import InputError
 from lmkbc.generate.recorded import Recorded
-from lmkbc.generate.recorded_rows import each_row
+from lmkbc.generate.recorded_rows import each_row, models_of
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.session.run import RecordedFile, Run
 from lmkbc.types import CandidateSet, Generator, Query, State, grouped
@@ -55,6 +56,8 @@ def _models(path: Path, specs: Mapping[int, GeneratorSpec], run: Run) -> dict[in
         return dict.fromkeys(own)
     called = grouped((row.called, row) for row in each_row(path, run.edition) if row.called)
     in_name = {place for place, spec in specs.items() if spec.name and spec.name.casefold() in path.name.casefold()}
+    if not called:
+        in_name = {place for name in models_of(path, run.edition) for place in _takers(name, specs)} or in_name
     takers: dict[str, list[int]] = {}
     for name, rows in called.items():
         relations = {row.Relation for row in rows}

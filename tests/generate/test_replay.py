@@ -306,6 +306,22 @@ def test_the_name_of_a_row_may_say_more_than_the_name_of_a_source(name: str, pla
         assert [number for number, one in enumerate(found) if one.files] == [place]
 
 
+@pytest.mark.parametrize(("manifest", "place"), [({"model": "qwen"}, 0), ({"models": ["gemma"]}, 1), (None, None)])
+def test_the_manifest_beside_a_file_says_whose_answers_it_holds(
+    tmp_path: Path, manifest: dict[str, Any] | None, place: int | None
+) -> None:
+    answers(tmp_path / "a-val.jsonl", said(0, '["Peru"]'))
+    if manifest:
+        (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    recipe = recipe_of({"component": "chat", "model": "qwen"}, {"component": "chat", "model": "gemma"})
+    run = Run(workspace=SPACE, edition=SPACE.edition("mini"), files=(tmp_path / "a-val.jsonl",))
+    if place is None:
+        with pytest.raises(InputError, match="it is not clear whose answers these are"):
+            Plan.of(run, recipe)
+    else:
+        assert [number for number, one in enumerate(Plan.of(run, recipe).generators) if one.files] == [place]
+
+
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
