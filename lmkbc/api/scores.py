@@ -191,8 +191,11 @@ def score(
     if result.strange:
         log.warning(result.strange)
     if run and (unread := [name for name in columns_of(run.predictions) if folded(name) in SCORES.split()]):
-        way = "to choose by scores, use 'lmkbc predict --from'"
-        log.warning("%s: %s is not read, since all objects count alike; %s", run.predictions, ", ".join(unread), way)
+        log.warning(
+            "%s: %s is not read, since all objects count alike; to choose by scores, use 'lmkbc predict --from'",
+            run.predictions,
+            ", ".join(unread),
+        )
     seen, changed = (run.in_sample, run.changed) if run else (None, False)
     return Scores(chosen, named, profile, result, subset, seen, changed)
 

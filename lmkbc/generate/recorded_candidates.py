@@ -53,7 +53,11 @@ def pooled(query: Query, row: RecordedRow, model: str, _: Relation) -> Candidate
         if proposal.object
     )
     nils = [proposal for proposal in proposals if not proposal.object]
-    nil_probabilities = [proposal for proposal in nils if _is_nil_probability(proposal)]
+    nil_probabilities = [
+        proposal
+        for proposal in nils
+        if proposal.source and all(source.endswith(EXISTENCE) for source in proposal.source.split("; "))
+    ]
     return CandidateSet(
         query,
         objects,
@@ -64,11 +68,6 @@ def pooled(query: Query, row: RecordedRow, model: str, _: Relation) -> Candidate
         ),
         nil_probabilities=tuple(Nil(proposal.score, _sources(proposal, model)) for proposal in nil_probabilities),
     )
-
-
-def _is_nil_probability(row: CandidateRow) -> bool:
-    """Return whether a row without an object holds a NIL probability."""
-    return bool(row.source) and all(source.endswith(EXISTENCE) for source in str(row.source).split("; "))
 
 
 def _sources(row: CandidateRow, model: str) -> tuple[Source, ...]:

@@ -89,11 +89,10 @@ def _takers(name: str, specs: Mapping[int, GeneratorSpec]) -> list[int]:
     names = {place: {one.casefold() for one in spec.called} for place, spec in specs.items()}
     found = [place for place, own in names.items() if name.casefold() in own]
     found = found or [place for place, spec in specs.items() if names_model(name, spec)]
-    return found or [place for place, spec in specs.items() if spec.name and _contains_name(name, spec.name)]
-
-
-def _contains_name(name: str, own: str) -> bool:
-    return re.search(rf"(?<![a-z]){re.escape(own.casefold())}(?![a-z])", name.casefold()) is not None
+    as_word = {
+        place: rf"(?<![a-z]){re.escape(spec.name.casefold())}(?![a-z])" for place, spec in specs.items() if spec.name
+    }
+    return found or [place for place, pattern in as_word.items() if re.search(pattern, name.casefold())]
 
 
 def names_model(name: str, spec: GeneratorSpec) -> bool:

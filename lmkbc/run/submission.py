@@ -262,7 +262,8 @@ def package(
         rows.append(row)
     if wrong:
         (pair, values, why), *others = wrong
-        place = _place(Column(path, edition, Any), pair, values)
+        numbered = Column(path, edition, Any).numbered()
+        place = next(at for at, row in numbered if (row.SubjectEntity, row.Relation, row.objects) == (*pair, values))
         more = f" (and {counted(len(others), 'more value')} like it)" if others else ""
         raise InputError(f"{path}, {place}, {pair}, {field_of(path, edition.column)}: {why}{more}")
     zipped = archive(json_lines(rows))
@@ -270,10 +271,3 @@ def package(
     if blank:
         log.warning("%s: %s left out, which the scorer would count as wrong", path, counted(blank, "empty string"))
     return zipped, len(answers) - len(asked)
-
-
-def _place(rows: Column, pair: Pair, values: Any) -> str:
-    """Return the line of the row that answers a query with these values."""
-    return next(
-        place for place, row in rows.numbered() if (row.SubjectEntity, row.Relation, row.objects) == (*pair, values)
-    )
