@@ -9,6 +9,7 @@ import asyncio
 import ipaddress
 import logging
 import math
+import random
 import ssl
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -34,8 +35,11 @@ log = logging.getLogger(__name__)
 REPORTED = 3
 """Number of failed attempts of one request after which its retries are reported. A late one is reported at once."""
 
-LONGEST_PAUSE = 60.0
-"""Maximum number of seconds between two attempts, unless the server asks for more."""
+ATTEMPTS = 6
+"""Maximum number of attempts of one request, the first included."""
+
+FIRST_WAIT = 1.0
+"""Seconds before the first retry; the wait doubles before each next one. A short `total_wait` shortens it."""
 
 
 class CallError(LmkbcError):
@@ -144,16 +148,13 @@ class RequestLimits:
     """Limits on requests to a server, and on retries.
 
     requests_per_minute, tokens_per_minute: None for no limit.
-    attempts: maximum number of attempts of one request, the first included.
-    total_wait: maximum seconds that the retries of a request may take, waits that the server asks for included.
-    first_wait: seconds before the first retry; the wait doubles before each next one.
+    total_wait: maximum seconds that the retries of a request may take, waits that the server asks for included; 0 for
+    no retry.
     """
 
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
-    attempts: int = 6
     total_wait: float = 300.0
-    first_wait: float = 1.0
 
 
 class Pace:
@@ -190,31 +191,29 @@ class Pace:
         """
         import tenacity
 
-        growing = tenacity.wait_exponential(multiplier=self._patience.first_wait, max=LONGEST_PAUSE)
-        jitter = tenacity.wait_random(0, self._patience.first_wait / 2)
+        most = self._patience.total_wait
+        first = min(FIRST_WAIT, most / 2**ATTEMPTS)
 
         def wait(state: tenacity.RetryCallState) -> float:
             error = state.outcome.exception() if state.outcome else None
             asked = error.wait if isinstance(error, CallError) else None
-            if asked is None:
-                return growing(state) + jitter(state)
-            if asked <= self._patience.total_wait:
+            if asked is not None and asked <= most:
                 self.hold(asked)
-            return asked + jitter(state)
+            seconds = first * 2 ** (state.attempt_number - 1) if asked is None else asked
+            return seconds + random.uniform(0, first / 2)
 
         def report(state: tenacity.RetryCallState) -> None:
             error = state.outcome.exception() if state.outcome else None
             is_due = state.attempt_number >= REPORTED or isinstance(error, LateError)
             if is_due and not self._reported:
                 self._reported = True
-                log.info("no answer yet, trying up to %d times: %s", self._patience.attempts, error)
+                log.info("no answer yet, trying up to %d times: %s", ATTEMPTS, error)
 
         attempts = tenacity.AsyncRetrying(
             before_sleep=report,
             retry=tenacity.retry_if_exception(lambda error: isinstance(error, CallError) and error.transient),
             wait=wait,
-            stop=tenacity.stop_after_attempt(self._patience.attempts)
-            | tenacity.stop_before_delay(self._patience.total_wait),
+            stop=tenacity.stop_after_attempt(ATTEMPTS) | tenacity.stop_before_delay(most),
             reraise=True,
         )
 

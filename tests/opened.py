@@ -88,8 +88,8 @@ def over_server(
     return AnswerGenerator(model, talk, server.name, notes)
 
 
-HASTY = part("limits", first_wait=0.01, total_wait=60.0, timeout=60.0, attempts=6, concurrency=4)
-"""Tries again at once, but gives an answer more time than a busy machine can take from it."""
+HASTY = part("limits", total_wait=4.0, timeout=60.0, concurrency=4)
+"""Tries again soon, but gives an answer more time than a busy machine can take from it."""
 
 
 def chat(

@@ -112,8 +112,8 @@ SHOTS: list[tuple[dict[str, Any], str]] = [
 LIMITS = [
     ({name: value}, f"{name} is {value}: give a finite number above 0")
     for name in ("timeout", "total_wait", "requests_per_minute")
-    for value in (math.inf, 0.0, -1.0)
-]
+    for value in (math.inf, -1.0, *([0.0] if name != "total_wait" else []))
+] + [({name: 3}, "write total_wait, the seconds that retries may take") for name in ("attempts", "first_wait")]
 ASKED = {"cloze": "{subject} {mask}"}
 TYPED = ASKED | {"component": "fang22/precondition", "type": "Q5"}
 PROBES: list[tuple[dict[str, Any], str]] = [

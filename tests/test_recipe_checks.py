@@ -48,7 +48,10 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
             generating({"executor": "batch"}),
             "generator 'chat' has no setting 'executor': known are: any_model, backend",
         ),
-        (generating({"limits": {"poll": 3.0}}), "generator 'chat' has no setting 'limits.poll': known are: attempts"),
+        (
+            generating({"limits": {"poll": 3.0}}),
+            "generator 'chat' has no setting 'limits.poll': known are: concurrency",
+        ),
         (generating({"closed_book": True}), "generator 'chat' has no setting 'closed_book' any more"),
         (generating({"prices": ["a", "b"]}), "generator 'chat': setting 'prices[0]' is 'a': give a number"),
         (generating({"prices": [1.0]}), "setting 'prices' is [1.0]: give a list of 2 numbers"),
@@ -119,7 +122,11 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
         (generating({"prompt": {**TWICE, "follow_up": "{{ text }}"}}), "follow_up reads {{ text }}"),
         (generating({"prompt": {**TWICE, "follow_up": "Sure?", "form": "completion"}}), "form 'completion'"),
         (generating({"prompt": {"expand": {"rounds": 0}}}), "rounds is 0: give 1 to 50"),
-        (generating({"prompt": {"expand": {"shown": 0}}}), "shown is at least 1"),
+        (generating({"prompt": {"expand": {"names": 0}}}), "names is at least 1"),
+        (
+            generating({"prompt": {"expand": {"shown": 9}}}),
+            "no setting 'prompt.expand.shown' any more: write it as names",
+        ),
         (generating({"prompt": {"expand": {"component": "mdv26/expand", "until_new": 0}}}), "until_new is at least 1"),
         (
             generating({"prompt": {"expand": {"until_new": 2}}}),
@@ -204,8 +211,11 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
         ),
         (generating({"shots": {"kk": 1}}), "generator 'chat' has no setting 'shots.kk': did you mean 'k'?"),
         (generating({"shots": {"empty": "trian"}}), "setting 'shots.empty' is 'trian': give a number or 'train'"),
-        (generating({"limits": {"atempts": 1}}), "generator 'chat' has no setting 'limits.atempts': did you mean 'att"),
-        (generating({"limits": {"attempts": True}}), "setting 'limits.attempts' is True: give a whole number"),
+        (
+            generating({"limits": {"timout": 1}}),
+            "generator 'chat' has no setting 'limits.timout': did you mean 'timeout",
+        ),
+        (generating({"limits": {"concurrency": True}}), "setting 'limits.concurrency' is True: give a whole number"),
         (
             generating({"verify": {"variant": []}}),
             "generator 'chat' has no setting 'verify.variant': did you mean 'variants'?",
@@ -216,8 +226,8 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
             "generator 'chat', source 'source 2' has no setting 'promt': did you mean 'prompt'?",
         ),
         (
-            generating({"each": [{"name": "a", "limits": {"atempts": 1}}]}),
-            "generator 'chat', source 'a' has no setting 'limits.atempts': did you mean 'attempts'?",
+            generating({"each": [{"name": "a", "limits": {"timout": 1}}]}),
+            "generator 'chat', source 'a' has no setting 'limits.timout': did you mean 'timeout'?",
         ),
         (generating({"name": 5, "each": [{}]}), "generator 'chat': setting 'name' is 5: give a string"),
         (generating({"each": 5}), "generator 'chat': each is a list of tables"),

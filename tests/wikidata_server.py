@@ -52,7 +52,7 @@ class Ranked(NamedTuple):
 
 FAULTS: Mapping[str, Fault] = {
     "429": status(429, "Retry-After: 0"),
-    "503": status(503),
+    "503": status(503, "Retry-After: 0"),
     "time-out": status(500, text="java.util.concurrent.TimeoutException"),
     "cut short": lambda body: response(body, length=len(body) + 1000, end="close"),
     "cut JSON": lambda body: response(body[: len(body) // 2]),

@@ -127,7 +127,7 @@ class Linking:
             return FAULTS[number // 7 % len(FAULTS)] if number % 7 == 0 else None
 
         with tempfile.TemporaryDirectory() as folder, StandIn(world, items, fault=fault) as stand_in:
-            client = Client("bench, bench@example.org", stand_in.url, rate=5000, backoff=0.01)
+            client = Client("bench, bench@example.org", stand_in.url, rate=5000)
             for run in ("cold", "warm"):
                 before = sum(stand_in.searched.values())
                 search = Wikidata(client, Path(folder) / "cache.sqlite")

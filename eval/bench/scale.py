@@ -42,7 +42,7 @@ component = "chat"
 model = "stand-in"
 shots = {{ k = 1 }}
 sampling = {{ temperature = 0.0, max_tokens = 64 }}
-limits = {{ concurrency = {concurrency}, attempts = 3, first_wait = 0.01, total_wait = 10.0, timeout = 20.0 }}
+limits = {{ concurrency = {concurrency}, total_wait = 5.0, timeout = 20.0 }}
 [select]
 rule = "cutoff"
 threshold = 0.5

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from lmkbc.ask.templates import check_template, reads
 from lmkbc.errors import refuse
@@ -187,18 +187,20 @@ class Expand:
     rounds: maximum number of further rounds of a draw. A draw that has found nothing is not asked again.
     ask: template over the names of the style's `ask`, of which `asked` is the query's own question, and `found`, the
     names so far.
-    shown: maximum number of names in `found`; the latest are shown.
+    names: maximum number of names in `found`; the latest are shown.
     """
 
     rounds: int = 6
     ask: str = "Already named: {{ found }}. Name only others; say {{ null }} if there are none.\n\n{{ asked }}"
-    shown: int = 120
+    names: int = 120
+
+    REMOVED: ClassVar[Mapping[str, str]] = {"shown": "write it as names"}
 
     def __post_init__(self) -> None:
         """Raise ValueError for a number without effect, or too high, and for a template without {found}."""
         refuse(
             (not 1 <= self.rounds <= MOST_ROUNDS, f"rounds is {self.rounds}: give 1 to {MOST_ROUNDS}"),
-            (self.shown < 1, "shown is at least 1"),
+            (self.names < 1, "names is at least 1"),
             (FOUND not in reads(self.ask), f"ask is {self.ask!r}: show the names so far with {{{{ found }}}}"),
         )
 

@@ -41,7 +41,7 @@ def download(url: str, accepted: Collection[str] | None, path: Path, what: str, 
     if not is_web_address(url):
         raise InputError(f"{url!r} is no http or https address: nothing can be fetched from there")
     part = path.with_name(f"{path.name}.part")
-    pace = Pace(RequestLimits(attempts=4, total_wait=60, first_wait=0.2))
+    pace = Pace(RequestLimits(total_wait=60))
     try:
         with event_loop() as (_, run):
             run(pace.retrying(lambda: _stream(what, url, part, progress)))

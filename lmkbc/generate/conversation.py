@@ -326,7 +326,7 @@ class Conversation:
                 return
             further: Course = [
                 [
-                    {**slots, FOUND: "; ".join([*names.values()][-expand.shown :])}
+                    {**slots, FOUND: "; ".join([*names.values()][-expand.names :])}
                     for slots, names in found.get(draw, ())
                 ]
                 or UNREAD

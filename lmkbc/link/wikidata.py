@@ -42,8 +42,7 @@ class Client:
 
     contact: name and address of the operator, as in "Jane Doe, jane@example.org" (default: $LMKBC_CONTACT); required.
     rate: requests per second.
-    attempts, patience: tries per request, and their seconds in total.
-    backoff: seconds of the first wait after a failure, doubled each time.
+    patience: seconds that the retries of a request may take.
     timeout: seconds without data.
     deadline: seconds per request, from the first byte sent to the last byte read.
     """
@@ -54,9 +53,7 @@ class Client:
         api_url: str = API_URL,
         *,
         rate: float = 10.0,
-        attempts: int = 6,
         patience: float = 300.0,
-        backoff: float = 1.0,
         timeout: float = 20.0,
         deadline: float = 60.0,
     ) -> None:
@@ -64,9 +61,7 @@ class Client:
             raise InputError(f"API URL {api_url!r} is no web address: give one like {API_URL}")
         self._url, self._timeout, self._deadline = api_url, timeout, deadline
         self._headers = {"User-Agent": user_agent(contact)}
-        self._limits = RequestLimits(
-            requests_per_minute=60 * rate, attempts=attempts, total_wait=patience, first_wait=backoff
-        )
+        self._limits = RequestLimits(requests_per_minute=60 * rate, total_wait=patience)
 
     def answers(self, calls: Sequence[ApiCall[T]]) -> Iterator[tuple[int, T | None]]:
         """Make all calls, and yield (position, answer) when each answer arrives.

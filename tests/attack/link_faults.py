@@ -24,7 +24,7 @@ import os
 os.environ["LMKBC_CONTACT"] = {CONTACT!r}
 from lmkbc.link import index_sources
 from lmkbc.link.wikidata import Client
-Client.__init__.__kwdefaults__.update(rate=1000.0, backoff=0.01, patience=60.0)
+Client.__init__.__kwdefaults__.update(rate=1000.0, patience=6.0)
 index_sources.LINES_PER_SAVE = 40
 """
 """The command as it is, but for the patience that real servers are due."""
@@ -70,7 +70,7 @@ def linking(folder: Path, environment: Mapping[str, str], patch: pytest.MonkeyPa
     usual = Client.__init__.__kwdefaults__ or {}
 
     def run(url: str, *arguments: object, **client: float) -> Ended:
-        patch.setattr(Client.__init__, "__kwdefaults__", usual | {"rate": 1000.0, "backoff": 0.01} | client)
+        patch.setattr(Client.__init__, "__kwdefaults__", usual | {"rate": 1000.0, "patience": 6.0} | client)
         return checked(Ended(*command(*link(url, *arguments)), 0.0))
 
     return run

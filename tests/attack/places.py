@@ -22,7 +22,7 @@ model = "stand-in"
 shots = {{ k = 1 }}
 sampling = {{ temperature = 0.0, max_tokens = 64 }}
 prompt = {{ task = "List every {{{{ object_type }}}}." }}
-limits = {{ concurrency = 8, attempts = 2, first_wait = 0.01, total_wait = 3.0, timeout = {timeout} }}
+limits = {{ concurrency = 8, total_wait = 1.0, timeout = {timeout} }}
 [select]
 rule = "cutoff"
 threshold = 0.5

@@ -110,7 +110,7 @@ def opened(
         "sampling": sampling,
     }
     if request.param == "chat":
-        limits = {"first_wait": 0.001, "attempts": 2}
+        limits = {"total_wait": 0.5}
         with Loopback(change=refused) as server:
             yield lambda: (run(server.url), {"model": "m", "limits": limits, **short})
         return

@@ -89,7 +89,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path, one_thread: None) -> 
     """Open each back end as a recipe's table does."""
     name, case = request.param
     fresh = iter(range(100))
-    table = {"backend": name} | ({"limits": {"first_wait": 0.001, "attempts": 2}} if name != "local" else {})
+    table = {"backend": name} | ({"limits": {"total_wait": 0.5}} if name != "local" else {})
     with case(request, tmp_path) as given:
 
         def opening(*, kept: bool = False, offline: bool = False, dry: CallCounter | None = None) -> tuple[Any, Notes]:

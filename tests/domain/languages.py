@@ -14,7 +14,7 @@ LANGUAGES = 450
 
 
 def client(address: str, **settings: Any) -> Client:
-    return Client(CONTACT, address, **{"rate": 1000, "backoff": 0.01, "attempts": 3, **settings})
+    return Client(CONTACT, address, **{"rate": 1000, "patience": 2.0, **settings})
 
 
 def relation(name: str = "designed-by", prop: str = "P287", kind: str = "entity", **settings: Any) -> Relation:

@@ -132,7 +132,7 @@ def world(served: Hostile) -> Iterator[Hostile]:
 
 def make(world: Hostile, folder: Path) -> dict[str, Any] | LmkbcError:
     """Make data of items, dates, numbers and texts, and return how each was drawn, or the error."""
-    asks = client(world.sparql, backoff=0.001, attempts=2)
+    asks = client(world.sparql, patience=0.1)
     made: dict[str, Any] | LmkbcError
     try:
         made = make_data(RELATIONS, folder / "data", client=asks, cache=folder / "cache", per_relation=9)
@@ -165,7 +165,7 @@ def test_an_answer_that_an_earlier_version_kept_is_asked_for_again(world: Hostil
 def space(command: Command, world: Hostile, monkeypatch: pytest.MonkeyPatch) -> Command:
     """Calls of a server that are soon given up, and a workspace of one relation."""
     monkeypatch.setenv("LMKBC_CONTACT", CONTACT)
-    quick = {"rate": 1000.0, "backoff": 0.001, "attempts": 2}
+    quick = {"rate": 1000.0, "patience": 0.1}
     monkeypatch.setattr(Client.__init__, "__kwdefaults__", (Client.__init__.__kwdefaults__ or {}) | quick)
     command.done("init", "space")
     command.done("relations", "new", "P571", "--of", "Q9143", "--api-url", world.api, "--workspace", "space")

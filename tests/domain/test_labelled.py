@@ -184,7 +184,7 @@ def test_a_fault_passes_and_one_that_stays_is_one_sentence_and_resumed(tmp_path:
         make(stand_in, tmp_path / "whole")
         whole = content(tmp_path / "whole")
         stand_in.fault = lambda number, params: fault if number % 4 == 0 and "OFFSET" in params["query"] else None
-        make(stand_in, tmp_path / "some", waits={"attempts": 6})
+        make(stand_in, tmp_path / "some")
         assert content(tmp_path / "some") == whole
         stand_in.fault = lambda _, params: fault if "a wdno:P571" in params["query"] else None
         with pytest.raises(LmkbcError, match="run the command again to go on") as caught:
@@ -201,7 +201,7 @@ def test_a_fault_passes_and_one_that_stays_is_one_sentence_and_resumed(tmp_path:
 def test_a_service_that_is_silent_or_refuses(tmp_path: Path) -> None:
     with server(fault=lambda *_: "silence") as stand_in:
         with pytest.raises(LmkbcError, match=r"no whole reply in 0\.3 s"):
-            make(stand_in, tmp_path, waits={"attempts": 1, "deadline": 0.3})
+            make(stand_in, tmp_path, waits={"patience": 0.0, "deadline": 0.3})
         stand_in.fault = lambda *_: "400"
         with pytest.raises(LmkbcError, match="HTTP 400"):
             make(stand_in, tmp_path)

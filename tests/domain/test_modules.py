@@ -271,5 +271,5 @@ def test_a_fault_passes_and_one_that_stays_is_one_sentence(tmp_path: Path, fault
         assert new_relations(["P36"], tmp_path / "relations", client=client(stand_in.api))
         stand_in.fault = lambda *_: fault
         with pytest.raises(LmkbcError, match="did not answer for 'P287'") as caught:
-            new_relations(["P287"], tmp_path / "relations", client=client(stand_in.api, attempts=2))
+            new_relations(["P287"], tmp_path / "relations", client=client(stand_in.api, patience=0.3))
     assert "\n" not in str(caught.value)

@@ -80,7 +80,7 @@ def served(folder: Path) -> Ask:
             "prompt": {"form": "completion", **prompt},
             "sampling": {"seed": 0, **sampling},  # a request for each draw, which tells its number
             "shots": {"k": 0},
-            "limits": {"attempts": 1, "first_wait": 0.001},
+            "limits": {"total_wait": 0.0},
         }
         with Loopback(lambda body: said(body) or "", change=lost, port=ports[-1]) as server:
             ports.append(server.port)  # the store tells servers apart
@@ -331,7 +331,7 @@ ROUNDS = ["", "Chad; Mali", "Chad; Mali; Niger; Togo", "Chad; Mali; Niger; Togo;
         ({"component": "mdv26/expand", "until_new": 2}, ROUNDS[:3], 5),
         ({"component": "mdv26/expand", "until_new": 3}, ROUNDS[:2], 4),
         ({"rounds": 1}, ROUNDS[:2], 4),
-        ({"shown": 1}, ["", "Mali", "Togo", "Ghana"], 5),
+        ({"names": 1}, ["", "Mali", "Togo", "Ghana"], 5),
     ],
 )
 def test_a_draw_is_asked_who_else_until_few_are_new(

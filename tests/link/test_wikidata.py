@@ -35,7 +35,7 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def client(stand_in: StandIn, **settings: Any) -> Client:
-    return Client(CONTACT, stand_in.url, **{"rate": 1000, "backoff": 0.01, "timeout": PATIENT, **settings})
+    return Client(CONTACT, stand_in.url, **{"rate": 1000, "patience": 6.0, "timeout": PATIENT, **settings})
 
 
 @pytest.fixture
@@ -89,10 +89,10 @@ def test_a_fault_that_stays_is_a_failure_and_never_cached_as_an_answer(cache: Pa
     with StandIn(WORLD, ITEMS, fault=lambda *_: fault) as stand_in:
         deadline = 0.5 if fault in SLOW else PATIENT
         with pytest.raises(LmkbcError, match="did not answer for 'Name 1'"):
-            Wikidata(client(stand_in, attempts=2, deadline=deadline), cache).search(["Name 1"])
+            Wikidata(client(stand_in, patience=0.5, deadline=deadline), cache).search(["Name 1"])
         stand_in.fault = lambda _, params: fault if "ids" in params else None
         with pytest.raises(LmkbcError, match=r"did not answer for 'Q"):
-            Wikidata(client(stand_in, attempts=2, deadline=deadline), cache).search(["Name 1"])
+            Wikidata(client(stand_in, patience=0.5, deadline=deadline), cache).search(["Name 1"])
         stand_in.fault = lambda *_: None
         found = Wikidata(client(stand_in), cache).search(["Name 1"])["Name 1"]
     assert [(hit.id, hit.classes[0]) for hit in found] == [(qid, "Q4022") for qid in WORLD["Name 1"]]
@@ -104,8 +104,8 @@ def test_what_never_answers_is_given_up_in_bounded_time_and_the_rest_is_kept(cac
 
     with StandIn(WORLD, ITEMS, fault=fault) as stand_in:
         with pytest.raises(LmkbcError, match=r"did not answer for 'Name 5' \(HTTP 503\)"):
-            Wikidata(client(stand_in, attempts=3), cache).search(NAMES[:10])
-        assert stand_in.faults["503"] == 3
+            Wikidata(client(stand_in, patience=0.5), cache).search(NAMES[:10])
+        assert stand_in.faults["503"] == 6
         stand_in.fault = lambda number, params: None
         kept = sum(stand_in.searched.values())
         assert kept >= 5
@@ -117,7 +117,7 @@ def test_what_never_answers_is_given_up_in_bounded_time_and_the_rest_is_kept(cac
 @pytest.mark.parametrize(("fault", "told"), [("maxlag", "the database lags"), ("an endless wish", "HTTP 503")])
 def test_a_long_retry_after_is_not_waited_for_beyond_patience(cache: Path, fault: str, told: str) -> None:
     with StandIn(WORLD, ITEMS, fault=lambda *_: fault) as stand_in:
-        asked = Wikidata(client(stand_in, attempts=1000, patience=0.5), cache)
+        asked = Wikidata(client(stand_in, patience=0.5), cache)
         with pytest.raises(LmkbcError, match=told):
             asked.search(["Name 1"])
         stand_in.fault = lambda *_: None

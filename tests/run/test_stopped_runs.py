@@ -12,7 +12,7 @@ from command import Command
 from loopback import Loopback, response
 from opened import recipe_file
 
-LIMITS = {"concurrency": 1, "first_wait": 0.01}
+LIMITS = {"concurrency": 1, "total_wait": 1.0}
 TWICE = {"max_tokens": 10, "samples": 2, "temperature": 0.7}
 
 TABLE = {"component": "chat", "model": "m", "shots": {"k": 0}, "sampling": TWICE, "limits": LIMITS}

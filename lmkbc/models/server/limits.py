@@ -7,7 +7,7 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from lmkbc.errors import counted
 from lmkbc.http import CallError, LateError, Pace, RequestLimits
@@ -55,10 +55,17 @@ class Limits(RequestLimits):
     concurrency: int = 8
     timeout: float = 120.0
 
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "attempts": "write total_wait, the seconds that retries may take; 0 for no retry",
+        "first_wait": "write total_wait, the seconds that retries may take; short ones begin sooner",
+    }
+
     def __post_init__(self) -> None:
         """Raise ValueError for a wrong value."""
         for limit in fields(self):
-            if (value := getattr(self, limit.name)) is not None and not 0 < value < math.inf:
+            value = getattr(self, limit.name)
+            is_no_retry = limit.name == "total_wait" and value == 0
+            if value is not None and not is_no_retry and not 0 < value < math.inf:
                 raise ValueError(f"{limit.name} is {value}: give a finite number above 0")
 
 

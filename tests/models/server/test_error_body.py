@@ -137,7 +137,7 @@ def test_a_fault_of_the_provider_behind_is_waited_out(chat: Make) -> None:
     assert getattr(busy, "wait", None) == 0.5
     error = {"code": 502, "message": "Upstream error"}
     fault = as_json({"choices": [{"finish_reason": "error", "message": {"content": ""}, "error": error}]})
-    assert lacking(chat, fault) == ("502: Upstream error", HASTY.attempts)
+    assert lacking(chat, fault) == ("502: Upstream error", 6)
 
     def edit(_: Body, answer: Body) -> None:
         if 1 < len(server.requests) < 5:

@@ -198,7 +198,7 @@ def test_a_server_that_echoes_the_key_does_not_have_it_printed(
     echo: str, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
-    table = {"component": "chat", "model": "m", "limits": {"attempts": 1}}
+    table = {"component": "chat", "model": "m", "limits": {"total_wait": 0.0}}
     recipe = recipe_file(tmp_path / "r.toml", table)
     with Loopback(fault=None) as server:
         server.respond = lambda _: ECHOES[echo](SECRET)  # type: ignore[method-assign]

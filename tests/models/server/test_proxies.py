@@ -61,7 +61,7 @@ def test_a_proxy_that_is_dead_or_refuses_is_named_at_once(
     with Refusing(code or 200) as proxy:
         monkeypatch.setenv(name, f"http://ann:canary-word@127.0.0.1:{proxy.port if code else 9}")
         with pytest.raises(LmkbcError) as error:
-            one(chat(url, limits=part("limits", concurrency=1, first_wait=600.0)))
+            one(chat(url, limits=part("limits", concurrency=1, total_wait=36000.0)))
         assert proxy.served <= 2  # of the server's models, and of the question
     said = str(error.value)
     assert said.startswith(url)

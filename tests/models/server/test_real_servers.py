@@ -107,7 +107,7 @@ def server(request: pytest.FixtureRequest) -> Server:
 @pytest.fixture
 def ask(server: Server, chat: Chat) -> Callable[..., tuple[AnswerGenerator, dict[str, CandidateSet]]]:
     def ask(concurrency: int = 2, **tables: Any) -> tuple[AnswerGenerator, dict[str, CandidateSet]]:
-        limits = part("limits", concurrency=concurrency, attempts=2, first_wait=0.1, timeout=60.0)
+        limits = part("limits", concurrency=concurrency, total_wait=3.0, timeout=60.0)
         generator = chat(server, limits=limits, **{"shots": {"k": 2}, **tables})
         found = {one.query.subject: one for one in generator.generate(QUERIES)}
         assert found.keys() == {query.subject for query in QUERIES}
@@ -166,7 +166,7 @@ def test_completion(ask: Ask) -> None:
 
 @pytest.mark.parametrize("completion", [False, True])
 def test_verification_asks_for_probabilities(server: Server, tmp_path: Path, completion: bool) -> None:
-    limits = part("limits", attempts=2, timeout=60.0)
+    limits = part("limits", total_wait=3.0, timeout=60.0)
     scorer = ServerModel(server, Store(tmp_path / "s.sqlite"), limits, completion=completion)
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"  # a token each, so that some are among the likeliest of a random model
     found = np.exp(word_log_probabilities(scorer, ["Is it so?", "Or so?"], [*letters]))
@@ -183,7 +183,7 @@ def test_verification_asks_for_probabilities(server: Server, tmp_path: Path, com
 @pytest.mark.whole
 def test_a_model_that_is_not_there(transformers_serve: Server, chat: Chat, tmp_path: Path) -> None:
     other = Server(transformers_serve.base_url, str(tmp_path / "absent"), any_model=True)
-    limits = part("limits", concurrency=1, attempts=2, first_wait=0.1)
+    limits = part("limits", concurrency=1, total_wait=3.0)
     generator = chat(other, limits=limits, shots={"k": 0}, sampling={"max_tokens": 4})
     found = list(generator.generate(QUERIES))
     assert all(one.draws == (State.MISSING,) for one in found)
@@ -193,7 +193,7 @@ def test_llama_cpp_tells_its_context_and_prompts_are_fitted_to_it(llama_cpp: Ser
     tables: dict[str, Any] = {"shots": {"k": 60, "fit": True, "relations": "all"}, "sampling": {"max_tokens": 8}}
     asking = PromptBuilder(MINI, RELATIONS, TRAIN, asks(tables))
     assert len(asking.prompt(QUERIES[0]).text) > 4096  # its tokens are bytes, and two share its context of 8192
-    limits = part("limits", concurrency=2, attempts=2, first_wait=0.1, timeout=300.0)
+    limits = part("limits", concurrency=2, total_wait=3.0, timeout=300.0)
     generator = chat(llama_cpp, limits=limits, **tables)
     found = list(generator.generate(QUERIES[:2]))
     assert not any(State.MISSING in one.draws for one in found), generator.notes.remarks

@@ -42,7 +42,7 @@ def port() -> int:
 
 @pytest.fixture
 def given(tmp_path: Path, port: int) -> dict[str, Any]:
-    limits = {"first_wait": 0.001, "attempts": 2, "concurrency": 1}
+    limits = {"total_wait": 1.0, "concurrency": 1}
     asks = {"component": "chat", "model": "gpt-4", "shots": {"k": 0}, "limits": limits}
     return {
         "edition": "mini",

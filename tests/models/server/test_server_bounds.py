@@ -70,9 +70,9 @@ def test_a_body_is_bounded_while_it_is_unpacked(chat: Chat, kind: str, status: i
     bombs = response(body(), status, *(f"Content-Encoding: {encoding}" for encoding in encodings))
     with Loopback() as server:
         server.respond = lambda _: bombs  # type: ignore[method-assign]
-        generator = chat(server, limits=part("limits", attempts=2, concurrency=1, first_wait=0.001))
+        generator = chat(server, limits=part("limits", total_wait=0.5, concurrency=1))
         (found,) = generator.generate(queries(1))
-    assert server.served == (2 if kind == "no gzip" else 1)  # which a fault of the line may be
+    assert (server.served > 1) == (kind == "no gzip")  # which a fault of the line may be
     assert found.failed
     assert reason in generator.notes.remarks[-1]
 
@@ -81,7 +81,7 @@ def test_memory_does_not_grow_with_what_a_body_unpacks_to(chat: Chat) -> None:
     body = response(bomb(GZIP, size=1 << 28), OK, "Content-Encoding: gzip")
     with Loopback() as server:
         server.respond = lambda _: body  # type: ignore[method-assign]
-        generator = chat(server, limits=part("limits", attempts=1, concurrency=1))
+        generator = chat(server, limits=part("limits", total_wait=0.0, concurrency=1))
         tracemalloc.start()
         (found,) = generator.generate(queries(1))
     assert found.failed
@@ -93,7 +93,7 @@ def test_memory_does_not_grow_with_what_a_body_unpacks_to(chat: Chat) -> None:
 @pytest.mark.timeout(60)  # the whole would drip for 100 s
 def test_a_byte_now_and_then_is_not_waited_for_beyond_the_deadline(chat: Chat) -> None:
     with Loopback(faults=["drip", "drip"]) as server:
-        generator = chat(server, limits=part("limits", attempts=1, timeout=0.5, concurrency=1))
+        generator = chat(server, limits=part("limits", total_wait=0.0, timeout=0.5, concurrency=1))
         (found,) = generator.generate(queries(1))
     assert found.failed
     assert "no whole answer within 0.5 s" in generator.notes.remarks[-1]

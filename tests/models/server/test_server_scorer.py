@@ -24,7 +24,7 @@ from lmkbc.models.server.server_model import ServerModel
 from lmkbc.testing import Query, Run
 
 WORDS = ("True", "False")
-HASTY = part("limits", first_wait=0.001, attempts=2, timeout=2.0)
+HASTY = part("limits", total_wait=1.0, timeout=2.0)
 Make = Callable[..., ServerModel]
 
 
@@ -161,7 +161,7 @@ def test_the_key_is_written_nowhere(
         "model": "m",
         "shots": {"k": 0},
         "prompt": {"component": "llmke23/prompt", "follow_up": "Sure?"},
-        "limits": {"first_wait": 0.01},
+        "limits": {"total_wait": 1.0},
         "sampling": {"logprobs": True},
         "verify": {"variants": ["statement", "reverse"], "samples": 2},
     }

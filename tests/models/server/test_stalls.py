@@ -20,7 +20,7 @@ description = "A chat."
 [[generate]]
 component = "chat"
 model = "m"
-limits = { first_wait = 0.2, attempts = 3 }
+limits = { total_wait = 12.8 }
 
 [select]
 rule = "cutoff"
@@ -50,7 +50,7 @@ def test_a_run_whose_first_calls_are_all_late_ends_early_and_goes_on_later(
         said = asked.fails("--timeout", 0.6, status=1)
         assert server.served == 4  # two calls at a time, each twice; none has waited for its third attempt
         assert f"{server.url}: 2 calls without an answer, the longest for 0 s; each attempt ends after 0.6 s" in said
-        assert "no answer yet, trying up to 3 times: no whole answer within 0.6 s (--timeout SECONDS or" in said
+        assert "no answer yet, trying up to 6 times: no whole answer within 0.6 s (--timeout SECONDS or" in said
         assert "answered none of 4 calls within 0.6 s each" in said.splitlines()[-1]
         assert "nothing is lost, and the same command goes on" in said.splitlines()[-1]
         server.fault = None
@@ -99,7 +99,7 @@ def faults(some: Callable[[int], Fault | None]) -> Fault:
 def test_answered_failed_and_waiting_are_shown_apart_and_a_failure_is_no_progress(
     bad: Callable[[int], Fault | None], answered: int, tmp_path: Path
 ) -> None:
-    table = {"component": "chat", "model": "m", "limits": {"attempts": 1, "concurrency": 2, "timeout": 0.2}}
+    table = {"component": "chat", "model": "m", "limits": {"total_wait": 0.0, "concurrency": 2, "timeout": 0.2}}
     seen: list[tuple[str, int]] = []
     with Loopback(lambda _: '["Peru"]', fault=faults(bad)) as server:
         servers = {"base_url": server.url, "store": tmp_path / "s.sqlite"}
@@ -118,7 +118,7 @@ def test_answered_failed_and_waiting_are_shown_apart_and_a_failure_is_no_progres
 
 
 def test_retries_are_in_the_progress_line(tmp_path: Path) -> None:
-    table = {"component": "chat", "model": "m", "limits": {"attempts": 3, "concurrency": 1, "first_wait": 0.01}}
+    table = {"component": "chat", "model": "m", "limits": {"concurrency": 1, "total_wait": 2.0}}
     seen: list[str] = []
     fault = faults(lambda number: status(500) if number < 2 else None)  # two attempts fail, and the third is answered
     with Loopback(lambda _: '["Peru"]', fault=fault) as server:

@@ -26,7 +26,7 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def recipe(folder: Path, one: Loopback, two: Loopback) -> str:
     """A recipe that asks both, one as localhost and the other by its number."""
-    limits = {"first_wait": 0.001, "attempts": 2}
+    limits = {"total_wait": 0.5}
     tables = [
         {
             "component": "chat",
