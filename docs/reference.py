@@ -231,7 +231,7 @@ def _told(value: Any) -> str:
     """Return a docstring, and what each parameter of a function means that is an option too."""
     own = inspect.unwrap(value) if inspect.isfunction(value) else value
     told = [(inspect.getdoc(own) or "").replace("<", "&lt;")]
-    if options := getattr(value, "options", {}):
+    if inspect.isfunction(value) and (options := getattr(value, "options", {})):
         parameters = inspect.signature(own).parameters
         own_options = [(name, about) for name, (_, about) in options.items() if name in parameters]
         told += ["", *(f"- `{name}`: {about.description}" for name, about in own_options)]

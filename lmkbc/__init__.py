@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from lmkbc.relation import EntityType, Precondition, Relation, Shape
     from lmkbc.scoring.matchers import AliasScorer, IdScorer, KindScorer, MatchingScorer, ValueScorer
     from lmkbc.scoring.table import Metric
-    from lmkbc.select.rule import Rule
+    from lmkbc.select.rule import Choice, PrefixRule, Real, Rule, Whole
     from lmkbc.workspace import Workspace
 
 _HOMES = {
@@ -66,7 +66,7 @@ _HOMES = {
     "lmkbc.relation": ("EntityType", "Precondition", "Relation", "Shape"),
     "lmkbc.scoring.matchers": ("AliasScorer", "IdScorer", "KindScorer", "MatchingScorer", "ValueScorer"),
     "lmkbc.scoring.table": ("Metric",),
-    "lmkbc.select.rule": ("Rule",),
+    "lmkbc.select.rule": ("Choice", "PrefixRule", "Real", "Rule", "Whole"),
     "lmkbc.workspace": ("Workspace",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
@@ -77,6 +77,7 @@ __all__ = [
     "AnswerObject",
     "Audit",
     "BaseComparison",
+    "Choice",
     "Comparisons",
     "Download",
     "Edition",
@@ -95,8 +96,10 @@ __all__ = [
     "Page",
     "Precondition",
     "PredictedRun",
+    "PrefixRule",
     "Published",
     "QueryResult",
+    "Real",
     "Relation",
     "ReviewedBase",
     "Rule",
@@ -105,6 +108,7 @@ __all__ = [
     "Shape",
     "Tuning",
     "ValueScorer",
+    "Whole",
     "Workspace",
     "ask",
     "audit",

@@ -9,6 +9,7 @@ import asyncio
 import ipaddress
 import logging
 import math
+import os
 import random
 import ssl
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Sequence
@@ -34,6 +35,9 @@ log = logging.getLogger(__name__)
 
 REPORTED = 3
 """Number of failed attempts of one request after which its retries are reported. A late one is reported at once."""
+
+CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+"""Environment variables that name other certificates."""
 
 ATTEMPTS = 6
 """Maximum number of attempts of one request, the first included."""
@@ -88,7 +92,10 @@ def connection(url: str) -> dict[str, Any]:
     """
     import httpx2
 
-    settings: dict[str, Any] = {"verify": _certificates(), "trust_env": not is_loopback(urlsplit(url).hostname or "")}
+    settings: dict[str, Any] = {
+        "verify": _certificates(*map(os.environ.get, CERTIFICATES)),
+        "trust_env": not is_loopback(urlsplit(url).hostname or ""),
+    }
     try:
         httpx2.AsyncClient(**settings)
     except (ValueError, ImportError, httpx2.InvalidURL):
@@ -111,10 +118,10 @@ def printable(text: str) -> str:
 
 
 @cache
-def _certificates() -> ssl.SSLContext:
-    """Return the TLS context with the trusted certificates.
+def _certificates(*_: str | None) -> ssl.SSLContext:
+    """Return the TLS context with the trusted certificates, which depend on the values of `CERTIFICATES`.
 
-    It is made once per process, since that takes longer than many requests.
+    It is made once for them, since that takes longer than many requests.
     """
     import httpx2
 

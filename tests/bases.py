@@ -17,9 +17,8 @@ import lmkbc
 from lmkbc.kb.base import manifest
 from lmkbc.kb.builder import engine as engines
 from lmkbc.kb.builder import growth, shards
-from lmkbc.notes import Replies
 from lmkbc.run.pipeline import Block
-from lmkbc.testing import Candidate, CandidateSet, Query, Reply, Source, State
+from lmkbc.testing import Candidate, CandidateSet, Query, Replies, Reply, Source, State
 from tests.opened import CUTOFF
 
 SOURCE = (Source("model"),)

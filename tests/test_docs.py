@@ -16,7 +16,6 @@ from eval.bench._shape import used_settings
 from lmkbc import Workspace, registry
 from lmkbc.cli import build
 from lmkbc.recipe import read_file
-from lmkbc.registry import COMMANDS
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -76,8 +75,8 @@ def test_the_reference_is_as_the_code_is(reference: ModuleType) -> None:
 
 def test_every_command_option_and_setting_is_in_the_reference(reference: ModuleType) -> None:
     page = reference.commands()
-    assert [name for name in COMMANDS if f"## `lmkbc {name}`" not in page] == []
-    assert [name for name in COMMANDS if f"[`lmkbc {name}`](#lmkbc-{name})" not in page] == []
+    assert [name for name in registry.COMMANDS if f"## `lmkbc {name}`" not in page] == []
+    assert [name for name in registry.COMMANDS if f"[`lmkbc {name}`](#lmkbc-{name})" not in page] == []
     predict = typer.main.get_command(build()).get_command(None, "predict")  # type: ignore[attr-defined]
     options = [option for parameter in predict.params for option in parameter.opts]
     assert [option for option in options if option not in page] == []

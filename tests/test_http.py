@@ -1,86 +1,11 @@
-"""All requests share: which addresses are good, how long to wait, how much to read, how many at a time."""
+"""All requests share how many of them run at a time."""
 
 import asyncio
-import math
 from itertools import islice
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from opened import part
 
-from lmkbc.http import CallError, Pace, pooled, retry_after
-
-
-@pytest.mark.parametrize(
-    ("value", "seconds"),
-    [
-        ("7", 7.0),
-        ("0.5", 0.5),
-        ("-3", 0.0),
-        ("nan", None),
-        ("inf", None),
-        ("soon", None),
-        ("", None),
-        (None, None),
-        ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
-        ("Wed, 21 Oct 99999 07:28:00 GMT", None),
-    ],
-)
-def test_seconds_that_are_named(value: str | None, seconds: float | None) -> None:
-    assert retry_after(value) == seconds
-
-
-def test_a_date_to_come() -> None:
-    assert (retry_after("Wed, 21 Oct 2099 07:28:00 GMT") or 0) > 1e9
-
-
-@given(
-    st.text(max_size=40) | st.from_regex(r"[A-Z][a-z]{2}, [0-9]{1,9} (Jan|Feb) [0-9]{1,9} [0-9:]{5,12} [+-][0-9]{1,12}")
-)
-def test_what_is_found_is_finite_or_none(value: str) -> None:
-    found = retry_after(value)
-    assert found is None or 0 <= found < math.inf
-
-
-FAILURES = {
-    "one that passes": ([CallError("busy", transient=True)], 2),
-    "one that stays": ([CallError("wrong", transient=False)], 1),
-    "too many": ([CallError("busy", transient=True)] * 9, 6),
-    "a wait that is too long": ([CallError("busy", transient=True, wait=1e6)], 1),
-    "another error": ([ValueError("ours")], 1),
-}
-
-
-@pytest.mark.parametrize(("failures", "attempts"), FAILURES.values(), ids=FAILURES)
-def test_what_passes_is_asked_again(failures: list[Exception], attempts: int) -> None:
-    left, asked = iter(failures), list[int]()
-
-    async def request() -> str:
-        asked.append(1)
-        if error := next(left, None):
-            raise error
-        return "answer"
-
-    pace = Pace(part("limits", total_wait=0.1))
-    if attempts > len(failures):
-        assert asyncio.run(pace.retrying(request)) == "answer"
-    else:
-        with pytest.raises(type(failures[0])):
-            asyncio.run(pace.retrying(request))
-    assert len(asked) == attempts
-
-
-def test_who_waits_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    async def request() -> str:
-        raise CallError("no route")
-
-    caplog.set_level("INFO", logger="lmkbc")
-    pace = Pace(part("limits", total_wait=0.1))
-    for _ in range(2):
-        with pytest.raises(CallError):
-            asyncio.run(pace.retrying(request))
-    assert caplog.messages == ["no answer yet, trying up to 6 times: no route"]
+from lmkbc.http import pooled
 
 
 class Asked:

@@ -14,7 +14,6 @@ from opened import generators, part, recipe_of
 import lmkbc
 from lmkbc import InputError, Workspace, registry
 from lmkbc.generate.access import step_model
-from lmkbc.kinds.kind import kind_of
 from lmkbc.link.disambiguation import choose
 from lmkbc.models.plain_questions import paragraphs
 from lmkbc.recipe import read_recipe
@@ -34,7 +33,7 @@ from lmkbc import EntityType, GeneratorSpec, Relation
 from lmkbc.answer.formats import AnswerFormat
 from lmkbc.kb.export.exporter import Exporter
 from lmkbc.kinds.kind import Kind
-from lmkbc.models.base import Reply
+from lmkbc.testing import Reply
 from lmkbc.models.server.client import LibraryClient, ModelClient
 from lmkbc.probe.benchmark import Findings
 from lmkbc.select.rule import Choice, PrefixRule, Real, Whole
@@ -221,7 +220,7 @@ def test_a_listing_and_a_linking_strategy_of_a_plugin_are_used() -> None:
 
 
 def test_a_kind_of_a_plugin_is_the_kind_of_a_relation() -> None:
-    assert kind_of(small_relation(kind="colour")).name == "colour"
+    assert registry.KINDS.get(small_relation(kind="colour").kind).name == "colour"
     with pytest.raises(ValueError, match=r"kind is 'color': use .*'colour'"):
         small_relation(kind="color")
     with pytest.raises(InputError, match="it has to be of the class Kind"):

@@ -13,9 +13,8 @@ from checkout import ROOT
 from command import Command
 from small import give_mini
 
-from lmkbc import Workspace
+from lmkbc import Workspace, registry
 from lmkbc.cli import build
-from lmkbc.registry import COMMANDS
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PYTHON = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
@@ -118,7 +117,7 @@ def _commands(group: Any) -> Iterator[Any]:
 
 def test_every_command_has_its_page() -> None:
     commands = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
-    assert [name for name in COMMANDS if f"`lmkbc {name}" not in commands] == []
+    assert [name for name in registry.COMMANDS if f"`lmkbc {name}" not in commands] == []
 
 
 def test_links_of_documents_lead_somewhere_in_a_clone() -> None:

@@ -16,8 +16,8 @@ from lmkbc.select.selector import PerRelation
 from lmkbc.session.options import Selection, settled
 from lmkbc.testing import Candidate, CandidateSet, Query, Run, Source, State
 from lmkbc.tune.chooser import selector_for
-from lmkbc.tune.learn import official
 from tests.rules import rule_of
+from tests.tuned import official
 
 TOP = {"rule": "top-k", "k": 1}
 FOUND = (Candidate("x", 0.6), Candidate("y", 0.4))

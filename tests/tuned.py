@@ -4,12 +4,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmkbc import Edition, Relation
+from lmkbc.run.submission import answers
 from lmkbc.select.narrowings import Narrowing
 from lmkbc.select.selector import PerRelation
-from lmkbc.testing import Candidate, CandidateSet, Example
+from lmkbc.testing import Candidate, CandidateSet, Example, Prediction, Query
 from lmkbc.tune.learn import tune
 from lmkbc.tune.tuning_set import TuningOptions, TuningSet
 from tests.rules import rule_of
+
+LOST = ["no answer was read"]
+"""What no gold matches."""
 
 PLAIN = PerRelation(rule_of("cutoff", threshold=0.0))
 
@@ -27,6 +31,13 @@ def tuned(
     how = TuningOptions(**options)
     data = TuningSet(sets, examples, edition, relations, selector, how)
     return tune(data, report=report)
+
+
+def official(predictions: Mapping[Query, Prediction], examples: Sequence[Example], edition: Edition) -> Any:
+    """The edition's table of predictions. A failed query is wrong, even if its gold is empty."""
+    gold = {one.query.pairs[0]: edition.gold_column(one) for one in examples}
+    given = {query.pairs[0]: LOST if one.failed else answers(edition, one) for query, one in predictions.items()}
+    return edition.metric.evaluate(given, gold)
 
 
 class First(Narrowing):

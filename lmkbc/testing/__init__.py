@@ -6,7 +6,7 @@ below are what generators, rules, linking strategies and back ends get and retur
 
 from lmkbc.link.hits import Hit, ObjectType
 from lmkbc.models.base import Reply
-from lmkbc.notes import Notes
+from lmkbc.notes import Notes, Passage, Replies
 from lmkbc.select.ranking import Ranking
 from lmkbc.select.rule import build
 from lmkbc.session.run import Run
@@ -22,9 +22,11 @@ __all__ = [
     "Nil",
     "Notes",
     "ObjectType",
+    "Passage",
     "Prediction",
     "Query",
     "Ranking",
+    "Replies",
     "Reply",
     "Run",
     "Source",

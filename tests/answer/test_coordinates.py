@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from small import small_relation
 
+from lmkbc import registry
 from lmkbc.answer.parse import parse
-from lmkbc.kinds.kind import kinds
 
-PLACE = small_relation(kind="coordinates", shape=kinds()["coordinates"].shape)
+PLACE = small_relation(kind="coordinates", shape=registry.KINDS.get("coordinates").shape)
 
 
 @pytest.mark.parametrize(

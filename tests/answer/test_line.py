@@ -9,8 +9,7 @@ from space import SPACE
 
 from lmkbc import InputError, Relation
 from lmkbc.generate.reply import candidates
-from lmkbc.models.base import Reply
-from lmkbc.testing import CandidateSet, Query, State
+from lmkbc.testing import CandidateSet, Query, Reply, State
 
 EXCHANGE, AREA = SPACE.relation("companyTradesAtStockExchange"), SPACE.relation("hasArea")
 STYLE = part(

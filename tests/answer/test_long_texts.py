@@ -8,8 +8,7 @@ from opened import part
 from space import SPACE
 
 from lmkbc.generate.reply import candidates
-from lmkbc.models.base import Reply
-from lmkbc.testing import Query
+from lmkbc.testing import Query, Reply
 
 UNITS = (
     "5 mi 7 ha ¦\n\na¦N/A; A ¦\\text{A ¦<details><summary>thought</summary>¦(a, ¦A\n\n¦ ¦\n¦\t¦ \n¦\u00a0¦a¦A¦1¦"

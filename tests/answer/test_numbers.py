@@ -13,10 +13,9 @@ from growth import in_proportion
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmkbc import Relation, Shape
+from lmkbc import Relation, Shape, registry
 from lmkbc.answer.clean import sifted
-from lmkbc.answer.parse import Parsed, parse
-from lmkbc.kinds.kind import kind_of
+from lmkbc.answer.parse import parse
 from lmkbc.kinds.numbers import read_numbers
 from lmkbc.testing import State
 from tests.answer.test_parse import AREA, BAND, ELEMENT, SEATS, SUBJECT, WHOLE
@@ -82,7 +81,7 @@ STYLES: dict[str, Callable[[str], str]] = {
 }
 
 
-def _parsed(text: str, relation: Relation) -> Parsed:
+def _parsed(text: str, relation: Relation) -> Any:
     """A parse whose objects are fit to be cleaned, and plain digits where numbers are due."""
     parsed = parse(text, relation, SUBJECT)
     assert (parsed.state is State.ANSWERED) == bool(parsed.objects)
@@ -117,7 +116,7 @@ HUGE = (
 @pytest.mark.parametrize("text", HUGE)
 @pytest.mark.parametrize("relation", [AREA, SEATS], ids=["areas", "counts"])
 def test_what_nobody_can_write_down_is_refused_and_no_answer(relation: Relation, text: str) -> None:
-    assert _parsed(text, relation) == Parsed(State.UNPARSED)
+    assert _parsed(text, relation).state == State.UNPARSED
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -128,7 +127,7 @@ def test_it_raises_in_no_style(kind: str, style: str) -> None:
 
 
 def test_a_number_beside_an_unwritable_one_is_kept() -> None:
-    assert _parsed("[12, 1e30]", AREA) == Parsed(State.ANSWERED, ("12",))
+    assert _parsed("[12, 1e30]", AREA).objects == ("12",)
 
 
 @pytest.mark.parametrize(
@@ -231,4 +230,4 @@ def test_a_point_before_three_digits_is_read_by_the_language_of_the_reply_else_o
 )
 def test_an_amount_of_money_of_a_row_means_what_it_does_in_a_reply(text: str, value: str) -> None:
     relation = replace(AREA, language="de", unit="EUR")
-    assert kind_of(relation).meaning(text, relation) == Decimal(value)
+    assert registry.KINDS.get(relation.kind).meaning(text, relation) == Decimal(value)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from growth import in_proportion
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from lmkbc import EntityType, Relation, Shape
 from lmkbc.answer.clean import sifted
-from lmkbc.answer.parse import Parsed, parse, verbatim
+from lmkbc.answer.parse import parse, verbatim
 from lmkbc.kinds.numbers import read_numbers
 from lmkbc.testing import State
 from tests.small import small_relation
@@ -224,16 +225,21 @@ NUMBERS: list[tuple[Relation, str, list[str]]] = [
 ]
 
 
+def outcome(parsed: Any) -> tuple[State, tuple[str, ...]]:
+    """Return the state and the objects of a reply that was parsed."""
+    return parsed.state, parsed.objects
+
+
 @pytest.mark.parametrize(
     ("asked", "text", "objects"), [case[1:] for case in ANSWERS], ids=[case[0] for case in ANSWERS]
 )
 def test_objects(asked: Relation, text: str, objects: list[str]) -> None:
-    assert parse(text, asked, SUBJECT) == Parsed(State.ANSWERED, tuple(objects))
+    assert outcome(parse(text, asked, SUBJECT)) == (State.ANSWERED, tuple(objects))
 
 
 @pytest.mark.parametrize(("asked", "text", "state"), NOTHING)
 def test_nothing_and_why(asked: Relation, text: str, state: State) -> None:
-    assert parse(text, asked, SUBJECT) == Parsed(state)
+    assert outcome(parse(text, asked, SUBJECT)) == (state, ())
 
 
 @pytest.mark.parametrize(("asked", "text", "numbers"), NUMBERS)
@@ -392,21 +398,23 @@ MUTE = [
 
 @pytest.mark.parametrize("text", MUTE)
 @pytest.mark.parametrize("read", [parse, verbatim])
-def test_mere_marks_are_no_answer(read: Callable[..., Parsed], text: str) -> None:
+def test_mere_marks_are_no_answer(read: Callable[..., Any], text: str) -> None:
     for asked in (BAND, AREA):
-        assert read(text, asked, "France") == Parsed(State.UNPARSED)
+        assert outcome(read(text, asked, "France")) == (State.UNPARSED, ())
 
 
 @pytest.mark.parametrize("text", ["[]", '[""]', "['']", "[ ]", '{"answer": []}', '{"answer": ""}', "[[]]"])
 def test_an_empty_list_is_an_abstention(text: str) -> None:
     for asked in (BAND, AREA):
-        assert parse(text, asked, "France") == verbatim(text, asked, "France") == Parsed(State.ABSTAINED)
+        assert outcome(parse(text, asked, "France")) == (State.ABSTAINED, ())
+        assert verbatim(text, asked, "France") == parse(text, asked, "France")
 
 
 @pytest.mark.parametrize("null", ["-", "{}", '""'])
 def test_marks_that_a_prompt_asks_for_are_an_abstention(null: str) -> None:
     for asked in (BAND, AREA):
-        assert parse(null, asked, "France", null) == verbatim(null, asked, "France", null) == Parsed(State.ABSTAINED)
+        assert outcome(parse(null, asked, "France", null)) == (State.ABSTAINED, ())
+        assert verbatim(null, asked, "France", null) == parse(null, asked, "France", null)
 
 
 @pytest.mark.parametrize(

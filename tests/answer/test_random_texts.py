@@ -13,8 +13,7 @@ from rows import jsonl
 from space import MINI, SPACE
 
 from lmkbc.generate.reply import candidates
-from lmkbc.models.base import Reply
-from lmkbc.testing import CandidateSet, Query
+from lmkbc.testing import CandidateSet, Query, Reply
 
 RELATIONS = [*SPACE.relations.values()]
 STYLES = [

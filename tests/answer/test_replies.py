@@ -22,8 +22,7 @@ from lmkbc import EntityType, Shape
 from lmkbc.answer.clean import sifted
 from lmkbc.answer.parse import parse
 from lmkbc.generate.reply import candidates
-from lmkbc.models.base import Reply
-from lmkbc.testing import Query, State
+from lmkbc.testing import Query, Reply, State
 
 FILES = (Path(__file__).with_name(name) for name in ("replies.jsonl", "everyday.jsonl"))
 LINES = [line for file in FILES for line in file.read_text(encoding="utf-8").strip().split("\n")]

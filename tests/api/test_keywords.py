@@ -4,16 +4,19 @@ mypy checks this file, so that an unknown keyword which it accepted would make i
 """
 
 import inspect
+import json
 import re
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 import pytest
+from loopback import Loopback
+from opened import recipe_file
 
 import lmkbc
 from lmkbc import InputError
-from lmkbc.session.options import Servers, settled
+from lmkbc.session.options import Selection, settled
 
 FUNCTIONS = {name: value for name in lmkbc.__all__ if isinstance(value := getattr(lmkbc, name), FunctionType)}
 
@@ -56,7 +59,18 @@ def test_every_function_names_its_keywords(name: str) -> None:
 
 
 def test_settled_options_cannot_be_changed() -> None:
-    servers = settled(Servers, {"store": "answers.sqlite", "prices": [2, 10]})
-    assert (servers["store"], servers["prices"], servers["fresh"]) == (Path("answers.sqlite"), (2.0, 10.0), False)
+    chosen = settled(Selection, {"precision": "best:0.1"})
+    assert (chosen["precision"], chosen["untuned"], chosen["promise"]) == ("best:0.1", False, None)
     with pytest.raises(TypeError):
-        servers["fresh"] = True
+        chosen["untuned"] = True
+
+
+def test_a_list_is_a_pair_and_a_text_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    recipe = recipe_file(tmp_path / "chat.toml", {"component": "chat", "model": "m"})
+    with Loopback() as server:
+        asked = {"edition": "mini", "system": str(recipe), "base_url": server.url, "limit": 1}
+        run = lmkbc.predict("val", store="answers.sqlite", prices=[2, 10], **asked)  # type: ignore[arg-type]
+    assert (tmp_path / "answers.sqlite").is_file()
+    usage = json.loads((run.directory / "timing.json").read_text())["usage"]["chat"]
+    assert usage["cost"] == pytest.approx((100 * 2 + 10 * 10) / 1e6)

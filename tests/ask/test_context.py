@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from command import Command
 from hypothesis import given
 from hypothesis import strategies as st
-from opened import part, recipe_of
-from space import SPACE
+from opened import part, recipe_file, recipe_of
+from space import MINI, SPACE
 
 from lmkbc import InputError
-from lmkbc.ask.context import as_context, lines, provider
-from lmkbc.notes import Passage
-from lmkbc.testing import Query
+from lmkbc.ask.context import lines, provider
+from lmkbc.testing import Passage, Query
 
 NAME = "CountryBordersCountry"
 RELATIONS = {NAME: SPACE.relation(NAME)}
@@ -135,8 +135,15 @@ def test_without_the_encoder_the_extra_is_named(monkeypatch: pytest.MonkeyPatch,
         provided(tmp_path, provider="passages")
 
 
-def test_what_was_found_is_told_and_kept() -> None:
-    assert as_context(TEXTS[:2]) == f"Chile: {TEXTS[0].text}\nFiji: {TEXTS[1].text}"
+def test_what_was_found_is_told_and_kept(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "corpus.jsonl"
+    subject = SPACE.queries(MINI, "val")[0].subject
+    path.write_text(json.dumps({"title": subject, "text": "One two three four."}) + "\n")
+    context = {"provider": "titles", "path": str(path), "passages": 2, "words": 2, "overlap": 0}
+    recipe = recipe_file(tmp_path / "r.toml", {"component": "chat", "model": "m", "context": context})
+    words = ("--edition", "mini", "--split", "val", "--system", recipe, "--dry-run", "--show", 1)
+    shown, _ = command.done("predict", *words)
+    assert f"Context: {subject}: One two\n{subject}: three four.\n\n" in shown
     rows = [json.loads(line) for line in lines({CHILE: TEXTS[:1], FIJI: ()}).splitlines()]
     assert rows[0]["passages"] == [{"title": "Chile", "text": TEXTS[0].text, "score": 1.0}]
     assert (rows[1]["SubjectEntity"], rows[1]["passages"]) == ("Fiji", [])

@@ -13,8 +13,7 @@ from command import Command
 from loopback import Loopback
 from opened import recipe_file
 
-from lmkbc import cli
-from lmkbc.registry import COMMANDS
+from lmkbc import cli, registry
 
 HEAVY = "optuna sqlalchemy polars torch transformers openai httpx2 scipy sklearn matplotlib numpy pint".split()
 HEAVY += ["lmkbc.kb", "lmkbc.domain", "lmkbc.probe", "lmkbc.train"]  # outside the core
@@ -79,7 +78,7 @@ def test_a_local_model_that_answers_verifies_and_links_loads_no_server_s_library
 
 TABLES = {"audit", "build", "export", "link", "query", "review"}
 """The commands that are about tables."""
-OTHERS = [COMMANDS.own[command] for command in sorted({*COMMANDS} - TABLES)]
+OTHERS = [registry.COMMANDS.own[command] for command in sorted({*registry.COMMANDS} - TABLES)]
 
 
 STEPS = [

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import gzip
-import inspect
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, Unpack
+from typing import Any
 
 import pytest
 import typer
 from command import Command
-from msgspec import Meta
-from typer.testing import CliRunner
 
 from lmkbc import Workspace, registry
 from lmkbc.cli import build
-from lmkbc.commands.keywords import keywords
-from lmkbc.commands.typed import made_from, spread
-from lmkbc.registry import COMMANDS
-from lmkbc.session.options import RunOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -95,7 +87,7 @@ def test_a_part_of_a_file_is_linked(command: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        ("lmkbc ", [*COMMANDS]),
+        ("lmkbc ", [*registry.COMMANDS]),
         ("lmkbc pr", ["predict", "probe"]),
         ("lmkbc evaluate --li", ["--limit"]),
         ("lmkbc predict --edition 202", ["2022", "2023", "2024", "2025", "2026"]),
@@ -132,11 +124,6 @@ def test_an_interrupted_command_says_what_is_kept(command: Command, monkeypatch:
     assert (status, shown) == (130, "")
     kept = r"\bkept\b.* the same command (goes on|gets the rest)"
     assert re.fullmatch(rf"error: interrupted; nothing half-written is left behind; .*{kept}.*\n", told), told
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shared:
-    seed: Annotated[int, Meta(description="Seed.")] = 0
 
 
 @pytest.mark.parametrize("group", ["", "probe", "probe kmir", "train", "store", "data", "relations", "systems", "link"])
@@ -184,31 +171,3 @@ def test_lists_say_what_rules_and_systems_do(command: Command) -> None:
     systems = json.loads(command.done("systems", "list", "--json")[0])
     long = [one["name"] for one in systems if not 3 <= len(one["summary"].split()) <= 7 or len(one["summary"]) > 36]
     assert not long
-
-
-def test_groups_give_way_to_their_options() -> None:
-    got: list[object] = []
-
-    @keywords
-    def function(*, progress: str = "", **options: Unpack[RunOptions]) -> None:
-        """Be called with options."""
-
-    @made_from(function)
-    def command(
-        *, shared: Shared = Shared(), limit: Annotated[int, typer.Option("--limit")] = 3, **options: Any
-    ) -> None:
-        """Do it."""
-        got.extend((shared, limit, options))
-
-    shown = spread(command)
-    assert list(inspect.signature(shown).parameters) == [*RunOptions.__annotations__, "seed", "limit"]
-    assert shown.__doc__ == "Do it."
-    app = typer.Typer()
-    app.command()(shown)
-    words = ["-e", "2023", "--from", "a", "--from", "b", "--offline", "--prices", "2.50,10", "--seed", "4"]
-    assert CliRunner().invoke(app, words).exit_code == 0
-    shared, limit, options = got
-    assert (shared, limit) == (Shared(seed=4), 3)
-    assert isinstance(options, dict)
-    given = {name: value for name, value in options.items() if value}
-    assert given == {"edition": "2023", "files": [Path("a"), Path("b")], "offline": True, "prices": (2.5, 10.0)}

@@ -12,7 +12,7 @@ from command import Command
 from opened import recipe_file
 from wikidata_readers import comma_separated, items, version_1
 
-from lmkbc.registry import EXPORTS
+from lmkbc import registry
 
 RELATION = '''"""What it is."""
 from lmkbc import EntityType, Relation
@@ -93,13 +93,13 @@ def test_kinds_of_objects_from_replies_to_exports(
     properties = (number for _, number in KINDS_OF_OBJECTS.values())
     known = [("Q657", "P345", "007"), ("Q912", "P1", "Q2"), *(("Q1", number, "Q2") for number in properties)]
     Path("known.csv").write_text("".join(",".join(row) + "\n" for row in (("subject", "property", "object"), *known)))
-    for name in EXPORTS:
+    for name in registry.EXPORTS:
         more = ("--known", "known.csv", "--unreviewed") if name.startswith(("quickstatements", "worklist")) else ()
         told[name] = command.done(
             "export", "kb", "--workspace", ".", "-r", "has_inception", *KINDS, "--format", name, "--out", name, *more
         )[1].splitlines()
     without_lines = {"parquet", "turtle", "jsonld", "sqlite"}
-    for name in {*EXPORTS} - {"quickstatements", "quickstatements-csv", "worklist"} - without_lines:
+    for name in {*registry.EXPORTS} - {"quickstatements", "quickstatements-csv", "worklist"} - without_lines:
         lines = (tmp_path / name).read_bytes().count(b"\n")
         assert told[name] == [f"{name}: 10 facts in {lines} lines"], name
     assert all(told[name] == [f"{name}: 10 facts"] for name in without_lines)

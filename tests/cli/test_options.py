@@ -14,9 +14,8 @@ from loopback import Loopback
 from opened import recipe_file
 
 import lmkbc
-from lmkbc import InputError, LmkbcError
+from lmkbc import InputError, LmkbcError, registry
 from lmkbc.commands.typed import spread
-from lmkbc.registry import COMMANDS
 from lmkbc.session import options
 
 
@@ -102,7 +101,7 @@ def unread(command: Callable[..., None], values: Mapping[str, Any], name: str) -
 def called(words: str) -> tuple[Callable[..., None], dict[str, Any]]:
     """Return a command, and the values of its call."""
     group, name = words.partition(".")[0], words.rpartition(".")[2]
-    command = spread(getattr(import_module(COMMANDS.own[group]), name))
+    command = spread(getattr(import_module(registry.COMMANDS.own[group]), name))
     return command, {name: one.default for name, one in inspect.signature(command).parameters.items()} | SCENES[words]
 
 
@@ -142,7 +141,7 @@ def test_an_option_without_effect_is_refused(words: str, values: dict[str, Any],
 
 GROUPS = {
     hint
-    for module in (COMMANDS.get("probe"), COMMANDS.get("train"))
+    for module in (registry.COMMANDS.get("probe"), registry.COMMANDS.get("train"))
     for app in vars(module).values()
     if isinstance(app, typer.Typer)
     for command in app.registered_commands

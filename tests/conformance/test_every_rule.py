@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from lmkbc import Rule, registry
-from lmkbc.select.rule import Real
+from lmkbc import Real, Rule, registry
 from lmkbc.select.selector import PerRelation
 from lmkbc.testing import Candidate, CandidateSet, Nil, Prediction, Query, Ranking, State, build
 from tests.candidates import candidate_set, sources

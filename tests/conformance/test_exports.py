@@ -12,7 +12,7 @@ import pytest
 import rdflib
 from pyoxigraph import RdfFormat, parse
 
-from lmkbc.registry import EXPORTS
+from lmkbc import registry
 from lmkbc.testing.exports import check_exporter
 from tests.wikidata_readers import comma_separated, items, version_1
 
@@ -79,7 +79,7 @@ READERS: dict[str, Callable[[bytes], int]] = {
 
 
 @pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated")  # rdflib's own reader of JSON-LD
-@pytest.mark.parametrize("form", [*EXPORTS])
+@pytest.mark.parametrize("form", [*registry.EXPORTS])
 def test_another_reader_finds_every_fact_that_a_format_wrote(form: str) -> None:
     assert form in READERS, f"{form} needs a reader in {__name__}"
     check_exporter(form, READERS[form])

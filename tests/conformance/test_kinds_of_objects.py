@@ -9,13 +9,13 @@ import pytest
 from pyoxigraph import RdfFormat, Store
 
 import lmkbc
-from lmkbc import Workspace
+from lmkbc import Workspace, registry
 from lmkbc.answer.parse import parse
-from lmkbc.domain.properties import of_data_types
-from lmkbc.kinds.kind import kinds
-from lmkbc.registry import EXPORTS
+from lmkbc.domain.modules import new_relations
 from tests.command import Command
+from tests.domain.languages import client
 from tests.wikidata_readers import items
+from tests.wikidata_server import WikidataServer, prop
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,7 @@ FORMATS = ("ntriples", "wikidata-json")
 
 def test_every_kind_has_a_case() -> None:
     assert [*CASES] == sorted(CASES, key=[*CASES].index)
-    assert {*CASES} == {*kinds()}
+    assert {*CASES} == {*registry.KINDS}
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_from_init_to_each_export_and_back(made: Path, kind: str, command: Comma
         *("build", *own, "--subjects", made / "subjects.csv", "--from", made / "from.jsonl", "--untuned"),
         *("--least", "0", "--out", "kb", "--trust"),
     )
-    for name in (name for name in EXPORTS if not name.startswith(("quickstatements", "worklist"))):
+    for name in (name for name in registry.EXPORTS if not name.startswith(("quickstatements", "worklist"))):
         command.done("export", "kb", "--format", name, "--out", f"kb.{name}", "--least", "0")
     Path("nothing.json").write_text('[\n{"type":"item","id":"Q1","claims":{}}\n]\n')
     written = (
@@ -139,7 +139,7 @@ def test_from_init_to_each_export_and_back(made: Path, kind: str, command: Comma
 
 @pytest.mark.parametrize("kind", CASES)
 def test_what_objects_mean(kind: str, tmp_path: Path) -> None:
-    case, known = CASES[kind], kinds()[kind]
+    case, known = CASES[kind], registry.KINDS.get(kind)
     (tmp_path / "relations").mkdir()
     (path,) = lmkbc.new_relations(f"thing:{kind}", workspace=tmp_path)
     if case.settings:
@@ -154,4 +154,8 @@ def test_what_objects_mean(kind: str, tmp_path: Path) -> None:
         assert known.meaning(known.example.split("'")[1], relation) is not None
     assert known.schema["type"] in ("string", "number", "object")
     assert known.name == kind
-    assert all(of_data_types()[data_type].data_types for data_type in known.data_types)
+    for data_type in known.data_types:
+        with WikidataServer([prop("P99", "thing", data_type)]) as wikidata:
+            new_relations(["P99"], tmp_path / data_type / "relations", client=client(wikidata.api))
+        drafted = Workspace(tmp_path / data_type, trust=True).relations["P99"]
+        assert data_type in registry.KINDS.get(drafted.kind).data_types

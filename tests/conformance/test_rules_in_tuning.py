@@ -1,6 +1,7 @@
 """Tuning scores what a run keeps: for every rule of the registry, at every threshold, and for held-out subjects."""
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,15 @@ from lmkbc.testing import Candidate, CandidateSet, Example, GoldObject, Nil, Pre
 from lmkbc.tune import choice, learn, tuned_rules
 from lmkbc.tune.confidence import Facts, held_out
 from lmkbc.tune.families import Task, fit
-from lmkbc.tune.outcomes import Curve, Outcomes, cutoff_steps, gate_steps, gated, swept_steps
+from lmkbc.tune.outcomes import Outcomes
+from lmkbc.tune.studies import Joint
 from lmkbc.tune.tuning_set import TuningOptions, TuningSet
 from tests.candidates import candidate_set, sources
 from tests.conformance.test_every_rule import tables
 from tests.rules import rule_of
 from tests.tune.test_tune_outcomes import SCORERS, edition
 from tests.tuned import PLAIN, SELECTORS, tuned
+from tests.tuned import official as official_table
 
 RULES = {name: registry.RULES.get(name) for name in registry.RULES}
 
@@ -95,23 +98,34 @@ def test_the_score_of_tuning_is_the_official_one_of_what_a_run_keeps(
 
 
 @swept
-@given(selector=SELECTOR, data=st.data(), problem=problems(), scorer=st.sampled_from(sorted(SCORERS)), gate=SCORE)
-def test_a_sweep_keeps_at_each_threshold_what_a_run_keeps(
-    name: str, selector: PerRelation, data: st.DataObject, problem: Problem, scorer: str, gate: float
+@given(
+    selector=SELECTOR,
+    data=st.data(),
+    problem=problems(),
+    scorer=st.sampled_from(sorted(SCORERS)),
+    gate=st.none() | SCORE,
+)
+def test_a_sweep_finds_the_threshold_with_which_a_run_is_best(
+    name: str, selector: PerRelation, data: st.DataObject, problem: Problem, scorer: str, gate: float | None
 ) -> None:
     sets, examples = problem
     rule = bounded(data, build(data.draw(tables(name))))
-    outcomes = Outcomes(sets, examples, edition(SCORERS[scorer]), selector=selector)
-    steps = swept_steps(outcomes, rule)
-    closing = rule_of("abstention-threshold", inner=rule, threshold=gate)
-    behind = gated(steps, closing.open(outcomes.ranking), outcomes.prefix_f1[:, 0])
-    levels = rule.levels(outcomes.ranking).ravel()
-    for t in sorted({0.0, 2.0, *levels[levels >= 0], *np.nextafter(levels[levels >= 0], 3)}):
-        at = replace(rule, **{rule.swept: float(t)})
-        for some, whole in ((steps, at), (behind, replace(closing, inner=at))):
-            kept = selector.under({RELATION: whole}).select_all(sets)
-            for row, f1 in enumerate(official(kept, examples, scorer)):
-                assert Curve.of(some, np.arange(len(sets)) == row).total(t) == pytest.approx(f1), (t, row)
+    task = Task(RELATION, Outcomes(sets, examples, edition(SCORERS[scorer]), selector=selector), nullable=True)
+    closing = None if gate is None else rule_of("abstention-threshold", inner=rule, threshold=gate)
+    joint = Joint(rule, closing)
+
+    def scores(at: Any) -> Any:
+        return np.array(official(selector.under({RELATION: at}).select_all(sets), examples, scorer))
+
+    levels = rule.levels(task.outcomes.ranking).ravel()
+    tried = sorted({0.0, 2.0, *levels[levels >= 0], *np.nextafter(levels[levels >= 0], 3)})
+    swept_rules = [replace(rule, **{rule.swept: float(t)}) for t in tried]
+    found = np.array([scores(replace(closing, inner=at) if closing else at) for at in swept_rules])
+    steps = joint.steps(task)
+    for chosen in product((False, True), repeat=len(sets)):
+        rows = np.array(chosen)
+        if rows.any():
+            assert scores(joint.fit(steps, rows))[rows].sum() >= found[:, rows].sum(axis=1).max() - 1e-9
 
 
 @given(selector=SELECTOR, problem=problems(), scorer=st.sampled_from(sorted(SCORERS)), least=st.integers(0, 1))
@@ -126,18 +140,13 @@ def test_no_other_threshold_is_better_than_the_one_that_is_fitted(
         return sum(official(selector.under({RELATION: rule}).select_all(sets), examples, scorer))
 
     cuts = (0.0, 0.05, 0.1, 0.2, 0.25, 0.250005, 0.25001, 0.4, 0.5, 0.7, 0.9, 0.95, 1.0, 1.5)
-    fitted = {name: total(fit(task, name, rows)) for name in ("cutoff", "relative", "top-k", "abstention-threshold")}
+    fitted = {name: total(fit(task, name, rows)) for name in ("cutoff", "relative", "top-k")}
     assert fitted["cutoff"] >= max(total(rule_of("cutoff", threshold=cut, min=least)) for cut in cuts) - 1e-9
     assert fitted["top-k"] >= max(total(rule_of("top-k", k=k)) for k in range(least, 7)) - 1e-9
     assert fitted["relative"] >= max(total(rule_of("relative", ratio=cut + 1e-9, min=least)) for cut in cuts) - 1e-9
-    curve = Curve.of(cutoff_steps(outcomes, least), rows)
-    assert curve.best()[1] == pytest.approx(fitted["cutoff"])
-    inner = rule_of("top-k", k=1)
-    strength = rule_of("abstention-threshold", inner=inner, threshold=1.0).strength(outcomes.ranking)
-    best, promised = Curve.of(gate_steps(strength, outcomes.f1(inner), outcomes.prefix_f1[:, 0]), rows).best()
-    gates = [rule_of("abstention-threshold", inner=inner, threshold=cut) for cut in (best, *cuts)]
-    assert total(gates[0]) == pytest.approx(promised)
-    assert promised >= max(map(total, gates)) - 1e-9
+    gate = fit(task, "abstention-threshold", rows)
+    if gate.name == "abstention-threshold":
+        assert total(gate) >= max(total(replace(gate, threshold=cut)) for cut in cuts) - 1e-9
 
 
 BORDERS, SPOUSE, EPISODES = "CountryBordersCountry", "PersonHasSpouse", "SeriesHasNumberOfEpisodes"
@@ -216,9 +225,9 @@ def test_held_out_predictions_are_those_of_runs_with_the_tuned_rules(
     about = tuned_rules.Provenance.of(made, Origin(), edition="2023", system="s", data_sha256="", candidates_sha256="")
     tuned_rules.write(path, made, about)
     again = tuned_rules.read(path, selector).selector
-    table = learn.official({one.query: one for one in again.select_all(SETS)}, EXAMPLES, LMKBC23)
+    table = official_table({one.query: one for one in again.select_all(SETS)}, EXAMPLES, LMKBC23)
     assert made.insample_macro_f1 == table.overall.f1
-    assert made.cv_macro_f1 == learn.official(by_query, EXAMPLES, LMKBC23).overall.f1
+    assert made.cv_macro_f1 == official_table(by_query, EXAMPLES, LMKBC23).overall.f1
     rules = {name: one.rule for name, one in final.items()}
     assert {name: one.rule for name, one in made.relations.items()} == rules == again.rules
 
@@ -245,7 +254,7 @@ def test_facts_that_promise_a_precision_are_those_that_a_run_keeps(selector: Per
         kept, right = facts.kept(np.full(len(sets), point.threshold))
         if not limited:
             assert kept.tolist() == counts
-            table = learn.official({one.query: one for one in run.select_all(sets)}, examples, LMKBC23)
+            table = official_table({one.query: one for one in run.select_all(sets)}, examples, LMKBC23)
             assert right.sum() / kept.sum() == pytest.approx(table.relations[name].micro_p)
         assert max(kept) <= max(counts)
 

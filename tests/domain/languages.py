@@ -5,7 +5,6 @@ from typing import Any
 from wikidata_server import JULIAN, Amount, Day, Json, NoValue, Ranked, Unknown, WikidataServer, item
 
 from lmkbc import EntityType, Relation
-from lmkbc.domain.sparql import query_client
 from lmkbc.link.wikidata import Client
 
 CONTACT = "Jane Doe, jane@example.org"
@@ -84,8 +83,3 @@ def odd() -> list[Json]:
 
 def server(**settings: Any) -> WikidataServer:
     return WikidataServer(languages(), **settings)
-
-
-def sparql_client(address: str, **settings: Any) -> Client:
-    """Return the real client of a query service, or one that waits little."""
-    return client(address, **settings) if settings else query_client(CONTACT, address)

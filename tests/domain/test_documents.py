@@ -10,7 +10,6 @@ from command import Command
 from opened import recipe_file
 from space import SPACE
 
-from lmkbc.api.predicting import foreseen
 from lmkbc.domain.documents import Documents
 from lmkbc.testing import Query
 
@@ -125,22 +124,20 @@ def test_long_documents_are_cut_with_their_places(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ATTACKS)
-def test_text_that_looks_like_instructions_changes_one_line_of_the_prompt(tmp_path: Path, text: str) -> None:
-    (tmp_path / "a.txt").write_text(f"About Peru\n\nPeru is long. {text}")
-    asked: dict[str, Any] = {
-        "subject": "Peru",
-        "relation": BORDERS,
-        "edition": "mini",
-        "system": "few-shot",
-        "model": "m",
-    }
-    ((_, _, (plain,)),) = foreseen(**asked)
-    ((_, _, (shown,)),) = foreseen(**asked, documents=tmp_path)
-    (before,), (own,) = plain.request.prompt.own, shown.request.prompt.own
-    assert shown.request.prompt.static == plain.request.prompt.static
-    context, _, question = own.content.rpartition("\n\n")
-    assert (own.role, question) == (before.role, before.content)
-    assert context.startswith("Context: About Peru: About Peru Peru is long.")
+def test_text_that_looks_like_instructions_changes_one_line_of_the_prompt(
+    command: Command, tmp_path: Path, text: str
+) -> None:
+    words = "--edition mini --split val --relation country-borders --system few-shot --model m --dry-run".split()
+    shown = command.under("predict", *words, "--show", 1)
+    static, _, before = shown.done()[0].partition("\ngenerator ")[0].strip().rpartition("[user]\n")
+    name = static.split(": ")[1]
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_text(f"About {name}\n\n{name} is long. {text}")
+    told = shown.done("--documents", tmp_path / "texts")[0].partition("\ngenerator ")[0].strip()
+    others, _, own = told.rpartition("[user]\n")
+    context, _, question = own.rpartition("\n\n")
+    assert (others, question) == (static, before)
+    assert context.startswith(f"Context: About {name}: About {name} {name} is long.")
     assert "\n" not in context
     assert not any(mark in context for mark in ("<|", "</s>", "<s", "[INST", "[/INST", "<start", "<think", "<｜"))
 

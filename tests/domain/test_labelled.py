@@ -9,10 +9,10 @@ from languages import CONTACT, DATES, DESIGNERS, WEIGHTS, client, languages, rel
 from small import small_edition
 from wikidata_server import WikidataServer, item
 
+import lmkbc
 from lmkbc import EntityType, IdScorer, InputError, LmkbcError, MatchingScorer, Metric
 from lmkbc.domain.gold import subjects
 from lmkbc.domain.labelled import make_data
-from lmkbc.domain.sparql import query_client
 from lmkbc.files.splits import read_examples
 
 SPLITS = ("train", "val", "test")
@@ -213,7 +213,7 @@ def test_never_more_than_three_at_once_and_with_a_contact(tmp_path: Path) -> Non
     assert stand_in.most_at_once == 3
     assert all("User-Agent: lmkbc/" in head and CONTACT in head for head in stand_in.headers)
     with pytest.raises(InputError, match="LMKBC_CONTACT"):
-        query_client()
+        lmkbc.make_data("country-borders", tmp_path / "new")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from scoring_cases import Case, cases, disagreements, evaluated
 from space import SPACE
 
 from lmkbc import Edition
-from lmkbc.scoring.table import RowScore
 
 EDITIONS = {name: SPACE.edition(name) for name in ROWS}
 PRINTED = {
@@ -145,7 +144,7 @@ def test_repeated_ids_of_2023_pass_one_and_2024_counts_them_once() -> None:
     old = EDITIONS["2023"].metric.evaluate({pair: ["Q1", "Q1"]}, {pair: ["Q1"]}, rows=True)
     new = EDITIONS["2024"].metric.evaluate({pair: ["Q1", "Q1"]}, {pair: ["Q1"]}, rows=True)
     assert old.rows[0][1].r == 2.0
-    assert new.rows[0][1] == RowScore(1.0, 1.0, 1.0, 1, 1, 1)
+    assert new.rows[0][1] == (1.0, 1.0, 1.0, 1, 1, 1)
 
 
 def test_empty_gold_wants_an_empty_answer_everywhere() -> None:

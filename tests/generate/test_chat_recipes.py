@@ -2,7 +2,6 @@ import gzip
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,11 @@ from space import SPACE, bundled
 
 from lmkbc import Workspace
 from lmkbc.generate.reply import candidates
-from lmkbc.link import linker
 from lmkbc.plan import Plan
 from lmkbc.recipe import read_file
 from lmkbc.run.pipeline import propose
-from lmkbc.testing import Hit, Query, Reply, Run, State
+from lmkbc.testing import Query, Reply, Run, State
+from tests.link.stand_in import StandIn, item
 
 ROOT = Path(__file__).resolve().parents[2]
 CANARY = "sk-canary-7f3a91c2"
@@ -269,31 +268,20 @@ def test_what_is_wrong_is_one_sentence(command: Command, words: list[str], statu
     assert (ended, said in told) == (status, True), told
 
 
-class Inns:
-    """A search that finds a hotel before a country for whatever it is asked."""
-
-    knows_classes = True
-
-    def search(self, texts: Sequence[str]) -> dict[str, tuple[Hit, ...]]:
-        return {text: (Hit("Q1", text, "hotel"), Hit("Q2", text, "country")) for text in texts}
-
-    def entities(self, ids: Sequence[str], /) -> dict[str, Hit | None]:
-        return {}
-
-
 def test_a_model_chooses_among_hits_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def answer(body: dict[str, Any]) -> str:
         return "2" if "Reply with its number only" in prompt_of(body) else '["Ruritania", "Zenda"]'
 
-    monkeypatch.setenv("LMKBC_CONTACT", "a test")
-    monkeypatch.setattr(linker, "open_search", lambda *_, **__: Inns())
+    monkeypatch.setenv("LMKBC_CONTACT", "a test, test@example.org")
+    items = {"Q1": item("Q1", "an inn", ["Q27686"]), "Q2": item("Q2", "a land", ["Q6256"])}
+    world = {name: [*items] for name in ("Ruritania", "Zenda")}  # the search finds a hotel before a country
     link = part("link", strategies={"country-borders": ("model",)}, ask={"component": "chat", "model": "m"})
     recipe = replace(recipe_of({"component": "chat", "model": "m"}), link=link)
     asked = [Query(f"land {place}", "CountryBordersCountry") for place in range(3)]
-    with Loopback(answer) as server:
+    with StandIn(world, items) as wikidata, Loopback(answer) as server:
         for requests in (3 + 6, 0):
             before = server.served
-            proposals = propose(Plan.of(context(server.url, tmp_path), recipe), asked)
+            proposals = propose(Plan.of(context(server.url, tmp_path, api_url=wikidata.url), recipe), asked)
             assert server.served - before == requests
             assert [[(c.text, c.id) for c in one.candidates] for one in proposals.sets] == [
                 [("Ruritania", "Q2")]  # both names mean Q2 now, and pool as one

@@ -10,8 +10,7 @@ from space import MINI, RELATIONS, TRAIN
 from lmkbc.ask.builder import PromptBuilder
 from lmkbc.generate.conversation import Conversation
 from lmkbc.models.base import Response, next_requests
-from lmkbc.notes import Passage
-from lmkbc.testing import CandidateSet, Notes, Query, Reply, State
+from lmkbc.testing import CandidateSet, Notes, Passage, Query, Reply, State
 
 QUERY = Query("Peru", "CountryBordersCountry")
 MURKY = "It depends on whom you ask, as it always has."

@@ -13,7 +13,7 @@ from opened import asks, recipe_of
 from space import MINI, RELATIONS, SPACE, TRAIN
 
 from lmkbc.ask.builder import PromptBuilder
-from lmkbc.generate.access import local_model
+from lmkbc.generate.access import step_model
 from lmkbc.local import decode as decode_module
 from lmkbc.local.local_model import LocalModel
 from lmkbc.local.model import CausalModel
@@ -21,7 +21,6 @@ from lmkbc.models.answers import Store
 from lmkbc.models.base import Prompt
 from lmkbc.models.plain_questions import texts
 from lmkbc.models.prefixes import groups
-from lmkbc.models.reference import ModelReference
 from lmkbc.plan import Plan
 from lmkbc.run.pipeline import propose
 from lmkbc.testing import Notes, Query, Run
@@ -157,7 +156,7 @@ def test_generators_of_one_name_are_told_of_together(tiny: Path, tmp_path: Path)
 
 def test_a_run_says_in_what_its_model_computed(tiny: Path) -> None:
     run = Run(workspace=SPACE, edition=MINI, model=str(tiny))
-    local_model(ModelReference(), run, Notes())
+    step_model({"component": "causal"}).open(run, Notes())
     assert run.computed[tiny.name] == {
         "device": "cpu",
         "dtype": "float32",

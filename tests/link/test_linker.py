@@ -71,6 +71,76 @@ def test_odd_texts_stay_unlinked(relations, examples, text: str) -> None:
     assert one(Linker(relations, TrainObjects(examples, relations), search=SearchTable({})), text, "rivers").id is None
 
 
+@pytest.mark.parametrize(
+    ("text", "qid"),
+    [
+        ("Q42", "Q42"),
+        (" q42 ", "Q42"),
+        ("http://www.wikidata.org/entity/Q42", "Q42"),
+        ("https://www.wikidata.org/wiki/Q42", "Q42"),
+        ("wd:Q42", "Q42"),
+        ("Q0", None),
+        ("Q", None),
+        ("Q42 (film)", None),
+        ("https://example.org/Q42", None),
+        ("", None),
+    ],
+)
+def test_ids_in_disguise(relations, text: str, qid: str | None) -> None:
+    assert one(Linker(relations), text, "rivers").id == qid
+
+
+@pytest.mark.parametrize(
+    ("asked", "known", "plausible"),
+    [
+        ("saxaphone", "saxophone", True),
+        ("guitars", "guitar", True),
+        ("newcastle", "new castle", True),
+        ("iraq", "iran", False),
+        ("zambia", "gambia", False),
+        ("kura river", "mura river", False),
+        ("aba river", "alba river", False),
+        ("route 66 highway", "route 67 highway", False),
+    ],
+)
+def test_plausible_typing_errors(relations, asked: str, known: str, plausible: bool) -> None:
+    train = TrainObjects([Example(Query("other", "rivers"), (GoldObject((known,), "Q9"),))], relations)
+    linker = Linker(relations, train)
+    assert (one(linker, asked, "rivers").evidence == "fuzzy") is plausible
+    assert one(linker, known, "rivers").evidence == "relation"
+
+
+def searched(relations, text: str, relation: str = "rivers") -> list[str]:
+    """What is searched for a text without a hit, in its order."""
+    search = Described({})
+    one(Linker(relations, search=search), text, relation)
+    return search.asked
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("Inn (river)", ["Inn", "Inn River"]),
+        ("My Life: A Memoir", ["My Life", "My Life: A Memoir River"]),
+        ("guitars", ["guitars River", "guitar"]),
+        ("berries", ["berries River", "berry"]),
+        ("jazz basss", ["jazz basss River"]),
+        ("Yana River", []),
+        ("Germany (1933-1945)", ["Germany (1933-1945) River"]),  # a historical country is not the one of today
+    ],
+)
+def test_variants_are_searched_in_order_of_promise(relations, text: str, asked: list[str]) -> None:
+    assert searched(relations, text) == [text, *asked]
+    assert searched(relations, text, "instruments") == [text, *(one for one in asked if not one.endswith(" River"))]
+
+
+@given(st.text(max_size=40))
+def test_nothing_blank_is_searched_and_nothing_twice(relations, text: str) -> None:
+    found = searched(relations, text)
+    assert len(set(found)) == len(found)
+    assert all(map(str.strip, found))
+
+
 def test_proposals_to_answer_nothing_and_given_ids_are_left_alone(relations) -> None:
     linker = Linker(relations, search=SearchTable({"Inn": "Q1"}))
     group = candidate_set(Query("s", "rivers"), (Nil(0.3), Candidate("  "), Candidate("Inn", id="Q5")))

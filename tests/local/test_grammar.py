@@ -1,13 +1,13 @@
 """Answers of a local model that are held to a JSON schema."""
 
 import json
+from typing import Any
 
 import pytest
 import tiny_causal
 
 from lmkbc import InputError
 from lmkbc.local.decode import Decoding
-from lmkbc.local.grammar import Forms
 from lmkbc.local.model import CausalModel
 
 FORM = {
@@ -43,7 +43,20 @@ def test_stored_answers_without_a_schema_keep_their_keys() -> None:
 
 def test_a_tokenizer_without_a_table_is_named() -> None:
     class Slow:
-        pass
+        """A tokenizer that has all but what a fast one is made of."""
 
+        def __init__(self) -> None:
+            self._whole = tiny_causal.tokenizer()
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._whole, name)
+
+        def __call__(self, *given: Any, **how: Any) -> Any:
+            return self._whole(*given, **how)
+
+        def __len__(self) -> int:
+            return len(self._whole)
+
+    model = CausalModel(tiny_causal.model("gpt2"), Slow())  # type: ignore[arg-type]
     with pytest.raises(InputError, match="cannot hold answers to a form"):
-        Forms(Slow(), 3).of(json.dumps(FORM))  # type: ignore[arg-type]
+        list(model.complete(["Peru"], Decoding(max_tokens=4, schema=json.dumps(FORM))))

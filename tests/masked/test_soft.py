@@ -16,7 +16,7 @@ from tiny_masked import save
 from lmkbc import InputError
 from lmkbc.masked.backbone import Clozes, load
 from lmkbc.masked.forward import Forward
-from lmkbc.masked.soft_prompts import read_prompts, with_prompts
+from lmkbc.masked.soft_prompts import with_prompts
 from lmkbc.masked.vocabulary import Words
 from lmkbc.train import prompt_vectors
 
@@ -86,10 +86,6 @@ def test_prompts_of_another_model_are_refused(save_model: Callable[..., Path], t
     for prompt in wrong:
         with pytest.raises(InputError, match="the soft prompt of home is not for"):
             with_prompts(backbone, {"home": prompt})
-    assert read_prompts(tmp_path) == {}
-    (tmp_path / "soft_prompts.safetensors").write_bytes(b"cos\nsystem\n(S'false'\ntR.")
-    with pytest.raises(InputError, match="holds no soft prompts"):
-        read_prompts(tmp_path)
 
 
 @pytest.fixture
@@ -136,5 +132,10 @@ def test_what_only_the_prompt_holds_is_predicted(command: Command, toy: Path) ->
     assert best(command, toy, recipe, toy / "tiny") != ["Oslo"] * 3
     assert best(command, toy, "gesis23", trained) == ["Oslo"] * 3
     shutil.rmtree(toy / "run")
+    damaged = shutil.copytree(trained, toy / "damaged") / "soft_prompts.safetensors"
+    (damaged.parent / "training.json").unlink()  # a model that says nothing of how it was made is taken as it is
+    damaged.write_bytes(b"cos\nsystem\n(S'false'\ntR.")
+    words = ("--workspace", toy, "--edition", "toy", "--offline")
+    assert "holds no soft prompts" in command.fails("predict", "--system", recipe, "--model", damaged.parent, *words)
     arguments = ["predict", "--system", "gesis23", "--model", toy / "tiny", "--workspace", toy, "--edition", "toy"]
     assert "train soft-prompt" in command.fails(*arguments, "--offline", "--from", toy / "vectors.txt")

@@ -1,17 +1,25 @@
 """Invented names: what counts as a triple, names that nobody has, and who says nothing about them."""
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from command import Command
-from writing import Writing
+from loopback import Body, Loopback
 
 import lmkbc.probe.invented as probe
-from lmkbc.probe.benchmark import BenchmarkRun
 from lmkbc.probe.invented import invented_subjects
 
 RIVERS = "Danube Garonne Dordogne Marne Saone Rhone Amazon Orinoco Parana Madeira Volga Vistula Oder Elbe Neva Dvina"
 ONE = {"subject": "Gulf of Varennes", "predicate": "instanceOf", "object": "gulf"}
+
+
+def about_names(command: Command, answer: Callable[[Body], str], count: int) -> tuple[Any, list[Body]]:
+    """Return what is found in a server's answers about so many names of each kind, and what it was asked."""
+    with Loopback(answer) as server:
+        words = ("probe", "invented", "--model", "m", "--base-url", server.url, "--subjects", count, "--json")
+        return json.loads(command.done(*words, "--store", "s.sqlite")[0]), server.requests
 
 
 @pytest.mark.parametrize(
@@ -26,8 +34,8 @@ ONE = {"subject": "Gulf of Varennes", "predicate": "instanceOf", "object": "gulf
         ("", None),
     ],
 )
-def test_whole_triples_count_once(text: str, count: int | None) -> None:
-    found = probe.free_triples(Writing(text), 1, BenchmarkRun()).values["real"]  # type: ignore[arg-type]
+def test_whole_triples_count_once(command: Command, text: str, count: int | None) -> None:
+    found = about_names(command, lambda _: text, 1)[0]["real"]
     assert (found["triples"] / found["names"], found["no JSON"] == found["names"]) == (count or 0, count is None)
 
 
@@ -41,17 +49,16 @@ def test_invented_subjects_are_new_and_of_their_kind() -> None:
     assert invented_subjects(["", "x"], 5) == []
 
 
-def test_triples_about_invented_names_stand_beside_those_about_real_ones() -> None:
-    invented, real = ['{"triples": []}'] * 10, ['{"triples": []}'] * 10
-    invented[3], real[0], real[1] = "A phone.", json.dumps([ONE]), json.dumps([ONE, ONE | {"object": "x"}])
-    model = Writing(*invented, *real)
-    found = probe.free_triples(model, 20, BenchmarkRun())  # type: ignore[arg-type]
-    assert found.values == {
+def test_triples_about_invented_names_stand_beside_those_about_real_ones(command: Command) -> None:
+    made, real = [*probe.NAMES], [*probe.NAMES.values()]
+    said = {made[3]: "A phone.", real[0]: json.dumps([ONE]), real[1]: json.dumps([ONE, ONE | {"object": "x"}])}
+    found, asked = about_names(command, lambda body: said.get(body["messages"][-1]["content"], '{"triples": []}'), 20)
+    assert found == {
         "invented": {"names": 10, "answered": 0, "triples": 0, "no JSON": 1},
         "real": {"names": 10, "answered": 2, "triples": 3, "no JSON": 0},
     }
-    assert len({*model.asked}) == 20
-    assert model.samplings[0].extra["response_format"]["json_schema"]["schema"] == probe.SCHEMA
+    assert {body["messages"][-1]["content"] for body in asked} == {*made, *real}
+    assert asked[0]["response_format"]["json_schema"]["schema"] == probe.SCHEMA
 
 
 PLACE = ("--subjects", "3", "--relation", "PersonHasPlaceOfDeath", "--edition", "mini", "--offline", "--json")

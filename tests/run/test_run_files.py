@@ -13,12 +13,11 @@ from space import MINI, SPACE
 
 from lmkbc.ask.context import lines as passage_lines
 from lmkbc.files.atomic import pieces
-from lmkbc.notes import Passage
 from lmkbc.plan import Plan
 from lmkbc.run import submission
 from lmkbc.run.directory import RunFiles, identity
 from lmkbc.run.pipeline import Block
-from lmkbc.testing import Candidate, CandidateSet, Dropped, Nil, Prediction, Query, Run, Source, State
+from lmkbc.testing import Candidate, CandidateSet, Dropped, Nil, Passage, Prediction, Query, Run, Source, State
 
 PLAN = Plan.of(Run(workspace=SPACE, edition=MINI, split="val"), recipe_of({"component": "prior"}))
 ABOUT = identity(PLAN, {"how": "so"})

@@ -1,14 +1,15 @@
 """Expected F1 against enumeration of every possible truth and every possible answer."""
 
 import itertools
+from functools import reduce
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmkbc.select.expected_f1 import expected_f1
-from lmkbc.testing import Candidate, Nil, Query
+from lmkbc.testing import Candidate, CandidateSet, Nil, Query
 from tests.candidates import candidate_set
 from tests.rules import rule_of
 
@@ -27,18 +28,43 @@ def enumerated(p: list[float], answer: frozenset[int]) -> float:
     return total
 
 
-@given(PROBABILITIES)
-def test_prefix_values_are_exact(p: list[float]) -> None:
-    values = expected_f1(np.array([p]))[0]
-    for k, value in enumerate(values):
-        assert value == pytest.approx(enumerated(p, frozenset(range(k))), abs=1e-9)
+def listed(p: list[float]) -> CandidateSet:
+    """Candidates of these scores, which are named in their order."""
+    return candidate_set(Query("s", "r"), tuple(Candidate(f"{i:02}", x) for i, x in enumerate(p)))
+
+
+def prefix_values(p: list[float]) -> list[float]:
+    """Expected F1 of the first k for each k, from the number of right ones among them and among the rest."""
+
+    def counts(some: list[float]) -> Any:
+        return reduce(np.convolve, ([1 - x, x] for x in some), np.ones(1))
+
+    return [
+        float(
+            sum(
+                here * there * f1(hits, k, hits + more)
+                for hits, here in enumerate(counts(p[:k]))
+                for more, there in enumerate(counts(p[k:]))
+            )
+        )
+        for k in range(len(p) + 1)
+    ]
 
 
 @given(PROBABILITIES)
-def test_no_subset_is_better(p: list[float]) -> None:
+def test_no_subset_is_better_than_what_is_kept(p: list[float]) -> None:
     subsets = [frozenset(s) for k in range(len(p) + 1) for s in itertools.combinations(range(len(p)), k)]
     best = max(enumerated(p, subset) for subset in subsets)
-    assert expected_f1(np.array([p]))[0].max() == pytest.approx(best, abs=1e-9)
+    kept = len(rule_of("expected-f1").select(listed(p)).objects)
+    assert enumerated(p, frozenset(range(kept))) == pytest.approx(best, abs=1e-9)
+    assert prefix_values(p)[kept] == pytest.approx(best, abs=1e-9)
+
+
+@given(st.lists(st.floats(0, 1), min_size=6, max_size=20))
+def test_no_other_number_of_the_best_is_better_in_lists_up_to_the_limit(p: list[float]) -> None:
+    p = sorted(p, reverse=True)
+    values = prefix_values(p)
+    assert values[len(rule_of("expected-f1").select(listed(p)).objects)] == pytest.approx(max(values), abs=1e-9)
 
 
 def test_missing_objects_make_longer_answers_worthwhile() -> None:
@@ -66,6 +92,5 @@ def test_a_long_list_is_not_cut_at_the_limit() -> None:
 @given(st.lists(st.floats(0, 1), min_size=21, max_size=30))
 def test_counting_expectations_comes_close_in_lists_beyond_the_limit(p: list[float]) -> None:
     p = sorted((0.2 + 0.8 * x for x in p), reverse=True)
-    found = candidate_set(Query("s", "r"), tuple(Candidate(f"{i:02}", x) for i, x in enumerate(p)))
-    values = expected_f1(np.array([p]))[0]
-    assert values[len(rule_of("expected-f1").select(found).objects)] >= values.max() - 0.03
+    values = prefix_values(p)
+    assert values[len(rule_of("expected-f1").select(listed(p)).objects)] >= max(values) - 0.03

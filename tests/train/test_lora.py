@@ -19,7 +19,7 @@ from opened import recipe_file, recipe_of
 from space import MINI, SPACE, TRAIN
 
 from lmkbc import InputError, LmkbcError, Workspace
-from lmkbc.generate.access import local_model
+from lmkbc.generate.access import step_model
 from lmkbc.local.checkpoint import load
 from lmkbc.local.decode import Decoding
 from lmkbc.local.model import CausalModel
@@ -97,10 +97,11 @@ def facts() -> dict[str, Any]:
 def test_a_run_is_answered_by_the_model_that_it_had_before(tiny: Path, tmp_path: Path) -> None:
     pytest.importorskip("peft", reason="peft is not installed: install lmkbc[lora]")
     asked, system = run(), recipe(tiny)
-    model = local_model(system.generate[0], asked, Notes()).model
+    opened = step_model({"component": "causal", "model": str(tiny)})
+    model = opened.open(asked, Notes()).model
     before = {name: value.clone() for name, value in model.model.state_dict().items()}
     train(asked, system, tmp_path / "x", QUICK)
-    assert local_model(system.generate[0], asked, Notes()).model is model
+    assert opened.open(asked, Notes()).model is model
     after = model.model.state_dict()
     assert before.keys() == after.keys()
     assert all(torch.equal(value, after[name]) for name, value in before.items())

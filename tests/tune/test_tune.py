@@ -17,11 +17,11 @@ from lmkbc.plan import Plan
 from lmkbc.recipe import read_recipe
 from lmkbc.run.pipeline import propose
 from lmkbc.testing import Candidate, CandidateSet, Example, GoldObject, Nil, Query, Run, State
-from lmkbc.tune.calibrate import fit_expected_f1
 from lmkbc.tune.choice import by_subject
-from lmkbc.tune.learn import official
+from lmkbc.tune.families import Task, fit
 from lmkbc.tune.outcomes import Outcomes
 from tests.candidates import candidate_set
+from tests.tuned import official
 from tests.tuned import tuned as tune_all
 
 RELATION = "PersonHasPlaceOfDeath"
@@ -128,7 +128,8 @@ def test_numbers_may_be_aggregated() -> None:
 def test_a_relation_with_few_rows_keeps_what_many_have_taught() -> None:
     taught = {"bias": -1.0, "score": 2.0, "label_prior": 0.0}
     few, many = (Outcomes(*toy(rows), EDITION) for rows in (1, 60))
-    kept, own = (fit_expected_f1(one, np.ones(len(one), dtype=np.bool_), taught, nullable=True) for one in (few, many))
+    tasks = (Task(RELATION, one, nullable=True, prior=taught) for one in (few, many))
+    kept, own = (fit(one, "calibrated", np.ones(len(one.outcomes), dtype=np.bool_)) for one in tasks)
     assert "best" in own.nothing
     assert abs(kept.weights["score"] - 2.0) < 0.4
     assert abs(own.weights["score"] - kept.weights["score"]) > 0.1

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import lmkbc
-from lmkbc import InputError
-from lmkbc.select.rule import Real, Whole
+from lmkbc import InputError, Real, Whole
 from lmkbc.tune.calibrate import CalibrationData, logistic_fit
 from lmkbc.tune.choice import Compared, shared_family
 from lmkbc.tune.families import Task, grid

@@ -9,7 +9,8 @@ from small import small_edition
 
 from lmkbc import AliasScorer, Edition, IdScorer, MatchingScorer, Metric, ValueScorer
 from lmkbc.testing import Candidate, CandidateSet, Example, GoldObject, Nil, Query
-from lmkbc.tune.outcomes import Curve, Outcomes, cutoff_steps
+from lmkbc.tune.families import Task, fit
+from lmkbc.tune.outcomes import Outcomes
 from tests.candidates import candidate_set, sources
 
 NAMES = ("Ada", "ADA", "Bo", "Cy", "Di")
@@ -51,7 +52,7 @@ def test_a_plateau_resolves_to_the_middle_of_the_widest() -> None:
     sets = [candidate_set(Query("s", "knows"), tuple(found))]
     examples = [Example(Query("s", "knows"), (GoldObject(("Ada",), "Ada"),))]
     outcomes = Outcomes(sets, examples, edition(SCORERS["ids"]))
-    threshold, _ = Curve.of(cutoff_steps(outcomes), np.ones(1, dtype=np.bool_)).best()
+    threshold = fit(Task("knows", outcomes, nullable=True), "cutoff", np.ones(1, dtype=np.bool_)).threshold
     assert threshold == pytest.approx((0.02 * 0.8) ** 0.5, rel=0.05)
     assert len(repr(threshold)) <= 5
 
@@ -62,5 +63,5 @@ def test_a_list_of_ten_thousand_candidates() -> None:
     outcomes = Outcomes(
         [candidate_set(Query("s", "knows"), found)], [Example(Query("s", "knows"), gold)], edition(SCORERS["ids"])
     )
-    _, total = Curve.of(cutoff_steps(outcomes), np.ones(1, dtype=np.bool_)).best()
-    assert total == pytest.approx(2 * 20 / (39 + 20))
+    rule = fit(Task("knows", outcomes, nullable=True), "cutoff", np.ones(1, dtype=np.bool_))
+    assert outcomes.f1(rule).sum() == pytest.approx(2 * 20 / (39 + 20))

@@ -113,6 +113,16 @@ def test_a_trial_is_scored_on_queries_that_its_threshold_was_not_swept_on() -> N
     assert (rule.threshold, rule.evidence) == (0.9, "nothing")
 
 
+def test_a_query_behind_a_closed_gate_does_not_move_the_threshold() -> None:
+    sets = [found((0.3,), 0.1)] * 3 + [found((0.3,), 0.9)] * 9
+    examples = [Example(one.query, (GoldObject(("Q0",), "Q0"),) * (row < 3)) for row, one in enumerate(sets)]
+    task, rows = task_of(sets, examples, nullable=True), np.ones(12, dtype=np.bool_)
+    joint = Joint(rule_of("cutoff", threshold=0.5))
+    assert joint.fit(joint.steps(task), rows).threshold > 0.3
+    gated = replace(joint, gate=rule_of("abstention-threshold", inner=joint.rule, threshold=0.5))
+    assert gated.fit(gated.steps(task), rows).inner.threshold <= 0.3
+
+
 @pytest.mark.parametrize(
     ("values", "trials", "patience", "over"),
     [

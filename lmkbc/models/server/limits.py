@@ -63,9 +63,8 @@ class Limits(RequestLimits):
     def __post_init__(self) -> None:
         """Raise ValueError for a wrong value."""
         for limit in fields(self):
-            value = getattr(self, limit.name)
-            is_no_retry = limit.name == "total_wait" and value == 0
-            if value is not None and not is_no_retry and not 0 < value < math.inf:
+            least = 0 if limit.name == "total_wait" else math.ulp(0.0)
+            if (value := getattr(self, limit.name)) is not None and not least <= value < math.inf:
                 raise ValueError(f"{limit.name} is {value}: give a finite number above 0")
 
 

@@ -11,9 +11,8 @@ import pytest
 from bases import fact as row
 from bases import written
 from command import Command
-from small import small_relation
 
-from lmkbc.kinds.kind import kind_of
+from lmkbc import registry
 from lmkbc.testing.exports import exported, fact
 
 WD, XSD = "http://www.wikidata.org/", "http://www.w3.org/2001/XMLSchema#"
@@ -29,7 +28,7 @@ DATES = (
 
 
 def dated(text: str, subject: str = "Q1", **about: Any) -> Any:
-    literal, _ = kind_of(small_relation(kind="date")).literal([text])
+    literal, _ = registry.KINDS.get("date").literal([text])
     return fact(text, kind="date", property="P569", subject_id=subject, literal=literal, one_object=True, **about)
 
 

@@ -25,12 +25,10 @@ from small_disk import small_disk
 from wikidata_readers import comma_separated, items, version_1
 
 import lmkbc
-from lmkbc import InputError
+from lmkbc import InputError, registry
 from lmkbc.files import tables
 from lmkbc.files.tables import InputTable
 from lmkbc.kb.base.knowledge import Knowledge
-from lmkbc.kinds.kind import kinds
-from lmkbc.registry import EXPORTS
 from lmkbc.testing import CandidateSet, Query
 from lmkbc.testing.exports import exported, fact
 
@@ -102,7 +100,7 @@ def test_low_confidence_is_left_out_and_counted_unless_it_is_asked_for(command: 
     options = ("--edition", "mini", "--relation", "country-borders", "--from", "said.candidates.jsonl", "--offline")
     command.done("build", "--subjects", "subjects.csv", "--system", recipe, *options, "--out", "low", "--least", "0")
     Path("known").write_text("subject,property,object\nQ9,P47,Q1\nQ657,P1,Q1\n")
-    for form in EXPORTS:
+    for form in registry.EXPORTS:
         more = ("--known", "known", "--unreviewed") if form.startswith(("quickstatements", "worklist")) else ()
         _, told = command.done("export", "low", "--format", form, "--out", f"sure.{form}", *more)
         reasons = "confidence below 0.5 1; --least 0 writes facts of any confidence"
@@ -463,7 +461,7 @@ def writable_texts() -> st.SearchStrategy[str]:
     return st.text(st.characters(exclude_categories=("Cs",)))
 
 
-@given(st.text(), st.text(), st.text(), st.text(), st.sampled_from([*kinds()]))
+@given(st.text(), st.text(), st.text(), st.text(), st.sampled_from([*registry.KINDS]))
 def test_whatever_a_model_wrote_every_line_is_a_triple(
     subject: str, value: str, model: str, source: str, kind: str
 ) -> None:
@@ -475,11 +473,11 @@ def test_whatever_a_model_wrote_every_line_is_a_triple(
             read(exported(form, [hostile]).text)
 
 
-@given(writable_texts(), writable_texts(), writable_texts(), st.sampled_from([*kinds()]))
+@given(writable_texts(), writable_texts(), writable_texts(), st.sampled_from([*registry.KINDS]))
 def test_whatever_a_model_wrote_is_a_row_and_an_edge(subject: str, value: str, model: str, kind: str) -> None:
     hostile = fact(value, subject=subject, subject_id=None, model=model, property="P1", kind=kind)
     made, drawn = (exported(form, [hostile]) for form in ("csv", "graphml"))
-    assert made.facts == (not kinds()[kind].has_values)
+    assert made.facts == (not registry.KINDS.get(kind).has_values)
     cells = [*csv.DictReader(io.StringIO(made.text, newline=""))]
     shown = [re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", "\ufffd", text) for text in (subject, value, model)]
     columns = ("subject", "object", "model")
@@ -510,7 +508,9 @@ def test_what_is_no_space_of_iris_is_refused(run: Command, base: str) -> None:
     assert "give the beginning of an absolute IRI" in told
 
 
-@pytest.mark.parametrize("form", [form for form in EXPORTS if not form.startswith(("quickstatements", "worklist"))])
+@pytest.mark.parametrize(
+    "form", [form for form in registry.EXPORTS if not form.startswith(("quickstatements", "worklist"))]
+)
 def test_a_full_disk_is_one_sentence_and_leaves_nothing(run: Command, tmp_path: Path, form: str) -> None:
     with small_disk(10):
         told = run.fails("kb", "--format", form, "--out", "x", status=1)
@@ -540,7 +540,7 @@ def test_no_cell_of_a_table_is_a_formula_whatever_type_its_column_has() -> None:
         assert cells == [*(f"'{text}" for text in FORMULAS), "-5"], kind
 
 
-@given(st.sampled_from(FORMULAS) | st.text(st.sampled_from("=+-@1a\t\r'")), st.sampled_from([*kinds()]))
+@given(st.sampled_from(FORMULAS) | st.text(st.sampled_from("=+-@1a\t\r'")), st.sampled_from([*registry.KINDS]))
 def test_no_text_begins_a_cell_of_commands_as_a_formula(text: str, kind: str) -> None:
     literal = {"number": "-4", "date": "1985", "coordinates": "-45.5, -73.6"}.get(kind, text)
     made = exported("quickstatements-csv", [fact(text, kind=kind, literal=literal, property="P1", model=text)]).text

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pyoxigraph import RdfFormat, Store
 from wikidata_readers import comma_separated, items, version_1
 
+from lmkbc import registry
 from lmkbc.kinds.dates import PartialDate, Precision, read_date
-from lmkbc.kinds.kind import kind_of, kinds
 from lmkbc.testing import exports
 from lmkbc.testing.exports import exported
 
@@ -58,7 +58,7 @@ def test_each_format_counts_years_as_it_does(row: str) -> None:
     text, typed, first, written, precision = (cell.strip() for cell in row.split("|"))
     date = read_date(text)
     assert date is not None
-    made = kind_of(ABOUT).exported(str(date), ABOUT)
+    made = registry.KINDS.get(ABOUT.kind).exported(str(date), ABOUT)
     assert f'"{made.text}"^^{made.datatype.rpartition("/")[2]}' == typed
     assert made.node
     assert made.node[1][0] == ("timeValue", f"{first}T00:00:00Z", "dateTime")
@@ -76,7 +76,7 @@ def test_each_format_counts_years_as_it_does(row: str) -> None:
 @given(st.dates(max_value=datetime.date(1582, 10, 1)))
 def test_julian_days_are_ten_days_or_less_away(day: datetime.date) -> None:
     date = PartialDate(day.year, day.month, day.day, Precision.DAY) if day.day < 29 else None
-    text = kind_of(ABOUT).exported(str(date), ABOUT).text if date else ""
+    text = registry.KINDS.get(ABOUT.kind).exported(str(date), ABOUT).text if date else ""
     ahead = day.year // 100 - day.year // 400 - 2
     if text and not text.startswith("0000"):
         assert (datetime.date.fromisoformat(text) - day).days in (ahead, ahead - 1)
@@ -157,7 +157,7 @@ def test_addresses_and_texts_of_a_dump_are_read_as_they_are_written(kind: str, v
 
 @example("Je me souviens", "text", "")
 @example("45.5° N, 73.6° W", "coordinates", "45.5, -73.6")
-@given(st.text(), st.sampled_from([*kinds()]), st.text())
+@given(st.text(), st.sampled_from([*registry.KINDS]), st.text())
 def test_any_text_of_any_kind_is_accepted_by_the_readers(value: str, kind: str, literal: str) -> None:
     made = [fact(kind, value, literal if kind in ("date", "coordinates") else "4")]
     items(exported("wikidata-json", made).text)

@@ -11,7 +11,7 @@ from bases import fact as fact_row
 from command import Command
 from pyoxigraph import RdfFormat, Store
 
-from lmkbc.registry import EXPORTS
+from lmkbc import registry
 from lmkbc.testing import CandidateSet, Query
 from lmkbc.testing.exports import exported, fact
 
@@ -121,7 +121,7 @@ def test_a_database_holds_typed_values_with_language_and_unit() -> None:
 def test_an_export_that_fails_leaves_no_file(run: Command, tmp_path: Path) -> None:
     (part,) = Path("kb").glob("facts/*/*.parquet")
     part.write_bytes(part.read_bytes()[:-1] + b"x")
-    for form in EXPORTS:
+    for form in registry.EXPORTS:
         if not form.startswith(("quickstatements", "worklist")):
             assert "is damaged" in run.fails("kb", "--format", form, "--out", "x")
     assert not Path("x").exists()

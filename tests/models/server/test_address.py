@@ -1,11 +1,13 @@
 """Web addresses that are typed, or stand in a file: what cannot be asked is refused before anything is sent."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from space import SPACE
 
-from lmkbc import InputError
-from lmkbc.files.fetch import download
+from lmkbc import Download, InputError
+from lmkbc.files.fetch import fetch
 from lmkbc.models.server.address import Server
 
 NONE = (
@@ -17,7 +19,10 @@ NONE = (
 @pytest.mark.parametrize("url", [*NONE.split(" "), "", "http://x y/"])
 def test_what_is_no_web_address_is_refused(url: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is no http or https address"):
-        download(url, ["0"], tmp_path / "x", "x")
+        fetch(
+            replace(SPACE.edition("2024"), splits={"train": Download(url, "0" * 64), "val": None, "test": None}),
+            tmp_path,
+        )
     with pytest.raises(InputError, match="is no http or https address"):
         Server.of(url or "x", "m", offline=True)
 

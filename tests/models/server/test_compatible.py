@@ -9,12 +9,11 @@ from loopback import KEY, Anthropic, Body, Gemini, Loopback, Request, Sent, resp
 from opened import part
 from test_server_odd import BORDERS, Make, one, spain
 
-from lmkbc import InputError
+from lmkbc import InputError, LmkbcError
 from lmkbc.models.answers import Store
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.client import as_served
 from lmkbc.models.server.openai_client import ChatClient
-from lmkbc.models.server.refusal import ServerError
 from lmkbc.testing import Query, State
 
 JSON = {"response_format": {"type": "json_object"}}
@@ -48,7 +47,7 @@ def test_choices_that_are_missing_are_asked_for(chat: Make) -> None:
 
 def test_a_wrong_key_ends_the_run_whatever_status_it_has(chat: Make) -> None:
     said = r"refuses the key in OPENAI_API_KEY \(400: API key not valid"
-    with Gemini(spain, key="canary-of-another") as server, pytest.raises(ServerError, match=said) as error:
+    with Gemini(spain, key="canary-of-another") as server, pytest.raises(LmkbcError, match=said) as error:
         list(chat(server).generate([Query(f"land {place}", BORDERS) for place in range(9)]))
     assert server.served <= 8
     assert KEY not in str(error.value)

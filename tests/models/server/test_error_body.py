@@ -18,7 +18,7 @@ from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import decode
 from lmkbc.models.server.client import as_served
 from lmkbc.models.server.openai_client import ChatClient
-from lmkbc.models.server.refusal import ServerError, refusal
+from lmkbc.models.server.refusal import refusal
 from lmkbc.testing import Query, State
 
 CANARY = "sk-canary"
@@ -92,7 +92,7 @@ def test_an_error_that_no_request_can_mend_ends_the_run(
     chat: Make, monkeypatch: pytest.MonkeyPatch, status: int, error: Body, said: str
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
-    with Loopback(fault=refusing(status, error)) as server, pytest.raises(ServerError, match=said) as caught:
+    with Loopback(fault=refusing(status, error)) as server, pytest.raises(LmkbcError, match=said) as caught:
         list(chat(server, limits=part("limits", concurrency=1)).generate([Query("a", BORDERS), Query("b", BORDERS)]))
     assert server.served == 1
     assert CANARY not in str(caught.getrepr(showlocals=True))
@@ -301,7 +301,7 @@ def test_refused_turns_get_the_advice_of_local_models(chat: Make, status: int, s
     with (
         Loopback(change=lambda *_: (status, said)) as server,
         pytest.raises(
-            ServerError,
+            LmkbcError,
             match=r"has no chat template .*: use form = 'completion'"
             if "template" in said
             else r"refuses the turns of a prompt .*: use form = 'single', whose only turn is the user's",

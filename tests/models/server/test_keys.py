@@ -14,12 +14,10 @@ from opened import recipe_file, recipe_of
 from space import SPACE
 
 import lmkbc
-from lmkbc import InputError
+from lmkbc import InputError, LmkbcError
 from lmkbc.generate.access import server_of, step_model
-from lmkbc.models.reference import ModelReference
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.openai_client import ChatClient
-from lmkbc.models.server.refusal import ServerError
 from lmkbc.testing import Run
 
 KEYS = "LMKBC_KEYS"
@@ -37,7 +35,7 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
 def server(table: dict[str, Any], **given: Any) -> Server:
     """The server that a recipe's table and the command line come to."""
     run = Run(workspace=SPACE, edition=SPACE.edition("mini"), servers=given)
-    return server_of(ModelReference(**{"model": "m"} | table), run, ChatClient, run.store())
+    return server_of(step_model({"model": "m"} | table, "ask"), run, ChatClient, run.store())
 
 
 @pytest.mark.parametrize(
@@ -125,10 +123,10 @@ def test_a_missing_key_is_asked_for_where_it_can_be_given(monkeypatch: pytest.Mo
         given: dict[str, Any] = {"edition": "mini", "system": str(recipe), "limit": 2, "store": tmp_path / "s.sqlite"}
         way = "put it into the environment variable OPENAI_API_KEY"
         said = re.escape(f"{loopback.url} was sent no key and wants one (401: Who are you?): {way}")
-        with pytest.raises(ServerError, match=f"^{said}$"):
+        with pytest.raises(LmkbcError, match=f"^{said}$"):
             lmkbc.predict("val", base_url=loopback.url, out=tmp_path / "a", **given)
         more = re.escape(" and give the address with --base-url, or set LMKBC_KEYS=127.0.0.1=VARIABLE")
-        with pytest.raises(ServerError, match=f"^{said}{more}$"):
+        with pytest.raises(LmkbcError, match=f"^{said}{more}$"):
             lmkbc.predict("val", out=tmp_path / "b", **given)
 
 

@@ -14,13 +14,13 @@ from loopback import Loopback
 from opened import part
 from telling import Telling
 
+from lmkbc import LmkbcError
 from lmkbc.local.local_model import LocalModel
 from lmkbc.local.model import CausalModel
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Message, Prompt
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.address import Server
-from lmkbc.models.server.refusal import ServerError
 from lmkbc.models.server.server_model import ServerModel
 from lmkbc.testing import Notes
 
@@ -84,7 +84,7 @@ def test_a_chat_is_what_the_servers_template_makes_of_it(model: CausalModel, sco
         assert same(scorer(serving.url).score([chat], [OPTIONS]), here(model, [chat], [OPTIONS]))
     with (
         Telling("echo", model) as serving,
-        pytest.raises(ServerError, match="does not return prompts"),
+        pytest.raises(LmkbcError, match="does not return prompts"),
     ):
         scorer(serving.url).score([replaced(chat)], [OPTIONS])
 
@@ -197,7 +197,7 @@ def test_what_there_is_no_room_for_cannot_be_told(kind: Any, model: CausalModel,
 def test_a_server_without_them_is_one_sentence_and_nothing_is_kept(
     serving: Loopback, scorer: Make, tmp_path: Path
 ) -> None:
-    with serving, pytest.raises(ServerError) as raised:
+    with serving, pytest.raises(LmkbcError) as raised:
         scorer(serving.url).score(PROMPTS, [OPTIONS] * len(PROMPTS))
     assert str(raised.value).startswith(f"{serving.url} returns no log-probabilities of a given text")
     assert "\n" not in str(raised.value)

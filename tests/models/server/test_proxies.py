@@ -9,7 +9,6 @@ from opened import part
 from test_server_odd import Make, one, spain
 
 from lmkbc import InputError, LmkbcError
-from lmkbc.http import _certificates
 
 DEAD = "http://ann:canary-word@127.0.0.1:9"
 FAR, SECURE = "http://models.example.org/v1", "https://models.example.org/v1"
@@ -75,7 +74,6 @@ def test_certificates_that_cannot_be_read_are_an_error(
 ) -> None:
     (tmp_path / "ca.pem").write_text("no certificate")
     for file in ("ca.pem", "absent.pem"):
-        _certificates.cache_clear()
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / file))
         with pytest.raises(InputError, match=r"^SSL_CERT_FILE or SSL_CERT_DIR names certificates that cannot be read"):
             one(chat(SECURE))

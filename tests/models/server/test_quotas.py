@@ -1,16 +1,19 @@
 """Quotas that are spent end a run in whatever words; those of a minute are waited for."""
 
 import json
+import math
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from loopback import Body, Loopback, response
 from opened import part
-from test_server_odd import BORDERS, Make
+from test_server_odd import BORDERS, Make, one
 
-from lmkbc.http import CallError
+from lmkbc import LmkbcError
 from lmkbc.models.server.address import Server
-from lmkbc.models.server.refusal import ServerError, refusal
+from lmkbc.models.server.refusal import refusal
 from lmkbc.testing import Query
 
 
@@ -178,7 +181,7 @@ WAITED: list[tuple[int, Any, float | None]] = [
 @pytest.mark.parametrize(("status", "body"), SPENT)
 def test_a_spent_quota_ends_the_run_by_one_request_in_the_server_s_words(chat: Make, status: int, body: Any) -> None:
     with Loopback(fault=lambda _: response(json.dumps(body).encode(), status)) as server:
-        with pytest.raises(ServerError, match=r"has no quota left|asks to wait [\d,]+ s") as error:
+        with pytest.raises(LmkbcError, match=r"has no quota left|asks to wait [\d,]+ s") as error:
             list(
                 chat(server, limits=part("limits", concurrency=1)).generate([Query("a", BORDERS), Query("b", BORDERS)])
             )
@@ -192,14 +195,13 @@ def test_a_spent_quota_ends_the_run_by_one_request_in_the_server_s_words(chat: M
 
 @pytest.mark.parametrize(("status", "body", "wait"), WAITED)
 def test_a_quota_of_a_minute_is_waited_for(status: int, body: Any, wait: float | None) -> None:
-    error = refusal(Server("https://x/v1", "m"), status, json.dumps(body).encode())
-    assert isinstance(error, CallError)
+    error: Any = refusal(Server("https://x/v1", "m"), status, json.dumps(body).encode())
     assert (error.transient, error.wait) == (True, wait)
 
 
 def test_a_wait_above_ten_minutes_ends_the_run(chat: Make) -> None:
     fault = lambda _: response(m("slow down"), 429, "Retry-After: 3600")  # noqa: E731
-    with Loopback(fault=fault) as server, pytest.raises(ServerError, match=r"asks to wait 3,600 s \(429: slow down\)"):
+    with Loopback(fault=fault) as server, pytest.raises(LmkbcError, match=r"asks to wait 3,600 s \(429: slow down\)"):
         list(chat(server).generate([Query("a", BORDERS)]))
     assert server.served == 1
 
@@ -212,5 +214,40 @@ def test_a_wait_above_ten_minutes_ends_the_run(chat: Make) -> None:
         (500, "billing service"),
     ],
 )
-def test_other_errors_end_no_run(status: int, said: str) -> None:
-    assert not isinstance(refusal(Server("https://x/v1", "m"), status, json.dumps(m(said)).encode()), ServerError)
+def test_other_errors_end_no_run(chat: Make, status: int, said: str) -> None:
+    with Loopback(change=lambda *_: (status, said)) as server:
+        assert one(chat(server, limits=part("limits", total_wait=0.0))).failed
+
+
+def asked_to_wait(value: str | None) -> float | None:
+    """Return the seconds that a server's Retry-After comes to."""
+    error: Any = refusal(Server("https://x/v1", "m"), 503, b"{}", {} if value is None else {"retry-after": value})
+    wait: float | None = error.wait
+    return wait
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("7", 7.0),
+        ("0.5", 0.5),
+        ("-3", 0.0),
+        ("nan", None),
+        ("inf", None),
+        ("soon", None),
+        ("", None),
+        (None, None),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
+        ("Wed, 21 Oct 99999 07:28:00 GMT", None),
+    ],
+)
+def test_seconds_that_are_named(value: str | None, seconds: float | None) -> None:
+    assert asked_to_wait(value) == seconds
+
+
+@given(
+    st.text(max_size=40) | st.from_regex(r"[A-Z][a-z]{2}, [0-9]{1,9} (Jan|Feb) [0-9]{1,9} [0-9:]{5,12} [+-][0-9]{1,12}")
+)
+def test_what_is_found_is_finite_or_none(value: str) -> None:
+    found = asked_to_wait(value)
+    assert found is None or 0 <= found < math.inf

@@ -21,12 +21,12 @@ from opened import asks, part
 from postgres import free_port
 from space import MINI, RELATIONS, TRAIN
 
+from lmkbc import LmkbcError
 from lmkbc.ask.builder import PromptBuilder
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.answers import Store
 from lmkbc.models.plain_questions import word_log_probabilities
 from lmkbc.models.server.address import Server
-from lmkbc.models.server.refusal import ServerError
 from lmkbc.models.server.server_model import ServerModel
 from lmkbc.testing import CandidateSet, Query, State
 
@@ -204,5 +204,5 @@ def test_llama_cpp_tells_its_context_and_prompts_are_fitted_to_it(llama_cpp: Ser
 def test_llama_cpp_says_what_it_calls_its_model(llama_cpp: Server, chat: Chat) -> None:
     other = Server(llama_cpp.base_url, "gpt-4")
     generator = chat(other, limits=part("limits", concurrency=1), shots={"k": 0}, sampling={"max_tokens": 4})
-    with pytest.raises(ServerError, match=r"asked for model 'gpt-4', .* answers as 'tiny.gguf': say --model tiny.gguf"):
+    with pytest.raises(LmkbcError, match=r"asked for model 'gpt-4', .* answers as 'tiny.gguf': say --model tiny.gguf"):
         list(generator.generate(QUERIES))

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import Command
 from loopback import Body, Loopback
 from opened import part, recipe_file
 from postgres import free_port
 
 import lmkbc
 from lmkbc import InputError, LmkbcError
-from lmkbc.api.predicting import estimate
 from lmkbc.models.answers import Store
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.client import as_served
@@ -59,7 +59,9 @@ def objects(run: lmkbc.PredictedRun) -> set[str]:
 
 
 @pytest.mark.whole
-def test_two_models_on_one_port_are_two_models(tmp_path: Path, port: int, given: dict[str, Any]) -> None:
+def test_two_models_on_one_port_are_two_models(
+    command: Command, tmp_path: Path, port: int, given: dict[str, Any]
+) -> None:
     made: dict[str, lmkbc.PredictedRun] = {}
     asked = []
     for name, text, fresh in (
@@ -83,8 +85,11 @@ def test_two_models_on_one_port_are_two_models(tmp_path: Path, port: int, given:
 
     offline = lmkbc.predict("val", out=tmp_path / "offline", offline=True, **given)  # of the model that was last
     assert (offline.manifest["models"], objects(offline)) == (["model-a"], {"Spain"})
-    assert (estimate("val", **given).total("stored"), estimate("val", **given).total("requests")) == (3, 0)
-    assert estimate("val", fresh=True, **given).total("requests") == 3
+    words = ("predict", "--split", "val", "--edition", "mini", "--system", given["system"], "--store", given["store"])
+    words = (*words, "--any-model", "--base-url", given["base_url"], "--limit", 3, "--dry-run")
+    for more, requests, stored in (((), 0, 3), (("--fresh",), 3, 0)):
+        (total,) = (line for line in command.done(*words, *more)[0].splitlines() if line.startswith("*** Sum ***"))
+        assert (int(total.split()[3]), int(total.split()[5])) == (requests, stored)
 
 
 def test_a_build_names_the_model_that_is_served_and_goes_on_with_no_other(

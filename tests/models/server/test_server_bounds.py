@@ -15,10 +15,9 @@ from loopback import OK, Body, Loopback, Sent, response
 from opened import generators, part, recipe_of
 from space import MINI, SPACE
 
-from lmkbc import InputError
+from lmkbc import InputError, LmkbcError
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.budget import Budget
-from lmkbc.models.server.refusal import ServerError
 from lmkbc.testing import Query, Run
 
 BORDERS = "CountryBordersCountry"
@@ -105,7 +104,7 @@ def test_a_redirect_is_not_followed(chat: Chat, status: int, there: str) -> None
     with Loopback() as other, Loopback() as server:
         to = other.url if there == "another host" else server.url
         server.fault = lambda _: response(b"", status, f"Location: {to}/more")
-        with pytest.raises(ServerError, match="where no prompt was sent") as error:
+        with pytest.raises(LmkbcError, match="where no prompt was sent") as error:
             list(chat(server, limits=part("limits", concurrency=1)).generate(queries(3)))
         assert server.url in str(error.value)
         assert to.removesuffix("/v1") in str(error.value)

@@ -11,8 +11,8 @@ import pytest
 from loopback import NAMES, Loopback, prompt_of
 from opened import HASTY
 
+from lmkbc import LmkbcError
 from lmkbc.generate.language_model import AnswerGenerator
-from lmkbc.models.server.refusal import ServerError
 from lmkbc.testing import CandidateSet, Query
 
 CANARY = "sk-canary-7f3a91c2"
@@ -49,7 +49,7 @@ def test_a_key_that_the_server_echoes_anywhere_is_kept_nowhere(chat: Make, tmp_p
         for generator in generators:
             try:
                 found.append(one(generator))
-            except ServerError as error:
+            except LmkbcError as error:
                 found.append(str(error))
     shown = repr([found, [generator.notes.remarks for generator in generators]])
     shown += "".join(path.read_bytes().decode("latin-1") for path in tmp_path.iterdir())

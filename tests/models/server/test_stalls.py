@@ -51,6 +51,7 @@ def test_a_run_whose_first_calls_are_all_late_ends_early_and_goes_on_later(
         assert server.served == 4  # two calls at a time, each twice; none has waited for its third attempt
         assert f"{server.url}: 2 calls without an answer, the longest for 0 s; each attempt ends after 0.6 s" in said
         assert "no answer yet, trying up to 6 times: no whole answer within 0.6 s (--timeout SECONDS or" in said
+        assert said.count("no answer yet") == 1
         assert "answered none of 4 calls within 0.6 s each" in said.splitlines()[-1]
         assert "nothing is lost, and the same command goes on" in said.splitlines()[-1]
         server.fault = None
