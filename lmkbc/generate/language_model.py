@@ -17,12 +17,13 @@ from lmkbc.answer.clean import Clean
 from lmkbc.ask.builder import PromptBuilder, PromptSettings
 from lmkbc.ask.context import ContextSettings, Provider, located, provider, read_corpus
 from lmkbc.ask.examples import read_bank
-from lmkbc.errors import refuse
+from lmkbc.errors import counted, refuse
 from lmkbc.generate.access import is_given, open_model
 from lmkbc.generate.conversation import Conversation
 from lmkbc.generate.draws import answer_tokens
 from lmkbc.generate.option_ranking import CandidateRanking, RankingGenerator
 from lmkbc.generate.recorded import replayed
+from lmkbc.generate.recorded_file import LONGEST
 from lmkbc.generate.replay import Replay
 from lmkbc.generate.spec import GeneratorQuestions, GeneratorSpec, Relations, check_names
 from lmkbc.generate.verify import Check, Verifying
@@ -49,6 +50,8 @@ PRUNE = "'lmkbc store prune --model NAME' drops what was kept of a model, to hav
 """Advice on stored answers that cannot be used."""
 LONGER = "a larger sampling.max_tokens in the recipe leaves room, and asks again what was answered with the old limit"
 """Advice on answers that end at their longest length."""
+UNREADABLE = State.UNPARSED, State.TRUNCATED
+"""States of draws that have a text without an answer."""
 
 
 VERIFIED = ReadBy(
@@ -284,26 +287,34 @@ class AnswerGenerator:
 
 
 class _Tally:
-    """Counts of draws by outcome."""
+    """Draws by what became of them: number by query, the first that cannot be read, and the ends of blank ones."""
 
     def __init__(self) -> None:
-        self._states: Counter[State] = Counter()
-        self._withheld = self._unread = self._longest = 0
-        self._blank: Counter[str] = Counter()
+        self._draws: dict[str, Counter[Query]] = {}
+        self._unread = ""
+        self._ends: Counter[str] = Counter()
         self._unanswered, self._partial = list[Query](), list[Query]()
 
     def count(self, candidates: CandidateSet, replies: Sequence[Reply]) -> None:
         """Count one query's draws."""
-        self._states.update(candidates.draws)
         withheld = sum(reply.finish in WITHHELD for reply in replies)
         blank = [reply.finish for reply in replies if not reply.is_answer and not reply.failed]
-        self._withheld += withheld
-        self._longest += sum(reply.finish == CUT_OFF[0] for reply in replies)
-        self._blank.update(blank)
-        unread = sum(state in (State.UNPARSED, State.TRUNCATED) for state in candidates.draws)
-        self._unread += max(
-            min(unread, len(replies)) - withheld - len(blank), 0
-        )  # without its steps, a draw is not asked
+        unread = sum(map(UNREADABLE.__contains__, candidates.draws))
+        counts = {
+            "withheld": withheld,
+            "cut": candidates.draws.count(State.CUT),
+            # without its steps, a draw is not asked
+            "unread": max(min(unread, len(replies)) - withheld - len(blank), 0),
+            "blank": len(blank),
+            "longest": sum(reply.finish == CUT_OFF[0] for reply in replies),
+        }
+        for name in filter(counts.__getitem__, counts):
+            self._draws.setdefault(name, Counter())[candidates.query] = counts[name]
+        if counts["unread"] and not self._unread and len(replies) == len(candidates.draws):
+            read = zip(candidates.draws, replies, strict=True)
+            texts = (one.text for state, one in read if state in UNREADABLE and one.is_answer)
+            self._unread = f", such as {next(filter(None, texts), '')[:LONGEST]!r}"
+        self._ends.update(blank)
         if State.MISSING in candidates.draws:
             (self._unanswered if candidates.failed else self._partial).append(candidates.query)
 
@@ -312,27 +323,23 @@ class _Tally:
 
         lost: why answers are missing. place: of the store. stopped: whether the run was stopped.
         """
+        ends = ", ".join(f"{count} ended with {end!r}" for end, count in sorted(self._ends.items()))
+        kinds = {
+            "withheld": f"refused by the model or a content filter: they count as no answer, and are kept; {PRUNE}",
+            "cut": "cut off within a list: the objects before the cut count, and they are kept",
+            "unread": f"without an answer that can be read{self._unread}: they are kept; {PRUNE}",
+            "blank": f"without any text, or cut off within thoughts ({ends}): they are not kept, so that the next run "
+            "asks them again",
+            "longest": f"that ended where the length was limited: {LONGER}",
+        }
+        for name, what in kinds.items():
+            draws = self._draws.get(name)
+            if draws and (name != "longest" or self._draws.keys() & {"cut", "unread", "blank"}):
+                yield f"{counted(len(draws), 'query has', 'queries have')} {counted(draws.total(), 'draw')} {what}"
         unanswered = [*self._unanswered, *(self._partial if stopped else ())]
-        if self._withheld:
-            yield (
-                f"{self._withheld} draws were refused by the model or a content filter: they count as no answer, and "
-                f"are kept; {PRUNE}"
-            )
-        if cut := self._states[State.CUT]:
-            yield f"{cut} draws were cut off within their lists: the objects before the cut count, and they are kept"
-        if self._unread:
-            yield f"{self._unread} draws hold no answer that can be read: they are kept; {PRUNE}"
-        if self._blank:
-            ends = ", ".join(f"{count} ended with {end!r}" for end, count in sorted(self._blank.items()))
-            yield (
-                f"{self._blank.total()} draws say nothing, or were cut off within their thoughts ({ends}): they are "
-                "not kept, so that the next run asks them again"
-            )
-        if self._longest and (cut or self._unread or self._blank):
-            yield f"{self._longest} draws end where their length was limited: {LONGER}"
-        for queries, lack in ((unanswered, "answers"), (() if stopped else self._partial, "some of their draws")):
+        for queries, lack in ((unanswered, "answers"), (() if stopped else self._partial, "some draws")):
             if queries:
                 yield (
-                    f"{len(queries)} queries lack {lack} ({lost or 'no subject'}), first ({queries[0].subject!r}, "
-                    f"{queries[0].relation!r}); run again to go on from {place}"
+                    f"{counted(len(queries), 'query lacks', 'queries lack')} {lack} ({lost or 'no subject'}), first "
+                    f"({queries[0].subject!r}, {queries[0].relation!r}); run again to go on from {place}"
                 )

@@ -1,9 +1,9 @@
 """Pooling: the candidates of many sources for one query, merged into one scored list, best first.
 
-A source is one draw of one generator that has a reply. A failed call is no source. A reply that cannot be read, or
-whose objects were all dropped, is a source without objects, and no evidence for NIL. Where shares are of answers alone,
-a reply that cannot be read is no source. The score of an object is the mean over the sources, 0 for sources that do not
-name it. For sampled answers with scores of 1 it is the share of votes.
+A source is one draw of one generator that gave an answer. A failed call is no source, and neither is a reply that
+cannot be read. A reply whose objects were all dropped is a source without objects, and no evidence for NIL. Where
+shares are of all replies, one that cannot be read is such a source, too. The score of an object is the mean over the
+sources, 0 for sources that do not name it. For sampled answers with scores of 1 it is the share of votes.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Pooling:
     """Settings for merging sources, as in a recipe.
 
     per: whether every draw has equal weight, or every model, whatever its number of draws.
-    of: the draws to which shares refer: all "replies", or those that are "answers". With "replies", what cannot be read
+    of: the draws to which shares refer: those that are "answers", or all "replies". With "replies", what cannot be read
     names nothing, and a model without any answer is a source without objects.
     ties: order of candidates with equal scores and equally many sources, by "name" or the one named "first".
     weights: model -> weight; 1 if not given.
@@ -63,7 +63,7 @@ class Pooling:
     """
 
     per: Annotated[Literal["draw", "model"], SEVERAL] = "model"
-    of: Literal["replies", "answers"] = "replies"
+    of: Literal["answers", "replies"] = "answers"
     ties: Literal["name", "first"] = "name"
     weights: Annotated[Mapping[str, float], SEVERAL] = field(default_factory=dict)
     train_sides: bool = False

@@ -140,14 +140,16 @@ def test_of_an_answer_cut_off_only_whole_objects_count(chat: Chat) -> None:
         found = run(generator, queries(1))["land 0"]
     assert ([c.text for c in found.candidates], found.draws) == (["Spain"], (State.CUT,))
     assert any(
-        "cut off within their lists: the objects before the cut count, and they are kept" in remark
+        "cut off within a list: the objects before the cut count, and they are kept" in remark
         for remark in generator.notes.remarks
     )
     with Loopback(lambda _: {"content": "Portu", "finish_reason": "length"}) as server:
         other = chat(server, store="b.sqlite")
         assert run(other, queries(1))["land 0"].draws == (State.TRUNCATED,)
     for notes in (generator.notes, other.notes):
-        assert any("1 draws end where their length was limited: a larger" in remark for remark in notes.remarks)
+        assert any(
+            "1 query has 1 draw that ended where the length was limited: a larger" in remark for remark in notes.remarks
+        )
     with Loopback(lambda _: {"content": "12", "finish_reason": "length"}) as server:
         found = run(chat(server, store="c.sqlite"), queries(1, CHILDREN))["land 0"]
     assert found.draws == (State.TRUNCATED,)

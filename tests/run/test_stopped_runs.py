@@ -69,7 +69,7 @@ def test_a_draw_on_which_the_server_failed_counts_as_missing_beside_another(
     refused = iter([False, True])
     server.fault = lambda good: response({"error": {"message": "no"}}, 400) if next(refused, False) else response(good)
     _, told = predict.done()
-    assert "1 queries lack some of their draws" in told
+    assert "1 query lacks some draws" in told
     assert "queries lack answers" not in told
     assert json.loads((tmp_path / "run" / "manifest.json").read_text())["counts"]["draws"]["missing"] == 1
 
@@ -162,3 +162,26 @@ def test_a_server_that_is_down_is_not_needed_for_what_it_has_answered(predict: C
     told = predict.fails("--any-model", "--base-url", "http://127.0.0.1:9/v1", status=1)
     assert "cannot be reached" in told
     assert "--offline" not in told
+
+
+def test_a_draw_that_cannot_be_read_is_no_vote_live_or_recorded(
+    predict: Command, server: Loopback, tmp_path: Path
+) -> None:
+    """Two draws of five name Spain, and three end within their thoughts: Spain has all votes."""
+    few = {"max_tokens": 10, "samples": 5, "temperature": 0.7}
+    recipe_file(tmp_path / "twice.toml", TABLE | {"sampling": few}, select={"rule": "cutoff", "threshold": 0.5})
+    cut = {"content": "<think>Maybe Wakanda, or Nar", "finish_reason": "length"}
+    said = itertools.cycle(('["Spain"]', cut, cut, '["Spain"]', cut))
+    with Loopback(lambda _: next(said), ignores=("n",)) as other:
+        _, told = predict.done("--base-url", other.url)
+    assert "6 queries have 18 draws without any text, or cut off within thoughts (18 ended with 'length')" in told
+    first, files = (tmp_path / "run"), ("predictions.jsonl", "candidates.jsonl.gz")
+    objects = [json.loads(line)["ObjectEntitiesID"] for line in (first / files[0]).read_text().splitlines()]
+    assert objects == [["Q29"]] * 6
+    scores = [json.loads(line)["candidates"] for line in gzip.decompress((first / files[1]).read_bytes()).splitlines()]
+    assert {one["score"] for row in scores for one in row} == {1.0}
+    predict.done("--from", first / "replies.jsonl.gz", "--out", "again", "--offline")
+    again = tmp_path / "again"
+    assert (again / files[0]).read_bytes() == (first / files[0]).read_bytes()
+    predict.done("--system", "recorded", "--from", first / "replies.jsonl.gz", "--out", "plain", "--untuned")
+    assert (tmp_path / "plain" / files[0]).read_bytes() == (first / files[0]).read_bytes()

@@ -67,9 +67,9 @@ ZOLA = draws("m", ["Émile Zola"], ["emile zola"], ["Émile Zola"])
 @pytest.mark.parametrize(
     ("sets", "settings", "shares"),
     [
-        # votes are shares of the replies, unless shares are of answers alone
-        (READ_OF_FIVE, {}, {"Ann": 0.4, "Bo": 0.2, "": 0.2}),
-        (READ_OF_FIVE, {"of": "answers"}, {"Ann": 0.666667, "Bo": 0.333333, "": 0.333333}),
+        # votes are shares of the answers, unless shares are of all replies
+        (READ_OF_FIVE, {}, {"Ann": 0.666667, "Bo": 0.333333, "": 0.333333}),
+        (READ_OF_FIVE, {"of": "replies"}, {"Ann": 0.4, "Bo": 0.2, "": 0.2}),
         ([draws("m", ["Ann"], State.MISSING)], {}, {"Ann": 1.0}),  # a failed call is no reply
         # the score is the mean over models
         ([scored("m", Ann=0.8, Bo=0.1), scored("n", Ann=0.4, Cy=0.5)], {}, {"Ann": 0.6, "Cy": 0.25, "Bo": 0.05}),
@@ -78,7 +78,7 @@ ZOLA = draws("m", ["Émile Zola"], ["emile zola"], ["Émile Zola"])
         (VOTES, {"per": "draw"}, {"Ann": 0.75, "Bo": 0.25}),
         (VOTES, {"weights": {"n": 3}}, {"Bo": 0.75, "Ann": 0.25}),
         ([draws("m", ["Ann"])], {"weights": {"m": 0}}, {"Ann": 0.0}),
-        ([draws("m", ["Ann"]), draws("n", State.UNPARSED)], {"of": "answers"}, {"Ann": 1.0}),
+        ([draws("m", ["Ann"]), draws("n", State.UNPARSED)], {}, {"Ann": 1.0}),
         ([ZOLA], {}, {"Émile Zola": 1.0}),  # equal objects merge under the edition's normalisation
         ([ZOLA], {"edition": EDITIONS["2025"]}, {"Émile Zola": 0.666667, "emile zola": 0.333333}),
         ([draws("m", ["1250"], ["1,250"], ["1250.0"], ["1250"])], {}, {"1250": 1.0}),  # numbers merge by value

@@ -74,7 +74,7 @@ def test_what_is_withheld_is_no_answer_and_not_a_failed_call(chat: Make, finish:
         assert (found.draws, found.candidates, found.nothing) == ((State.UNPARSED,), (), ())
         one(chat(server))
     assert server.served == 1
-    assert any("1 draws were refused by the model or a content filter" in one for one in generator.notes.remarks)
+    assert any("1 query has 1 draw refused by the model or a content filter" in one for one in generator.notes.remarks)
 
 
 def test_under_any_model_an_azure_deployment_is_its_own_name_and_no_list_is_asked_for(tmp_path: Path) -> None:

@@ -38,8 +38,8 @@ def lacking(chat: Make, fault: Fault, **how: Any) -> tuple[str, int]:
     with Loopback(spain, fault=fault) as server:
         generator = chat(server, **how)
         assert one(generator).draws == (State.MISSING,)
-    (remark,) = [remark for remark in generator.notes.remarks if "1 queries lack answers" in remark]
-    return remark.partition("lack answers (")[2].partition("), first (")[0], server.served
+    (remark,) = [remark for remark in generator.notes.remarks if "1 query lacks answers" in remark]
+    return remark.partition("lacks answers (")[2].partition("), first (")[0], server.served
 
 
 @pytest.mark.parametrize(
