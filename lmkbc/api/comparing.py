@@ -160,11 +160,10 @@ def compare(
         raise OptionError("baselines", f"is {baselines} of {len(opened)} runs: give more runs than baselines")
     chosen, subset, named_split, path = scored_on(space, opened, edition, split, gold, relation, limit)
     truth = dict(subset.rows(read_gold(path, chosen).items(), lambda row: row[0][1]))
-    for answers in (run.answers(chosen) for run in opened if run.is_subset):
-        truth = {pair: objects for pair, objects in truth.items() if pair in answers}
-    whole = subset.is_whole and not any(run.is_subset for run in opened)
+    if not (truth or subset.is_whole):
+        raise InputError(f"{path} has no query of {subset.words} that all runs asked: give runs of the same queries")
     named = [*zip(distinct_names(opened), opened, strict=True)]
-    remarks = [f"{name}: {seen.remark(whole=whole)}." for name, run in named if (seen := run.in_sample)]
+    remarks = [f"{name}: {seen.remark(whole=subset.is_whole)}." for name, run in named if (seen := run.in_sample)]
     remarks += _failures(named, truth.keys(), chosen)
     asked = "" if gold is not None else chosen.split_named(named_split)
     for name, run in named:
@@ -174,8 +173,7 @@ def compare(
             remarks.append(f"{name}: {missing} of {len(truth)} queries are missing, which counts as nothing answered.")
     try:
         names = _names(path, chosen, opened)
-        part = ", ".join(dict.fromkeys(filter(None, (one.words for one in (subset, *(run.subset for run in opened))))))
-        return Comparisons(chosen, compared(chosen, truth, opened, names, baselines), remarks, asked, part)
+        return Comparisons(chosen, compared(chosen, truth, opened, names, baselines), remarks, asked, subset.words)
     except InputError as error:
         others = (other_split(space, run.predictions, chosen, asked) for run in opened)
         raise next(filter(None, others), error) from None

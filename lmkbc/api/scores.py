@@ -170,9 +170,7 @@ def score(
     """
     space, run = Workspace(workspace, data, trust=trust), saved_run(predictions)
     chosen = run_edition(space, [run] if run else [], edition)
-    subset = Subset.of(chosen, relation, limit)
-    if subset.is_whole and run is not None:
-        subset = run.subset
+    subset = scored_part(chosen, [run] if run else [], relation, limit)
     named = "" if gold is not None else split or (run and run.text("split")) or "val"
     truth = space.gold_path(chosen, named) if gold is None else Path(gold) if isinstance(gold, str) else gold
     answers = given(predictions, chosen, "predictions") if run is None else run.predictions
@@ -226,6 +224,21 @@ def run_edition(space: Workspace, runs: Sequence[SavedRun], named: str | None) -
     return found[0]
 
 
+def scored_part(
+    edition: Edition, runs: Sequence[SavedRun], relation: str | Sequence[str] | None, limit: int | None
+) -> Subset:
+    """Return the queries that are scored: of those that all runs asked, the ones that the options name.
+
+    InputError for relations that a run did not ask.
+    """
+    chosen = Subset.of(edition, relation, limit)
+    for run in runs if chosen.relations else ():
+        if not any(map(run.subset.holds, chosen.relations)):
+            asked, named = (", ".join(sorted(names)) for names in (run.subset.relations, chosen.relations))
+            raise InputError(f"{run.path} asked {asked} alone, not {named}: name a relation that it asked, or none")
+    return chosen.inside(run.subset for run in runs)
+
+
 def scored_on(
     space: Workspace,
     runs: Sequence[SavedRun],
@@ -237,11 +250,11 @@ def scored_on(
 ) -> tuple[Edition, Subset, str, Path]:
     """Return the edition of runs, the subset and the split that they are scored on, and the file of its gold.
 
-    The options come first, then what the runs' manifests say. Without either, the split is val.
+    Of the split, the options come first, then what the runs' manifests say. Without either, it is val.
     """
     chosen = run_edition(space, runs, edition)
     named = split or next(filter(None, (run.text("split") for run in runs)), "val")
-    return chosen, Subset.of(chosen, relation, limit), named, placed(gold) or space.gold_path(chosen, named)
+    return chosen, scored_part(chosen, runs, relation, limit), named, placed(gold) or space.gold_path(chosen, named)
 
 
 def other_edition(space: Workspace, path: Path | Given, edition: Edition, gold: Path | Given) -> InputError | None:

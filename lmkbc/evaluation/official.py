@@ -85,7 +85,7 @@ def evaluate(
                 "give a labelled split"
             )
         if not match.queries:
-            named = f" of {', '.join(sorted(subset.relations))}" if subset.relations else ""
+            named = f" of {subset.words}" if subset.words else ""
             raise InputError(f"{truth.path} has no query{named} that can be scored: give rows of a labelled split")
         _refuse(answers.path, edition, match, strict=strict)
         log_lone_nones(answers.path, match.lone_nones)
@@ -96,7 +96,7 @@ def evaluate(
 
 def _keeps(gold: Rows, subset: Subset) -> Callable[[Any], bool]:
     """Return a function that tests whether a row belongs to the subset of the gold."""
-    if subset.limit is None:
+    if all(part.limit is None for part in (subset, *subset.within)):
         return lambda row: subset.holds(row.Relation)
     rows = subset.rows(gold.rows(), lambda row: str(row.Relation))
     pairs = {(subject_key(row.SubjectEntity), row.Relation) for row in rows}

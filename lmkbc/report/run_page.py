@@ -78,14 +78,9 @@ class ReportInput:
     evidence: Evidence = TRAIN_ALONE
 
     @property
-    def is_whole(self) -> bool:
-        """Return whether the run asked the whole split, and all of it is shown."""
-        return self.subset.is_whole and not self.run.is_subset
-
-    @property
     def asked(self) -> list[str]:
-        """Return the split, and the parts of it that the run asked and that are shown, in words."""
-        return list(dict.fromkeys(filter(None, (self.split, self.run.subset.words, self.subset.words))))
+        """Return the split, and the part of it that is shown, in words."""
+        return [*filter(None, (self.split, self.subset.words))]
 
 
 def write(space: Workspace, source: ReportInput, path: Path, report: Report = silent) -> Mapping[str, Table]:
@@ -94,7 +89,9 @@ def write(space: Workspace, source: ReportInput, path: Path, report: Report = si
     Rows are made in parts and kept on disk, so memory does not depend on their number. report: callback for progress.
     """
     edition, run = source.edition, source.run
-    table = evaluate(*_columns(source), edition, rows=True, unreadable=run.unreadable).table
+    table = evaluate(
+        run.predictions, source.gold, edition, rows=True, subset=source.subset, unreadable=run.unreadable
+    ).table
     with closing(ByQuery()) as held, closing(Buffer()) as parts:
         data = _Data(source, [pair for pair, _ in table.rows], held)
         counts = RowCounts()
@@ -112,8 +109,8 @@ def write(space: Workspace, source: ReportInput, path: Path, report: Report = si
             "floors": floors,
             "below": _below(table, floors),
             "seen": run.in_sample,
-            "whole": source.is_whole,
-            "published": _published(edition, source.split) if source.is_whole else [],
+            "whole": source.subset.is_whole,
+            "published": _published(edition, source.split) if source.subset.is_whole else [],
             "split": source.split,
             "plots": list(_plots(table, counts, floors, report)) if figures.drawable() else None,
             "confusion": counts.confusion,
@@ -145,24 +142,9 @@ def write_beside(run: Run, directory: Path, split: str, report: Report = silent)
     """Write the page of a run into its directory, with the recorded replies that it read. Return the floors."""
     gold = run.workspace.gold_path(run.edition, split)
     evidence = Evidence.of(run.index, run.search_table, offline=run.offline)
-    source = ReportInput(SavedRun.at(directory), run.edition, split, gold, run.files, evidence=evidence)
+    saved = SavedRun.at(directory)
+    source = ReportInput(saved, run.edition, split, gold, run.files, saved.subset, evidence)
     return write(run.workspace, source, directory / submission.REPORT, report)
-
-
-def _columns(source: ReportInput) -> tuple[Column, Column]:
-    """Return the answers and the gold that count. If the run answered a subset, only answered queries count."""
-    run, edition = source.run, source.edition
-    answers, gold = Column(run.predictions, edition, str), Column(source.gold, edition, str | list[str])
-    if not source.is_whole:
-        asked = {_pair(row) for row in source.subset.rows(gold.rows(), lambda row: str(row.Relation))}
-        if run.is_subset:
-            asked &= run.unreadable.union(map(_pair, answers.rows()))
-        answers.keeps = gold.keeps = lambda row: _pair(row) in asked
-    return answers, gold
-
-
-def _pair(row: Any) -> Pair:
-    return row.SubjectEntity, row.Relation
 
 
 class _Data:
@@ -181,9 +163,11 @@ class _Data:
                 held.add(pair, "example", example)
                 if example.query.subject.strip():
                     first.setdefault(example.query.relation, example.query)
-        for kind, rows in zip(("answer", "gold"), _columns(source), strict=True):
-            for row in rows.rows():
-                held.add(_pair(row), kind, row.objects)
+        files = (("answer", source.run.predictions, str), ("gold", source.gold, str | list[str]))
+        for kind, path, item in files:
+            for row in Column(path, source.edition, item).rows():
+                if (pair := (row.SubjectEntity, row.Relation)) in asked:
+                    held.add(pair, kind, row.objects)
         for pair, fields in recorded(source.run, source.edition, source.replies):
             held.add(pair, "note", fields)
         self.models, self.prompts = dict[str, None](), dict[str, tuple[str, Shown]]()
@@ -282,7 +266,7 @@ def _about(
         "edition and split": ", ".join((edition.name, *source.asked)),
         "objects kept": run.table("selection").get("how"),
         "in labelled rows": _stated(run),
-        "in sample": seen.remark(whole=source.is_whole) if seen else None,
+        "in sample": seen.remark(whole=source.subset.is_whole) if seen else None,
         "predictions": "; ".join(run.remarks),
         "average": "mean over relations" if edition.metric.average == "relation" else "mean over rows",
     }

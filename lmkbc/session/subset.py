@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
+from itertools import count, islice
 from typing import TypeVar
 
 from lmkbc.edition import Edition
@@ -18,11 +18,13 @@ Row = TypeVar("Row")
 class Subset:
     """A subset of a split's queries.
 
-    relations: by the edition's names; empty for all. limit: number of queries, from the first; None for all.
+    relations: by the edition's names; empty for all. limit: number of queries, from the first; None for all. within:
+    other subsets that hold its queries too; the limit is of these.
     """
 
     relations: frozenset[str] = frozenset()
     limit: int | None = None
+    within: tuple[Subset, ...] = ()
 
     @classmethod
     def of(cls, edition: Edition, relations: Sequence[str] | str | None, limit: int | None) -> Subset:
@@ -43,13 +45,19 @@ class Subset:
     @property
     def is_whole(self) -> bool:
         """Return whether the subset is the whole split."""
-        return not self.relations and self.limit is None
+        return not self.relations and self.limit is None and not self.within
+
+    def inside(self, others: Iterable[Subset]) -> Subset:
+        """Return the subset of the queries that all others hold, which are within nothing themselves."""
+        return replace(self, within=tuple(dict.fromkeys(one for one in others if not one.is_whole)))
 
     @property
     def words(self) -> str:
-        """Return its relations and its limit in words; "" for the whole split."""
-        first = "" if self.limit is None else f"the first {self.limit}"
-        return "; ".join(filter(None, (", ".join(sorted(self.relations)), first)))
+        """Return its relations and its least limit in words; "" for the whole split."""
+        parts = (*self.within, self)
+        names = (", ".join(sorted(part.relations)) for part in parts)
+        least = min((part.limit for part in parts if part.limit is not None), default=0)
+        return "; ".join(dict.fromkeys(filter(None, (*names, f"the first {least}" * bool(least)))))
 
     @property
     def suffix(self) -> str:
@@ -59,11 +67,19 @@ class Subset:
 
     def holds(self, relation: str) -> bool:
         """Return whether a relation's queries are in the subset."""
-        return not self.relations or relation in self.relations
+        own = not self.relations or relation in self.relations
+        return own and all(part.holds(relation) for part in self.within)
 
     def rows(self, rows: Iterable[Row], relation: Callable[[Row], str]) -> Iterator[Row]:
         """Yield the rows of the subset, in order."""
-        return islice((row for row in rows if self.holds(relation(row))), self.limit)
+        within = [part._counting() for part in self.within]
+        own = (row for row in rows if sum(has(relation(row)) for has in within) == len(within))
+        return islice((row for row in own if self.holds(relation(row))), self.limit)
+
+    def _counting(self) -> Callable[[str], bool]:
+        """Return a function that is given the relation of each row, in order, and says whether the row is held."""
+        places = count()
+        return lambda relation: self.holds(relation) and (self.limit is None or next(places) < self.limit)
 
 
 WHOLE = Subset()

@@ -50,6 +50,34 @@ def test_a_page_of_a_part_says_so_and_is_not_compared_with_whole_splits(
     assert f"dev, {part}" in compared.read_text()
 
 
+def test_a_limit_is_of_what_the_runs_asked(command: Command, tmp_path: Path) -> None:
+    """In each command that scores; the relation is not the first one of the split."""
+    own, other = "PersonPlaysInstrument", "RiverBasinsCountry"
+    words = ("--edition", "mini", "--split", "val", "--system", "prior", "--no-report")
+    for name, more in {"a": ("-r", own), "a6": ("-r", own, "--limit", 6), "first": ("--limit", 50)}.items():
+        command.done("predict", *words, *more, "--out", name)
+    command.done("predict", *words, "-r", other, "--out", "b")
+
+    def scored(*given: object) -> dict[str, int]:
+        shown = json.loads(command.done("evaluate", *given, "--json")[0])
+        assert shown["remarks"]["missing"] == 0
+        return {name: values["rows"] for name, values in shown["relations"].items()}
+
+    assert scored("a", "--limit", 4) == scored("a6", "--limit", 4) == {own: 4}
+    assert scored("a6", "--limit", 9) == scored("a6") == {own: 6}
+    first = scored("first")
+    assert sum(first.values()) == 50
+    assert {name: scored("first", "-r", name)[name] for name in first} == first
+    shown, _ = command.done("compare", "a", "a6", "--limit", 4)
+    assert shown.startswith(f"LM-KBC mini, val, {own}; the first 4: a6")
+    assert re.search(rf"{own} +4 ", shown)
+    command.done("report", "a", "--limit", 4, "--out", "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert f"LM-KBC mini, val, {own}; the first 4</title>" in page
+    assert f"a asked {own} alone, not {other}: name a relation" in command.fails("evaluate", "a", "-r", other)
+    assert f"of {own}; {other} that all runs asked" in command.fails("compare", "a", "b")
+
+
 def test_runs_of_one_minute_are_listed_newest_first(command: Command, tmp_path: Path) -> None:
     for second, name in enumerate(("b", "c", "a")):
         words = ("--edition", "mini", "--split", "val", "--system", "bl22-empty", "--no-report", "--limit", 3)
