@@ -63,6 +63,10 @@ _PLAIN = {
 """Pattern in a message of the command line's parser -> plainer words."""
 INTERRUPTED = "interrupted; nothing half-written is left behind"
 ANSWERS = "answers that models gave are kept in the store, from which the same command goes on"
+FRESH = (
+    "the same command asks all again, because of --fresh; without it, it goes on from the store, which has earlier "
+    "answers where there are no new ones yet"
+)
 KEPT = {
     "predict": ANSWERS,
     "ask": ANSWERS,
@@ -115,10 +119,14 @@ class _Tree(TyperGroup):
             with _plain_complaints():
                 return super().invoke(ctx)
         except KeyboardInterrupt:
-            kept = KEPT.get(ctx.invoked_subcommand)
+            kept = FRESH if _is_fresh() else KEPT.get(ctx.invoked_subcommand)
             raise _InterruptedError(f"{INTERRUPTED}; {kept}" if kept else INTERRUPTED) from None
         except OptionError as error:
             raise InputError(error.typed) from None
+        except LmkbcError as error:
+            if error.exit_code != LmkbcError.exit_code or not _is_fresh():
+                raise
+            raise LmkbcError(f"{error}; {FRESH}") from None
         except SystemExit as error:  # of a module or a plug-in, whose status is not the command's
             at = traceback.extract_tb(error.__traceback__)[-1]
             raise LmkbcError(
@@ -133,6 +141,10 @@ class _Tree(TyperGroup):
         """Parse the command line, as typer does."""
         with _plain_complaints():
             return super().make_context(*arguments, **settings)
+
+
+def _is_fresh() -> bool:
+    return "--fresh" in sys.argv
 
 
 @contextmanager

@@ -185,3 +185,23 @@ def test_a_draw_that_cannot_be_read_is_no_vote_live_or_recorded(
     assert (again / files[0]).read_bytes() == (first / files[0]).read_bytes()
     predict.done("--system", "recorded", "--from", first / "replies.jsonl.gz", "--out", "plain", "--untuned")
     assert (tmp_path / "plain" / files[0]).read_bytes() == (first / files[0]).read_bytes()
+
+
+def test_a_fresh_run_that_ends_early_says_how_its_answers_are_used(
+    predict: Command, server: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same command with --fresh pays again, so it must not promise to go on."""
+    way = "the same command asks all again, because of --fresh; without it, it goes on from the store"
+    assert way in predict.fails("--fresh", "--max-tokens", 400, status=1)
+    assert way not in predict.fails("--max-tokens", 0, status=1)
+    before = server.served
+    predict.done()
+    assert (before, server.served) == (3, 12)
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lmkbc.run.pipeline.Steps.over", interrupted)
+    told = predict.fails("--fresh", status=130)
+    assert f"interrupted; nothing half-written is left behind; {way}" in told
+    assert "kept in the store, from which the same command goes on" in predict.fails(status=130)
