@@ -11,7 +11,7 @@ import re
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from itertools import repeat
@@ -29,7 +29,7 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from lmkbc.errors import LmkbcError
@@ -196,8 +196,8 @@ def show_as(form: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) ->
     sys.stdout.write("\n".join(lines) + "\n")
 
 
-def _rate(task: Task) -> str:
-    """Return the rate of a step and the time that is left, as in "3.1/s, 0:00:31 left" or "12.0 s each"; "" if unknown.
+def _pace(task: Task) -> tuple[str, str]:
+    """Return the rate of a step and the time that is left: "3.1/s" or "12.0 s each", and "0:00:31 left"; "" if unknown.
 
     The rate is the mean of finished results since the first second, whose results may be kept ones. While a slow server
     lets wait, the time that is left gets shorter. It is at least the time since the latest result, so it grows where
@@ -207,18 +207,42 @@ def _rate(task: Task) -> str:
     at = task.fields.get("at") or elapsed
     speed = (task.completed - task.fields.get("early", 0)) / at
     if speed <= 0:
-        return ""
+        return "", ""
     rest = (task.total - task.completed) / speed if task.total else 0
     left = timedelta(seconds=round(rest and max(rest - (elapsed - at), elapsed - at)))
-    return (f"{speed:.1f}/s" if speed >= 1 else f"{1 / speed:.1f} s each") + f", {left} left" * bool(left)
+    return f"{speed:.1f}/s" if speed >= 1 else f"{1 / speed:.1f} s each", f"{left} left" * bool(left)
 
 
-class _Rate(ProgressColumn):
-    """Column of the rate."""
+class _Written(ProgressColumn):
+    """Column of a text, which is cut where the line has no room for it. of: the text of a step."""
+
+    def __init__(self, of: Callable[[Task], str], column: Column | None = None, style: str = "") -> None:
+        super().__init__(column)
+        self._of, self._style = of, style
 
     def render(self, task: Task) -> Text:
-        """Return the rate."""
-        return Text(_rate(task), style="progress.data.speed")
+        """Return the text."""
+        return Text(self._of(task), self._style, no_wrap=True, overflow="ellipsis")
+
+
+class _Lines(Progress):
+    """Bars of one line each. spare: columns that are left out where there is no room, the first of them first."""
+
+    def __init__(self, screen: Console, columns: Sequence[ProgressColumn], spare: Sequence[ProgressColumn]) -> None:
+        self._screen, self._columns, self._spare = screen, columns, spare
+        super().__init__(*columns, console=screen, transient=True, disable=not screen.is_terminal)
+
+    def make_tasks_table(self, tasks: Iterable[Task]) -> Table:
+        """Return the table of the bars."""
+        shown, every = [task for task in tasks if task.visible], self._screen.options.update(max_width=WIDEST)
+        for left_out in range(len(self._spare) + 1):
+            columns = [one for one in self._columns if one not in self._spare[:left_out]]
+            table = Table.grid(*(one.get_table_column().copy() for one in columns), padding=(0, 1))
+            for task in shown:
+                table.add_row(*(one(task) for one in columns))
+            if self._screen.measure(table, options=every).maximum <= self._screen.width:
+                break
+        return table
 
 
 def errors() -> Console:
@@ -230,21 +254,24 @@ def errors() -> Console:
 def progress() -> Iterator[Report]:
     """Yield a callback for progress. It shows a bar per step on a terminal, elsewhere a plain line every ten seconds.
 
-    A bar has count and rate. If the run announced its steps, it has the step's number too, as in "step 3 of 6".
+    A bar has count and rate. If the run announced its steps, it has the step's number too, as in "step 3 of 6". Name,
+    count and time left stand in narrow terminals, too.
     """
-    console = errors()
-    bar = Progress(
-        TextColumn("{task.fields[number]}"),
+    console, whole = errors(), Column(no_wrap=True)
+    number, drawn = TextColumn("{task.fields[number]}"), BarColumn(table_column=whole)
+    rate = _Written(lambda task: _pace(task)[0], whole, "progress.data.speed")
+    elapsed = TimeElapsedColumn(whole)
+    columns = (
+        number,
         TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[unit]}"),
-        _Rate(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
+        drawn,
+        MofNCompleteColumn(table_column=whole),
+        _Written(lambda task: str(task.fields["unit"])),
+        rate,
+        _Written(lambda task: _pace(task)[1], whole, "progress.remaining"),
+        elapsed,
     )
+    bar = _Lines(console, columns, spare=(elapsed, number, rate, drawn))
     tasks: dict[str, TaskID] = {}
     announced, latest = set[str](), list[TaskID]()
 
@@ -260,7 +287,7 @@ def progress() -> Iterator[Report]:
         number = f"step {[*tasks].index(name) + 1} of {len(announced | tasks.keys())}" if announced else ""
         task = bar.tasks[tasks[name]]
         at = task.elapsed if done != task.completed else task.fields.get("at")
-        bar.update(tasks[name], completed=done, total=total, unit=printable(unit), number=number, at=at)
+        bar.update(tasks[name], completed=done, total=total, unit=plain(unit), number=number, at=at)
         if (task.elapsed or 0) < 1:
             bar.update(tasks[name], early=done)
         latest[:] = [tasks[name]]
@@ -284,4 +311,4 @@ def _line(task: Task) -> str:
     """Return a step's position, rate and time as a line: `tune: 12/105 relations x folds, 3.1/s, 4 s`."""
     count = f"{task.completed:.0f}" if task.total is None else f"{task.completed:.0f}/{task.total:.0f}"
     words = f"{task.description}: {count} {task.fields['unit']}".rstrip()
-    return ", ".join(filter(None, [words, _rate(task), f"{task.elapsed or 0:.0f} s"]))
+    return ", ".join(filter(None, [words, *_pace(task), f"{task.elapsed or 0:.0f} s"]))

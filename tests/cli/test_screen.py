@@ -150,3 +150,26 @@ def test_json_on_the_screen_means_the_same_and_cannot_steer_it(capsys: pytest.Ca
     assert json.loads(shown) == value
     assert all(char.isprintable() or char == "\n" for char in shown)
     assert "Ärger 日本" in shown
+
+
+def test_a_narrow_terminal_shows_name_count_and_time_left_of_each_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What matters least is left out first, and figures are cut last; a wide one shows all."""
+    figures = "queries, 18 answers, 4 waiting, 3 retried, 55 tokens/s, cost 0.0123"
+    for width, there, absent in ((80, "queries, 18 answers, 4 waiting, 3 retr", "━"), (200, "cost 0.0123", "…")):
+        console = Console(file=(written := StringIO()), force_terminal=True, width=width, legacy_windows=False)
+        monkeypatch.setattr(terminal, "errors", lambda console=console: console)
+        with terminal.progress() as report:
+            report(ExpectedStep("figures"), 0, 4)
+            for name in ("chat", "link"):
+                report(f"{name} ({figures})", 0, 110)
+            time.sleep(1.05)
+            for name in ("chat", "link"):
+                report(f"{name} ({figures})", 2, 110)
+        lines = [line for line in re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;?]*\w", "", written.getvalue())) if line]
+        last = lines[-2:]
+        assert [line.lstrip("step 12of3").split()[0] for line in last] == ["chat", "link"], lines
+        for line in last:
+            assert len(line) <= width
+            assert re.search(r"2/110 .* 0:0\d:\d\d left", line)
+            assert there in line
+            assert absent not in line
