@@ -145,6 +145,11 @@ def test_the_thresholds_that_come_with_it_are_of_what_their_recipes_ask(data_dir
     for path in bundled:
         run = Run(workspace=space, edition=space.edition(path.parent.name))
         _, how = selector_for(Plan.of(run, read_recipe(space, "smollm2")), settled(Selection, {}))
-        few = ", ".join(f"{name} ({rows})" for name, rows in how["few"].items())
+        called = {relation.name: name for name, relation in run.relations.items()}
+        few = ", ".join(f"{called[name]} ({rows})" for name, rows in how["few"].items())
         marked = f", with few answered rows and rough confidences for {few}" if few else ""
         assert how["how"] == f"selected by thresholds/{path.parent.name}/{path.name}{marked}"
+        for name in run.relations:
+            _, of_one = selector_for(Plan.of(run, read_recipe(space, "smollm2")), settled(Selection, {}), [name])
+            assert ("rough confidences" in of_one["how"]) == (name in few)
+            assert f"{name} (" in of_one["how"] or name not in few

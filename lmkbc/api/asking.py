@@ -122,7 +122,7 @@ def ask(
         raise OptionError("subject_id", f"is {subject_id!r}, which is no QID: give one as in Q419, or leave it out")
     plan, name = opened_relation(options, relation)
     run, recipe = plan.run, plan.recipe
-    selector, provenance = selector_for(plan, settled(Selection, options))
+    selector, provenance = selector_for(plan, settled(Selection, options), [name])
     query = Query(subject.strip(), name, as_qid(subject_id or ""))
     found = propose(plan, [query], progress)
     (candidates,) = found.sets

@@ -212,7 +212,7 @@ def predict(
             counted(again, "query stands", "queries stand"),
         )
     subset = asked if len(queries) < len(every) else None
-    selector, provenance = selector_for(plan, settled(Selection, options))
+    selector, provenance = selector_for(plan, settled(Selection, options), {query.relation for query in queries})
     about = run_directory.identity(plan, provenance, subset)
     own = Path(out or run_directory.named(run.edition.name, split, plan.recipe.name, subset, selector))
     directory = run_directory.free(own, about) if out is None else own

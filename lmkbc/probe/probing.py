@@ -76,7 +76,7 @@ def invented(
         return free_triples(opened(model, asked, quantise), subjects, asked)
     plan, subset = opened_subset(options, split, relation, None)
     check_kept(plan, "probe invented")
-    selector, how = selector_for(plan, settled(Selection, options))
+    selector, how = selector_for(plan, settled(Selection, options), subset.relations)
     log.info("%s: %s", plan.recipe.name, how["how"])
     run = plan.run
     examples = list(subset.rows(run.workspace.examples(run.edition, run.split), lambda row: row.query.relation))

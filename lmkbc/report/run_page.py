@@ -358,7 +358,7 @@ def _usage(timing: RunTiming) -> list[tuple[str, str, str]]:
     for step, values in timing.usage.items():
         for name, value in values.items():
             own = name.removeprefix("spent_")
-            lines.append((step, own if own == name else f"{own}, of the last call alone", _number(value)))
+            lines.append((step, own if own == name else f"{own}, of the last command alone", _number(value)))
     return lines
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict
 from typing import Any
 
@@ -17,8 +17,10 @@ from lmkbc.session.options import BEST, Selection
 from lmkbc.tune.tuned_rules import files, named_few, read, split_sha256
 
 
-def selector_for(plan: Plan, selection: Selection) -> tuple[PerRelation, dict[str, Any]]:
+def selector_for(plan: Plan, selection: Selection, asked: Collection[str] = ()) -> tuple[PerRelation, dict[str, Any]]:
     """Return a run's selector, and a description of its origin and of what it leaves out.
+
+    asked: the relations that are described, by the edition's names; all if there are none.
 
     Raise InputError if the thresholds do not fit, or if a precision is given without tuned thresholds, and LmkbcError
     if no relation reaches it.
@@ -26,7 +28,7 @@ def selector_for(plan: Plan, selection: Selection) -> tuple[PerRelation, dict[st
     untuned = selection["untuned"]
     if selection["any_thresholds"] and untuned:
         raise OptionError("untuned", "uses no thresholds, and any thresholds are asked for too: give one of the two")
-    selector, how = _untuned(plan) if untuned else _tuned(plan, selection["any_thresholds"])
+    selector, how = _untuned(plan) if untuned else _tuned(plan, selection["any_thresholds"], asked)
     check_all_read(plan.recipe, selector)
     made = ((option, narrowing(plan, selection, selector)) for option, narrowing in NARROWINGS.items())
     narrowings = {option: one for option, one in made if one is not None}
@@ -102,7 +104,7 @@ def _untuned(plan: Plan) -> tuple[PerRelation, dict[str, Any]]:
     return select, {"how": f"selected by the recipe's rule {select.general.name!r}{own}, untuned"}
 
 
-def _tuned(plan: Plan, any_thresholds: bool) -> tuple[PerRelation, dict[str, Any]]:
+def _tuned(plan: Plan, any_thresholds: bool, asked: Collection[str]) -> tuple[PerRelation, dict[str, Any]]:
     """Return the selector of the thresholds tuned for a run, else of the recipe's own rule, with a description."""
     run, recipe, origin, edition = plan.run, plan.recipe, plan.origin, plan.run.edition
     folders = run.workspace.folders("thresholds")
@@ -122,13 +124,13 @@ def _tuned(plan: Plan, any_thresholds: bool) -> tuple[PerRelation, dict[str, Any
     remark = f", which {other}" if other else ""
     if own := [one for one in tuned.selector.rules if one in recipe.select.rules]:
         remark += f", and not by the recipe's rule for {', '.join(own)}"
-    few = {run.relations[one].name: rows for one, rows in tuned.few.items() if one in run.relations}
+    few = {one: rows for one, rows in tuned.few.items() if one in (asked or run.relations)}
     remark += f", with few answered rows and rough confidences for {named_few(few)}" if few else ""
     return tuned.selector, {
         "how": f"selected by {name}{remark}",
         **asdict(tuned.provenance),
         "cv_f1_by_relation": dict(tuned.cv_f1),
         "file_sha256": sha256(path.read_bytes()),
-        "few": few,
+        "few": {run.relations[one].name: rows for one, rows in few.items()},
         **({"differs": other} if other else {}),
     }
