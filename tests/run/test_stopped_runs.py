@@ -150,6 +150,24 @@ def test_a_run_costs_what_its_answers_cost_whenever_they_were_paid_for(
     assert cost()[0] == whole > cost()[1] > 0
 
 
+def test_replies_that_are_not_kept_were_paid_for(predict: Command, tmp_path: Path) -> None:
+    """Those that end within their thoughts, however often the same draw does."""
+    cut = {"content": "<think>Maybe Wakanda, or Nar", "finish_reason": "length"}
+    said = itertools.chain(
+        itertools.islice(itertools.cycle(('["Spain"]', cut, cut)), 24), itertools.repeat('["Spain"]')
+    )
+    spent = 0.0
+    with Loopback(lambda _: next(said), ignores=("n",)) as other:
+        for _ in range(6):
+            predict.done("--base-url", other.url, "--prices", "1,10", "--failed-as-empty")
+            (used,) = json.loads((tmp_path / "run" / "timing.json").read_text())["usage"].values()
+            spent += used["spent_cost"]
+            tokens = used["prompt_tokens"], used["completion_tokens"]
+            assert tokens == (100 * other.served, 10 * other.served)
+            assert used["cost"] == pytest.approx(spent)
+    assert used["spent_cost"] == 0
+
+
 def test_a_server_that_is_down_is_not_needed_for_what_it_has_answered(predict: Command) -> None:
     with Loopback() as down:
         down.tells = {"models": {"object": "list", "data": [{"id": "m", "object": "model"}]}}

@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from msgspec import structs
+
 from lmkbc.errors import UNDECODABLE, counted
 from lmkbc.http import CallError, pooled
 from lmkbc.models.answers import KeptAnswers, Store
@@ -217,12 +219,25 @@ class Session:
             if len(together) > 1:
                 self._learn_several(len(received) == len(together))
             self._compare(calls[0], sum(reply.prompt_tokens for reply in received))
-            kept = answers.keep(dict(zip(together, received, strict=False))).values()
-            self._notes.received(kept)
+            self._notes.received(received)
+            whole = (self._with_lost(calls[place], one) for place, one in zip(together, received, strict=False))
+            kept = answers.keep(dict(zip(together, whole, strict=False))).values()
             for reply in kept:
                 if reply.failed:
                     self.failures[f"the server ended an answer with {reply.finish!r}"] += 1
             self._failed_in_a_row = 0
+
+    def _with_lost(self, call: Call, reply: Reply) -> Reply:
+        """Return a reply with the tokens of earlier ones to its call that were not kept, since they were paid for."""
+        note = f"lost {call.key}"
+        lost: tuple[int, int] = self._store.note(note) or (0, 0)
+        prompt, completion = lost[0] + reply.prompt_tokens, lost[1] + reply.completion_tokens
+        if not self.client.server.is_answer(reply):
+            self._store.set_note(note, (prompt, completion))
+        elif any(lost):
+            self._store.set_note(note, None)
+        self.budget.used(call.key, lost)
+        return structs.replace(reply, prompt_tokens=prompt, completion_tokens=completion)
 
     def _learn_several(self, several: bool) -> None:
         """Remember whether the server gives as many answers as n asks for, for this session and for later dry runs."""
