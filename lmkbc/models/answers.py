@@ -341,6 +341,9 @@ class DryStore(Store):
         """Return the note; None if there is none."""
         return None if self.blank else super().note(key)
 
+    def set_note(self, key: str, note: Any) -> None:
+        """Store nothing."""
+
     def close(self) -> None:
         """Close the file."""
         if not self.blank:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
@@ -22,6 +23,7 @@ from lmkbc.models.answers import CallCounter, CountingModel
 from lmkbc.models.base import PlannedRequest
 from lmkbc.models.identity import same_model
 from lmkbc.models.reference import ModelReference
+from lmkbc.models.server.refusal import ServerError
 from lmkbc.models.store_place import default_place
 from lmkbc.notes import Notes, Replies
 from lmkbc.plan import Plan
@@ -97,6 +99,8 @@ def estimate(plan: Plan, queries: Iterable[Query], timings: Iterable[Path] = (),
     default_place(run.servers.get("store"), offline=run.offline)
     counter, whole = CallCounter(), tuple(dict.fromkeys(queries))
     dry = replace(run, spellings=recipe.clean.spellings, offline=True, dry=counter, in_memory={}, budgets=[])
+    with suppress(ServerError):  # one that cannot be asked which model it serves is no obstacle yet
+        replace(plan, run=replace(dry, offline=run.offline)).served  # noqa: B018 -- refuses what the run would refuse
     generators = []
     for planned in plan.generators:
         own, notes = planned.reads(dry), _NoNotes()

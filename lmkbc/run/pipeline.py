@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
+from lmkbc.errors import counted
 from lmkbc.link.linker import Linker
 from lmkbc.notes import Live, Notes, Passage, Replies, unheard
 from lmkbc.plan import Plan
@@ -173,7 +174,7 @@ class Steps:
             speed = (notes.tokens - before) / max(time.monotonic() - start, 1e-3)
             cost = math.fsum(budget.cost or 0.0 for budget in self._run.budgets)
             figures = (
-                (notes.answers, "{:.0f} answers"),
+                (notes.answers, counted(notes.answers, "answer")),
                 (source.failed, "{} failed"),
                 (notes.waiting, "{} waiting"),
                 (notes.retried, "{} retried"),

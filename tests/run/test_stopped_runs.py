@@ -223,3 +223,17 @@ def test_a_fresh_run_that_ends_early_says_how_its_answers_are_used(
     told = predict.fails("--fresh", status=130)
     assert f"interrupted; nothing half-written is left behind; {way}" in told
     assert "kept in the store, from which the same command goes on" in predict.fails(status=130)
+
+
+def test_a_dry_run_refuses_the_models_that_the_run_refuses(predict: Command, tmp_path: Path) -> None:
+    with Loopback() as other:
+        other.tells["models"] = {"data": [{"id": "a"}, {"id": "b"}]}
+        asked = predict.under("--any-model", "--base-url", other.url)
+        refused = asked.fails()
+        assert "serves 2 models (a, b): name one" in refused
+        assert asked.fails("--dry-run") == refused
+        other.tells["models"] = {"data": [{"id": "a"}]}
+        (tmp_path / "store").unlink()
+        assert requests(asked.done("--dry-run")[0]) == 12
+        assert (other.served, (tmp_path / "store").exists()) == (0, False)
+    assert requests(asked.done("--dry-run")[0]) == 12  # a server that is not up yet
