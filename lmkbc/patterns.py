@@ -27,10 +27,18 @@ class Patterns:
         self.__dict__[name] = re.compile(self._expression(name))
         return self.__dict__[name]  # type: ignore[no-any-return]
 
-    def _expression(self, name: str) -> str:
-        """Return a table's frame with the alternatives of all languages in it."""
+    def of(self, name: str, language: str) -> re.Pattern[str]:
+        """Return the pattern of a table with the alternatives of one language alone; without any, it finds nothing."""
+        key = f"{name} {language}"
+        if key not in self.__dict__:
+            self.__dict__[key] = re.compile(self._expression(name, language))
+        return self.__dict__[key]  # type: ignore[no-any-return]
+
+    def _expression(self, name: str, only: str = "") -> str:
+        """Return a table's frame with the alternatives of all languages, or of one; tables that it names have all."""
         table = self._tables[name]
-        ones = (one for language, alternatives in table.items() if language != "frame" for one in alternatives)
+        languages = [only] if only else [language for language in table if language != "frame"]
+        ones = (one for language in languages for one in table.get(language, ["(?!)"]))
         whole = str(table.get("frame", "%s")).replace("%s", f"(?:{'|'.join(ones)})")
         return _NAME.sub(lambda other: re.sub(r"\A\(\?[a-z]+\)", "", self._expression(other[1])), whole)
 

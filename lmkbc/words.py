@@ -36,6 +36,12 @@ SCALES = {word.strip(): int(float(factor)) for factor, words in TABLES["scale"].
 """Word behind a number -> factor."""
 
 
+@cache
+def words_in(name: str, language: str) -> frozenset[str]:
+    """Return the words of a table in one language, folded."""
+    return frozenset(map(folded_key, _listed(name, language)))
+
+
 def says_none(text: str | None) -> bool:
     """Return whether a value of a table says that there is no object, as "none" does."""
     return _plain(text) in WORDS["none"]

@@ -15,6 +15,7 @@ from babel import Locale, UnknownLocaleError
 from lmkbc.answer.abstain import has_persons, has_term, has_verb, name_terms, stems, terms
 from lmkbc.answer.clean import SETTLEMENTS
 from lmkbc.answer.lists import is_capitalised
+from lmkbc.answer.own_words import ENGLISH, told
 from lmkbc.names import folded_key, shown
 from lmkbc.relation import Relation
 from lmkbc.words import FORM, WORDS, places, replaced
@@ -23,8 +24,6 @@ LONGEST_SENTENCE = 400
 """Maximum number of characters of a sentence that is taken apart."""
 LONGEST_FRAME = 120
 """Maximum number of characters before the object in a sentence that states it."""
-_ENGLISH = WORDS["stop"] - WORDS["little"]
-"""Words of English alone."""
 _WRAP = " \t\r\n.!,;:*_~`\"'“”„«»()[]{}。-–—"
 
 
@@ -35,8 +34,10 @@ def says_nothing(text: str, relation: Relation) -> bool:
     plain = FORM.reason.sub("", whole).strip(_WRAP)
     speaks = relation.is_verbatim() and has_term(folded_key(plain), terms(relation))
     is_sentence = (speaks or not has_titles(relation)) and len(plain) < LONGEST_SENTENCE // 2
-    return plain.casefold() in WORDS["nothing_whole"] or (
-        is_sentence and any(map(FORM.nothing_sentence.match, (plain, whole[: LONGEST_SENTENCE // 2])))
+    return (
+        plain.casefold() in WORDS["nothing_whole"]
+        or FORM.no_knowledge.match(whole) is not None
+        or (is_sentence and any(map(FORM.nothing_sentence.match, (plain, whole[: LONGEST_SENTENCE // 2]))))
     )
 
 
@@ -80,6 +81,8 @@ def adapted(text: str, relation: Relation, subject: str) -> str:
     """
     if relation.has_numbers() and FORM.grouped.fullmatch(text) and has_decimal_comma(text, relation):
         return text.replace(".", "")
+    if relation.has_entities() and (names := told(replaced(text, "pairs"), relation, subject)):
+        return _joined(names, relation)
     if has_titles(relation) or relation.has_values() or text[:1] in tuple("[{(<|") or len(text) > 20 * LONGEST_SENTENCE:
         return text
     text = replaced(text, "pairs")
@@ -106,7 +109,7 @@ def _unstated(text: str, relation: Relation, subject: str) -> str:
     In English, only objects in lower case are read so. In other languages, a noun of the relation is enough: "Die Maler
     sind ...".
     """
-    is_english = _ENGLISH.intersection(folded_key(relation.question).split())
+    is_english = ENGLISH.intersection(folded_key(relation.question).split())
     asking, _, rest = relation.question.partition(" ")
     asked = [f"{{mask}} {rest}"] if asking.casefold() in WORDS["asking"] else []
     stated = relation.statement.replace("{object}", "{mask}"), f"{{subject}} {relation.triple} {{mask}}"

@@ -18,6 +18,8 @@ def texts(answer: str, relation: Relation) -> list[str]:
 
     Where lines part texts, all lines of the first paragraph count up to a comment, or all paragraphs of one line each.
     """
+    if kind_of(relation).is_parted and "\n" not in answer and FORM.first.match(answer):
+        answer = FORM.inline.sub("\n- ", f" {answer}").strip()
     bullets = [line[found.end() :] for line in answer.split("\n") if (found := FORM.bullet.match(line))]
     written = [[line for line in part.split("\n") if line.strip()] for part in FORM.paragraph.split(answer)]
     parts = [plain for part in written if (plain := [line for line in part if not line.rstrip(" *_").endswith(":")])]

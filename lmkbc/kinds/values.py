@@ -8,6 +8,7 @@ from operator import itemgetter
 from lmkbc.answer.abstain import has_term, is_abstention, is_refusal, phrase_terms, stems
 from lmkbc.answer.clauses import LONGEST_CLAUSE
 from lmkbc.answer.clean import trim
+from lmkbc.answer.own_words import speaks_of
 from lmkbc.kinds.kind import kind_of
 from lmkbc.names import LONGEST, folded_key, without_trailer
 from lmkbc.relation import Relation
@@ -40,6 +41,8 @@ def best_values(text: str, relation: Relation, subject: str) -> tuple[str, ...] 
         bullet = FORM.bullet.match(sentence) if relation.has_numbers() else None
         better = FORM.better.split(FORM.other_part.sub("", sentence[bullet.end() :] if bullet else sentence))[-1]
         if values := tuple(read(FORM.number_remark.split(better)[0], relation) or read(better, relation)):
+            if len(values) > 1 and relation.has_one_object() and kind_of(relation).asks_when:
+                values = _of_the_relation(better, relation) or values
             if not found and (FORM.alone.fullmatch(sentence) or len(sentence.split()) == 1):
                 return values
             key = folded_key(sentence[:LONGEST])
@@ -47,3 +50,9 @@ def best_values(text: str, relation: Relation, subject: str) -> tuple[str, ...] 
             total = bool(FORM.total.match(sentence)) and (len(sentence.split()) < 4 or has_term(key, unit) or states)
             found = [*found, ((total, not FORM.past.search(sentence), states), values)]
     return max(found, key=itemgetter(0))[1] if found else None
+
+
+def _of_the_relation(sentence: str, relation: Relation) -> tuple[str, ...]:
+    """Return the dates of those parts of a sentence that have a word of the relation."""
+    parts = [part for part in FORM.part_of_sentence.split(sentence) if speaks_of(part, relation)]
+    return tuple(dict.fromkeys(value for part in parts for value in kind_of(relation).read(part, relation)))

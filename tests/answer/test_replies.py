@@ -2,7 +2,8 @@
 
 everyday.jsonl has what base models, thoughts, corrections and error pages are like, and replies in other languages. A
 line is {"kind", "relation", "subject"?, "text", "finish"?, "expected"}; expected is a list of
-objects, [] for "there is none", or "unreadable".
+objects, [] for "there is none", or "unreadable". A relation is one of the editions, or the fields of one in another
+language.
 """
 
 import json
@@ -15,10 +16,10 @@ import pytest
 from babel import Locale
 from babel.lists import format_list
 from opened import part
-from small import small_relation
+from small import THING, small_relation
 from space import SPACE
 
-from lmkbc import EntityType, Shape
+from lmkbc import EntityType, Relation, Shape
 from lmkbc.answer.clean import sifted
 from lmkbc.answer.parse import parse
 from lmkbc.generate.reply import candidates
@@ -111,18 +112,30 @@ def test_little_words_of_a_definition_state_nothing(text: str, objects: list[str
 
 
 def _read(row: Mapping[str, Any]) -> list[str] | str:
-    query, relation = Query(row.get("subject", "Some Subject"), row["relation"]), SPACE.relations[row["relation"]]
+    relation = _relation(row)
+    query = Query(row.get("subject", "Some Subject"), relation.name)
     found = candidates(query, relation, part("prompt"), [Reply(row["text"], row.get("finish", "stop"))], "m")
     if found.draws == (State.ABSTAINED,):
         return []
     return sorted(one.text for one in found.candidates) if found.draws[0].has_objects else "unreadable"
 
 
+def _relation(row: Mapping[str, Any]) -> Relation:
+    """Return the relation of a row: one of the editions, or one of the sentences and types that the row gives."""
+    if isinstance(row["relation"], str):
+        return SPACE.relations[row["relation"]]
+    given = dict(row["relation"])
+    types = {side: EntityType(given.pop(side)) for side in ("subject_type", "object_type")}
+    shape = Shape(conjunction=True) if given.get("kind") == "strings" else THING.shape
+    cloze = given["statement"].replace("{object}", "{mask}")
+    return small_relation(**given, **types, clozes=(cloze,), definition="x", shape=shape)
+
+
 def _expected(row: Mapping[str, Any]) -> list[str] | str:
     """Return the expected objects, by the names that their relation prefers."""
     if isinstance(row["expected"], str):
         return row["expected"]
-    relation = SPACE.relations[row["relation"]]
+    relation = _relation(row)
     return sorted((*sifted([name], relation, "")[0], name)[0] for name in row["expected"])
 
 

@@ -1,0 +1,166 @@
+"""Names in sentences of a relation's own words, in any language but English: what is left is an object.
+
+In "Die Orgel wurde 1912 von der Firma Eva Bolt gebaut", the relation's sentences have "Orgel" and "gebaut" in some
+form, the language has the small words, and the name is left. Of several names, one that stands where the relation's
+sentences have their object is better, such as behind "von", then one that is near a word of the relation.
+
+Each word of a sentence has a role, which is a letter: N a name, r the relation's, l a verb that links, m what marks the
+object behind it, v the same if it may stand in a name, b a mark of the object before it, a another preposition, c what
+stands in names, s another small word, A the same with a capital, j a joint, x the subject, d a number, o any other
+word. Signs are their own roles.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from itertools import zip_longest
+
+from lmkbc.names import folded_key
+from lmkbc.relation import Relation
+from lmkbc.words import FORM, TABLES, WORDS, words_in
+
+LONGEST = 400
+"""Maximum number of characters of a text that is taken apart."""
+ENGLISH = WORDS["stop"] - WORDS["little"]
+"""Words of English alone."""
+_ROLES = {"linking": "l", "agent": "m", "agent_behind": "b", "away": "a", "beside": "s", "little": "s"}
+"""Table of words -> their role; the first one counts that has a word."""
+_WORD = re.compile(
+    rf"{FORM.quoted_title.pattern}|\d[\d.,/–-]*|[^\W\d_](?:[\w-]|\.(?=\w)|(?<=\b[^\W\d_a-z])\.)*['’]?|\S"
+)
+_NAME = re.compile(r"A?N(?:(?:[cvA]{1,3}|[cv]j[as]|&|-)?N)*")
+_NAMES = re.compile(rf"{_NAME.pattern}(?:(?:,|,?j)[mvsc]{{0,2}}{_NAME.pattern})*")
+_BEFORE = re.compile(r"(?:([mv]|r[^Nol]{0,9}:)|(a))[acsrd]*\Z")
+
+
+@lru_cache(maxsize=256)
+def language_of(code: str, *sentences: str) -> str:
+    """Return the language of a relation's sentences, if its words are listed, or "en"; "" for any other.
+
+    code: what the relation says, which does not count if its sentences are English.
+    """
+    words, listed = {*folded_key(" ".join(sentences)).split()}, TABLES["words"]["linking"]
+    if words & ENGLISH:
+        return "en"
+    if code:
+        return code.partition("-")[0] if code.partition("-")[0] in listed else ""
+    shared = {one: len(words & (words_in("little", one) | words_in("linking", one))) for one in listed}
+    best = max(shared, key=lambda one: shared[one])
+    return best if shared[best] else ""
+
+
+def told(text: str, relation: Relation, subject: str) -> str:
+    """Return the names that the first sentence of a text with a word of the relation states; "" if there are none."""
+    language = language_of(relation.language, relation.question, relation.statement)
+    if language in ("", "en") or "\n" in text.strip() or len(text) > LONGEST:
+        return ""
+    for sentence in FORM.sentence.split(text):
+        words = [*_WORD.finditer(FORM.says_when.sub(lambda time: " " * len(time[0]), sentence))]
+        at = sentence.find(subject) if subject else -1
+        roles = _roles(words, range(at, at + len(subject) * (at >= 0)), relation, language)
+        is_plain = not re.search(r"\As+v|[lrmbo]", roles)  # a name, and sentences about it
+        others = " ".join(word[0] for word, role in zip(words, roles, strict=True) if role != "N")
+        if is_plain or "Ao" in roles or FORM.of("withdraws", language).search(others):
+            return ""
+        if best := _best(words, roles):
+            return _written(sentence, words, roles, *best)
+    return ""
+
+
+def _best(words: list[re.Match[str]], roles: str) -> tuple[int, int] | None:
+    """Return the places of the names that a sentence states; None if it has none, or does not speak of the relation."""
+    near, ranked = [place for place, role in enumerate(roles) if role == "r"], []
+    for names in _NAMES.finditer(roles):
+        start, end = names.span()
+        before = _BEFORE.search(roles, 0, start)
+        marked = roles[end : end + 1] == "b" or (before and before[1])
+        aside = (before and before[2]) or roles[start - 1 : start] in tuple("cs")
+        distance = min((abs(place - edge) for place in near for edge in (start, end - 1)), default=LONGEST)
+        ranked.append((not marked, bool(aside), distance, start, end))
+    unmarked, _, _, start, end = min(ranked, default=(True, True, 0, 0, 0))
+    lowered = any(words[place][0].islower() for place in near)
+    speaks = lowered or not unmarked or re.search(r"[l:]|N,[so]*r(?!N)|\Ars+N", roles)
+    return (start, end) if speaks and (near or not unmarked) and ranked else None
+
+
+def _written(sentence: str, words: list[re.Match[str]], roles: str, start: int, end: int) -> str:
+    """Return names between two places as a list, without what stands between a joint and the next name."""
+    made, last = "", start
+    for name in _NAME.finditer(roles, start, end):
+        joint = next((f" {words[place][0]} " for place in range(last, name.start()) if roles[place] == "j"), ", ")
+        made += (made and joint) + sentence[words[name.start()].start() : words[name.end() - 1].end()].rstrip("'’")
+        last = name.end()
+    return made
+
+
+def _roles(words: list[re.Match[str]], subject: range, relation: Relation, language: str) -> str:
+    """Return the roles of a sentence's words. subject: where its subject stands in it."""
+    sentences = relation.question, relation.statement, *relation.clozes
+    texts = *sentences, relation.subject_type.noun, relation.object_type.noun, relation.triple, *relation.names
+    known, own = _roots(language, *texts), folded_key(" ".join(texts)).split()
+    marks, joint, roles = _marks(language, *sentences), FORM.of("joint", language), ""
+    for word, following in zip_longest(words, words[1:]):
+        text, key = word[0], folded_key(word[0])
+        is_name = text[0].isupper()
+        small = "m" if key in marks else _small(language, key)
+        begins = is_name and roles[-1:] in tuple("mvl:") and following is not None and following[0][0].isupper()
+        states = _root(language, key.partition(" ")[0]) in known
+        if word.start() in subject:
+            role = "x"
+        elif FORM.quoted_title.fullmatch(text):
+            role = "N"
+        elif not text[0].isalpha():
+            role = "d" if text[0].isdigit() else text[0]
+        elif joint.fullmatch(f" {text} "):
+            role = "j"
+        elif is_name and roles and key in words_in("little", language):
+            role = "A"
+        elif is_name and roles[-1:] == "N":
+            role = "N"
+        elif key in WORDS["connecting"] and small not in tuple("lab"):
+            role = "v" if small == "m" else "c"
+        elif small or (states and (not begins or key in own)):  # "von Orgelbau Bolt" has a name of three words
+            role = small or "r"
+        else:
+            role = "N" if is_name else "o"
+        roles += role
+    return roles
+
+
+def speaks_of(text: str, relation: Relation) -> bool:
+    """Return whether a text has a word of what a relation states, in any form; its types alone do not count."""
+    sentences = relation.question, relation.statement, *relation.clozes
+    language = language_of(relation.language, *sentences[:2])
+    known = _roots(language, *sentences, relation.triple, *relation.names)
+    known -= _roots(language, relation.subject_type.noun, relation.object_type.noun)
+    return any(_root(language, key) in known for key in folded_key(text[:LONGEST]).split())
+
+
+@lru_cache(maxsize=4096)
+def _small(language: str, key: str) -> str:
+    """Return the role of a folded word that states nothing by itself; "" for another word."""
+    return next((role for name, role in _ROLES.items() if key in words_in(name, language)), "")
+
+
+@lru_cache(maxsize=4096)
+def _root(language: str, key: str) -> str:
+    """Return a folded word without the prefixes of its verb and without its endings."""
+    found = FORM.of("root", language).fullmatch(key)
+    return found[1] if found else key
+
+
+@lru_cache(maxsize=256)
+def _roots(language: str, *texts: str) -> frozenset[str]:
+    """Return the roots of the words of texts, and of those that replies have in their place."""
+    words = folded_key(FORM.slot.sub(" ", " ".join(texts))).split()
+    own = {_root(language, word) for word in words if len(word) > 2 and not _small(language, word)}
+    also = [others for word, others in TABLES["also"].items() if _root(language, folded_key(word)) in own]
+    return frozenset(own.union(_root(language, word) for word in folded_key(" ".join(also)).split()))
+
+
+@lru_cache(maxsize=256)
+def _marks(language: str, *sentences: str) -> frozenset[str]:
+    """Return the prepositions that a relation's sentences have before the object."""
+    before = (folded_key(word) for one in sentences for word in FORM.before_slot.findall(one))
+    return frozenset(word for word in before if _small(language, word) in tuple("ma"))
