@@ -1,13 +1,16 @@
 """Names in sentences of a relation's own words, in any language but English: what is left is an object.
 
-In "Die Orgel wurde 1912 von der Firma Eva Bolt gebaut", the relation's sentences have "Orgel" and "gebaut" in some
-form, the language has the small words, and the name is left. Of several names, one that stands where the relation's
-sentences have their object is better, such as behind "von", then one that is near a word of the relation.
+An example is "Die Orgel wurde 1912 von der Firma Eva Bolt gebaut". The relation's sentences have "Orgel" and "gebaut"
+in some form, the language has the small words, and the name is left. Of several names, one that stands where the
+relation's sentences have their object is better, such as behind "von". Then comes one that is near a word of the
+relation.
 
-Each word of a sentence has a role, which is a letter: N a name, r the relation's, l a verb that links, m what marks the
-object behind it, v the same if it may stand in a name, b a mark of the object before it, a another preposition, c what
-stands in names, s another small word, A the same with a capital, j a joint, x the subject, d a number, o any other
-word. Signs are their own roles.
+Each word of a sentence has a role, which is a letter. Signs are their own roles.
+
+- N: a name. r: a word of the relation. x: the subject. d: a number. o: any other word.
+- l: a verb that links. m: what marks the object behind it. v: the same if it may stand in a name. b: a mark of the
+  object before it. a: another preposition.
+- c: what stands in names. s: another small word. A: the same with a capital. j: a joint.
 """
 
 from __future__ import annotations
