@@ -1,7 +1,8 @@
 """Facts to train on, without held-out subjects, and a check that none is left.
 
 The facts are from the challenge's train splits, KAMEL's train split and silver triples. Each has the clozes that
-verbalise it. Held out are the subjects of val and test splits of all editions, under all their names.
+verbalise it. Held out are the subjects of val and test splits of all editions, under all their names. Facts of KAMEL's
+dev and test splits are held out too, so that the trained model can be asked KAMEL's and LAMA's questions.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -34,7 +35,7 @@ KAMEL, SILVER = Path("kamel/KAMEL.tar.xz"), Path("silver2023")
 class Corpus:
     """Facts of the challenge's train splits, and other facts, with counts per source.
 
-    removed: source -> (number kept, number removed because the subject is held out). sentences: plain text to train on,
+    removed: source -> (number kept, number removed because of what is held out). sentences: plain text to train on,
     without names of held-out subjects.
     """
 
@@ -50,7 +51,7 @@ class Corpus:
         self.held_out.check((*self.challenge, *self.others))
         yield f"held out: {len(self.held_out.keys)} names of subjects of {', '.join(self.held_out.splits)}"
         for source, (kept, removed) in self.removed.items():
-            yield f"{source}: {kept} facts kept, {removed} removed because their subject is held out"
+            yield f"{source}: {kept} facts kept, {removed} removed: their subject, or what they state, is held out"
         if self.sentences:
             yield f"{len(self.sentences)} sentences, none of which holds a held-out name"
         yield "overlap of subjects to train on with held-out names: 0"
@@ -67,9 +68,10 @@ def gather(
     here = [edition for edition in workspace.editions.values() if workspace.has_data(edition)]
     examples = {edition.name: workspace.examples(edition, "train") for edition in here}
     archive = next((place / KAMEL for place in places if (place / KAMEL).is_file()), None)
-    kamel = read_kamel(archive, splits=("train", "test")) if archive else Kamel({})
+    kamel = read_kamel(archive) if archive else Kamel({})
     silver = next((place / SILVER for place in places if (place / SILVER).is_dir()), None)
     held = HeldOut.of(workspace, alias_groups((row for rows in examples.values() for row in rows), kamel))
+    held = replace(held, stated=stated(kamel))
     relations, removed = workspace.relations, dict[str, tuple[int, int]]()
 
     def kept(source: str, facts: Iterable[Fact]) -> list[Fact]:
@@ -181,10 +183,15 @@ _BRACKETS = re.compile(r"\([^()]*\)")
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """Held-out subjects. keys: normal forms of their names, aliases included. splits: names of their splits."""
+    """Held-out subjects and facts.
+
+    keys: normal forms of the subjects' names, aliases included. splits: names of their splits. stated: normal forms of
+    (subject, object) of single facts about other subjects, whatever their relation.
+    """
 
     keys: frozenset[str]
     splits: tuple[str, ...]
+    stated: frozenset[tuple[str, str]] = frozenset()
 
     @classmethod
     def of(cls, workspace: Workspace, aliases: Iterable[Sequence[str]] = ()) -> HeldOut:
@@ -213,10 +220,14 @@ class HeldOut:
         return not self.keys.isdisjoint(_readings(subject))
 
     def without(self, facts: Iterable[Fact]) -> tuple[list[Fact], int]:
-        """Return the facts about other subjects, and the number of removed facts."""
+        """Return the facts that may be taught, and the number of removed facts."""
         whole = list(facts)
-        kept = [fact for fact in whole if not self.names(fact.subject)]
+        kept = [fact for fact in whole if not (self.names(fact.subject) or self.states(fact))]
         return kept, len(whole) - len(kept)
+
+    def states(self, fact: Fact) -> bool:
+        """Return whether a held-out fact has the same subject and one of the objects."""
+        return any((_key(fact.subject), _key(name)) in self.stated for name in fact.objects)
 
     def unmentioned(self, sentences: Iterable[str]) -> tuple[list[str], int]:
         """Return the sentences without a name of a held-out subject, and the number of the others."""
@@ -254,6 +265,14 @@ def _readings(name: str) -> set[str]:
     whole = {_key(name), _key(_BRACKETS.sub(" ", name))}
     readings = whole | {reading.removeprefix("the ") for reading in whole}
     return (readings | {reading.replace(" ", "") for reading in readings}) - {""}
+
+
+def stated(kamel: Kamel) -> frozenset[tuple[str, str]]:
+    """Return the normal forms of subject and object, in each spelling, of the facts of KAMEL's dev and test splits."""
+    asked = (fact for (_, split), facts in kamel.facts.items() if split != "train" for fact in facts)
+    return frozenset(
+        (_key(fact.subject), _key(name)) for fact in asked for answer in fact.objects for name in answer.names
+    )
 
 
 def alias_groups(examples: Iterable[Example], kamel: Kamel | None = None) -> list[Sequence[str]]:

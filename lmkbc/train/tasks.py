@@ -52,6 +52,8 @@ from lmkbc.train.upper_layers import (
 from lmkbc.types import Fact, grouped
 
 log = logging.getLogger(__name__)
+TAUGHT = "taught.txt"
+"""File of the facts that a masked LM was taught."""
 
 
 def open_masked(training: Training, plan: TrainingPlan) -> Backbone:
@@ -117,7 +119,8 @@ def mlm(
 ) -> Trained:
     """Train all weights of a masked LM on verbalised facts, or on sentences if the corpus has them.
 
-    expand: whether every object, and the word for "no object", first becomes one token.
+    expand: whether every object, and the word for "no object", first becomes one token. The facts are written beside
+    the model, one a line, so that its answers can be compared with what it was taught.
     """
     backbone = open_masked(training, plan)
     facts, others = _split(training, plan, corpus)
@@ -130,8 +133,14 @@ def mlm(
         drawn = random.Random(plan.seed).sample(corpus.sentences, len(corpus.sentences))
         parts = drawn[size:], drawn[:size]
     trained = train_mlm(backbone, *parts, plan, masking, checkpoint=checkpoint_of(training.out), report=report)
-    write(training.out, backbone.model, backbone.tokenizer, None, record(training, plan, corpus, trained))
+    taught = {} if corpus.sentences else {TAUGHT: "".join(map(_line, facts)).encode()}
+    write(training.out, backbone.model, backbone.tokenizer, None, record(training, plan, corpus, trained), taught)
     return trained
+
+
+def _line(fact: Fact) -> str:
+    text = fact.clozes[0].replace("{mask}", ", ".join(fact.objects)).replace("{subject}", fact.subject)
+    return f"{' '.join(text.split())}\n"
 
 
 def finetuned(training: Training, plan: TrainingPlan, corpus: Corpus, report: Report = silent) -> Trained:

@@ -68,7 +68,8 @@ def test_gathering_proves_that_nothing_held_out_is_left(tmp_path: Path) -> None:
     alias = {"rdf": subject, "chosen": None, "alternative": ["Secret Alias"]}
     rows = {
         "P17/train.jsonl": [{"sub_label": name, "obj_label": ["Italy"]} for name in (subject, "Secret Alias", "Free")],
-        "P17/dev.jsonl": [{"sub_label": "Paris", "obj_label": ["France"]}],
+        "P17/dev.jsonl": [{"sub_label": "Metz", "obj_label": ["France"]}],
+        "P30/train.jsonl": [{"sub_label": name, "obj_label": ["france", "Europe"]} for name in ("METZ", "Lyon")],
         "P1412/train.jsonl": [{"sub_label": "Ada", "obj_label": ["French"]}, '{"sub_label": broken'],
         "P17/test.jsonl": [{"sub_label": "x", "obj_uri": ["Q1"], "obj_label": [alias]}],
     }
@@ -76,7 +77,7 @@ def test_gathering_proves_that_nothing_held_out_is_left(tmp_path: Path) -> None:
     silver = [(subject, ["French"]), ("Free too", ["Q42", "French", "French"]), ("Bob", ["Q1"])]
     write_silver(tmp_path, "PersonSpeaksLanguage", silver)
     corpus = gather(workspace, [tmp_path])
-    assert corpus.removed["KAMEL/train"] == (2, 2)
+    assert corpus.removed["KAMEL/train"] == (3, 3)
     assert corpus.removed["silver"] == (1, 1)
     assert "overlap of subjects to train on with held-out names: 0" in list(corpus.proof)
     others = {one.subject: one for one in corpus.others}
@@ -84,6 +85,7 @@ def test_gathering_proves_that_nothing_held_out_is_left(tmp_path: Path) -> None:
         "Free": ("Italy",),
         "Free too": ("French",),
         "Ada": ("French",),
+        "Lyon": ("france", "Europe"),
     }
     assert others["Free"].clozes == ("{subject} is in the country of {mask}.",)
     assert others["Ada"].clozes == others["Free too"].clozes == SPACE.relations["PersonLanguage"].clozes

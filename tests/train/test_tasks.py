@@ -114,6 +114,9 @@ def test_every_kind_of_training_leaves_a_model_that_loads(teaching: Teaching) ->
     assert len(shown["losses"]) == 2
     assert "overlap of subjects to train on with held-out names: 0" in told
     assert "overlap of subjects to train on with held-out names: 0" in record()["proof"]
+    taught = Path("out/taught.txt").read_text().splitlines()
+    assert len(taught) == 11, "one in ten is held out"
+    assert all(any(name in line for name in NAMES) for line in taught)
     teaching.of("finetune", *QUICK)
     assert record()["steps"] == 2 * 3  # 11 of 12, four at a time
     assert "paris" in entities()["names"]
