@@ -17,7 +17,7 @@ from msgspec import Meta
 from lmkbc.errors import counted
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_file
-from lmkbc.probe.benchmark import BenchmarkRun, Findings, Sheet, TableNames, percent, wanted_tables
+from lmkbc.probe.benchmark import BenchmarkRun, Findings, Sheet, TableNames, half_width, percent, wanted_tables
 from lmkbc.probe.lama.lama_data import RelationFacts
 from lmkbc.report.figures import BLUE, GREEN, MUTED, ORANGE, Plot, canvas
 from lmkbc.settings import listed
@@ -123,6 +123,7 @@ class OptiPromptBenchmark:
             write_bytes(self.facts, msgspec.json.Encoder().encode_lines(facts))
         sheets = [
             overall(table),
+            bounds(table),
             by_relation(relations, facts),
             majority_share(facts),
             differing_facts(facts),
@@ -180,9 +181,14 @@ PUBLISHED_RELATIONS: Mapping[str, tuple[float, float]] = {
 EASY = ("naive-bayes", "random finetune", "embeddings finetune")
 """The controls whose right answers make a fact easy, as in the paper."""
 
-TABLES = ("overall", "by-relation", "majority-share", "facts", "common-tokens")
+MANUAL = "manual"
+"""The way of asking that others are compared with."""
+PARTS = ("all", "UHN", "easy", "hard")
+"""Columns of P@1: all facts, those of LAMA-UHN, and those that controls answer or do not answer."""
+
+TABLES = ("overall", "bounds", "by-relation", "majority-share", "facts", "common-tokens")
 """Tables of the command, in the order of printing."""
-DEFAULT = ("overall",)
+DEFAULT = ("overall", "bounds")
 SHOWN = 20
 """Rows of the table of facts. The file of `--facts` holds all."""
 COLOURS = {"pretrained": BLUE, "random": ORANGE, "embeddings": GREEN}
@@ -191,13 +197,24 @@ Answers = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
+class Bounded:
+    """Mean over relations, and half of its 95 % interval if other relations were drawn; None with one relation."""
+
+    mean: float
+    half_width: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class MethodScore:
     """P@1 in [0, 1] of one row: mean over relations, by type, on LAMA-UHN's facts, and on easy and hard facts.
 
-    None if there are no such facts.
+    None if there are no such facts. bounds: `overall` with its interval. leads: by how much P@1 is above that of the
+    same model's manual cloze, on the facts of each of `PARTS`; empty for other rows.
     """
 
     overall: float | None
+    bounds: Bounded | None
+    leads: Mapping[str, Bounded | None]
     types: Mapping[str, float | None]
     uhn: float | None
     easy: float | None
@@ -226,15 +243,34 @@ def fact_rows(relations: Sequence[RelationFacts], answers: Mapping[str, Answers]
     return facts
 
 
+def relation_means(facts: Iterable[FactAnswers], value: Callable[[FactAnswers], float]) -> list[float]:
+    """Return the mean value of the facts of each relation."""
+    return [fmean(part) for part in grouped((fact.relation, value(fact)) for fact in facts).values()]
+
+
 def mean_share(facts: Iterable[FactAnswers], test: Callable[[FactAnswers], bool]) -> float | None:
     """Return the share of facts that pass a test, mean over their relations; None without facts."""
-    shares = grouped((fact.relation, test(fact)) for fact in facts)
-    return fmean(sum(part) / len(part) for part in shares.values()) if shares else None
+    return fmean(shares) if (shares := relation_means(facts, test)) else None
+
+
+def bounded(facts: Iterable[FactAnswers], value: Callable[[FactAnswers], float]) -> Bounded | None:
+    """Return the mean value over relations with its bootstrap interval; None without facts.
+
+    Relations are drawn, each with its own facts, so the interval has the variance of both.
+    """
+    means = relation_means(facts, value)
+    width = half_width([[(mean, 0.0) for mean in means]], lambda drawn: drawn[:, 0, 0]) if means else None
+    return Bounded(fmean(means), width) if means else None
+
+
+def is_right(fact: FactAnswers, row: str) -> bool:
+    """Return whether a row answers a fact with its object."""
+    return fact.answers[row] == fact.object
 
 
 def precision(facts: Iterable[FactAnswers], row: str) -> float | None:
     """Return P@1 of a row, mean over relations."""
-    return mean_share(facts, lambda fact: fact.answers[row] == fact.object)
+    return mean_share(facts, lambda fact: is_right(fact, row))
 
 
 def method_scores(
@@ -245,28 +281,57 @@ def method_scores(
     of_type = grouped((types[fact.relation], fact) for fact in facts)
     uhn = [fact for fact in facts if (fact.relation, fact.subject) in unhelped]
     easy, hard = ([fact for fact in facts if fact.easy is wanted] for wanted in (True, False))
-    return {
-        row: MethodScore(
+    parts = dict(zip(PARTS, (facts, uhn, easy, hard), strict=True))
+
+    def scored(row: str) -> MethodScore:
+        manual = f"{row.partition(' ')[0]} {MANUAL}"
+        compared = parts if manual != row and manual in facts[0].answers else {}
+        return MethodScore(
             precision(facts, row),
+            bounded(facts, lambda fact: is_right(fact, row)),
+            {
+                name: bounded(part, lambda fact: is_right(fact, row) - is_right(fact, manual))
+                for name, part in compared.items()
+            },
             {kind: precision(of_type[kind], row) for kind in sorted({*types.values()} - {""})},
             precision(uhn, row),
             precision(easy, row),
             precision(hard, row),
         )
-        for row in facts[0].answers
-    }
+
+    return {row: scored(row) for row in facts[0].answers}
 
 
 def overall(table: Mapping[str, MethodScore]) -> Sheet:
     """Return P@1 in percent, with the paper's rows below."""
     kinds = list(next(iter(table.values())).types)
-    heads = ["all", *kinds, "UHN", "easy", "hard"]
+    heads = [PARTS[0], *kinds, *PARTS[1:]]
     rows: list[list[Any]] = [
         [name, *percent(row.overall, *(row.types[kind] for kind in kinds), row.uhn, row.easy, row.hard)]
         for name, row in table.items()
     ]
     rows += [[f"paper: {name}", *(row.get(head) for head in heads)] for name, row in PUBLISHED.items()]
     return Sheet(["P@1 %", *heads], rows, "overall")
+
+
+def bounds(table: Mapping[str, MethodScore]) -> Sheet:
+    """Return P@1 in percent and its lead over the manual cloze, each with half of its interval; the paper's below."""
+
+    def cells(value: Bounded | None) -> list[float | None]:
+        return [None, None] if value is None else percent(value.mean, value.half_width)
+
+    def line(name: str, value: Bounded | None, leads: Mapping[str, Bounded | None]) -> list[Any]:
+        return [name, *cells(value), *(cell for part in PARTS for cell in cells(leads.get(part)))]
+
+    rows = [line(name, row.bounds, row.leads) for name, row in table.items()]
+    for name, scores in PUBLISHED.items():
+        ahead = {
+            part: Bounded((scores[part] - PUBLISHED[MANUAL][part]) / 100, None) for part in PARTS if part in scores
+        }
+        rows.append(line(f"paper: {name}", Bounded(scores["all"] / 100, None), ahead))
+    heads = ["P@1 %", "all", "+-", *(head for part in PARTS for head in (f"ahead, {part}", "+-"))]
+    title = "P@1, how far it is ahead of the model's manual cloze, and 95 % intervals over relations"
+    return Sheet(heads, rows, "bounds", title)
 
 
 def by_relation(relations: Sequence[RelationFacts], facts: Sequence[FactAnswers]) -> Sheet:

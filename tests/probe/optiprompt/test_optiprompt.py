@@ -63,6 +63,12 @@ def share(facts: Any, row: str, want: Callable[[Any], Any] = lambda fact: fact["
     return fmean(sum(part) / len(part) for part in parts) if parts else None
 
 
+def half_gap(values: Sequence[float | None]) -> float:
+    """Return half of the interval of the mean of two relations, of which a bootstrap of n - 1 draws one."""
+    low, high = sorted(value or 0.0 for value in values)
+    return (high - low) / 2
+
+
 def test_tables_are_means_over_relations_of_what_each_row_answers(
     asked: Any, command: Command, model: Path, tmp_path: Path
 ) -> None:
@@ -90,6 +96,13 @@ def test_tables_are_means_over_relations_of_what_each_row_answers(
         assert found["uhn"] == pytest.approx(share([one for one in facts if one["object"] not in one["subject"]], row))
         for part, easy in (("easy", True), ("hard", False)):
             assert found[part] == pytest.approx(share([one for one in facts if one["easy"] is easy], row))
+        of_each = [share([one for one in facts if one["relation"] == name], row) for name, _, _ in rows]
+        assert found["bounds"] == {"mean": found["overall"], "half_width": pytest.approx(half_gap(of_each))}
+        assert bool(found["leads"]) == row.endswith(" finetune")
+        for part, lead in found["leads"].items():
+            column = "overall" if part == "all" else part.lower()
+            manual = table[row.replace("finetune", "manual")]
+            assert lead["mean"] == pytest.approx(found[column] - manual[column])
     more = ("--methods", "manual,finetune", "--models", "pretrained,random", "--offline")
     words += ("--table", "by-relation,majority-share,facts", "--pictures", tmp_path / "svg")
     lines = command.done("probe", "optiprompt", *words, *more)[0].splitlines()
@@ -188,6 +201,8 @@ def test_the_command_shows_the_table(command: Command, model: Path, tmp_path: Pa
     heads, *_ = shown.splitlines()
     assert heads.split() == ["P@1", "%", "all", "N-1", "UHN", "easy", "hard"]
     assert re.search(r"paper: manual +31\.1\d* +32\.4\d* +21\.8\d* +41\.5\d* +24\.3", shown)
+    assert re.search(r"ahead, all +\+- +ahead, UHN", shown)
+    assert re.search(r"paper: soft-5 +47\.6\d* +- +16\.5", shown)
     assert "1 relation, 4 facts" in told
     assert "for want of random finetune, embeddings finetune" in told
 
