@@ -31,7 +31,7 @@ def test_a_command_is_one_that_the_program_takes(line: str) -> None:
         name = words.pop(0)
         command = command.get_command(None, name)
         assert command is not None, f"no command {name!r}"
-    command.make_context("lmkbc", words)
+    command.make_context("lmkbc", words, help_option_names=["-h", "--help"])  # which commands keep, as for the program
 
 
 def test_every_paper_has_a_table_and_every_row_an_outcome() -> None:
