@@ -19,7 +19,7 @@ from lmkbc.ask.builder import Frames
 from lmkbc.components import CODE
 from lmkbc.errors import InputError, counted
 from lmkbc.files.checksum import content_sha256, file_sha256, sha256
-from lmkbc.files.places import name_of
+from lmkbc.files.places import RecordedFile, name_of
 from lmkbc.generate.access import is_given, served
 from lmkbc.generate.recorded_rows import by_model, models_of
 from lmkbc.generate.replay import shares
@@ -30,7 +30,7 @@ from lmkbc.recipe import Recipe
 from lmkbc.select.composed import Agreement
 from lmkbc.select.selector import PerRelation
 from lmkbc.session.options import EMPTY_TEXTS
-from lmkbc.session.run import RecordedFile, Run
+from lmkbc.session.run import Run
 
 LONGEST = 100
 """Maximum characters of the origin in a file's name; a longer text is cut, and ends with a hash of the whole."""
@@ -148,8 +148,8 @@ class Plan:
         """Yield the models whose answers a generator uses: recorded, served, or named; --model replaces the latter."""
         files, spec = generator.files, generator.spec
         if files is not None or (spec.reads_files and not spec.asks_model):
-            for path in self.run.files if files is None else [file.path for file in files]:
-                yield from models_of(path, self.run.edition)
+            for file in map(RecordedFile, self.run.files) if files is None else files:
+                yield from models_of(file, self.run.edition)
             return
         for part in spec.whole():
             chosen = self._served(part)

@@ -18,7 +18,7 @@ from lmkbc.notes import unheard
 from lmkbc.run import submission
 from lmkbc.run.saved import SavedRun
 from lmkbc.session.options import OUTPUT
-from lmkbc.types import Query
+from lmkbc.types import Query, State
 
 EXAMPLE = "Example: lmkbc predict --split val --edition 2023 --from gpt4.jsonl.gz --search-table search.json"
 LONGEST = 500
@@ -100,7 +100,9 @@ def _show(run: PredictedRun, seconds: float, *, can_search: bool) -> None:
             f"none: {where / submission.WITHHELD} lists what was withheld"
         )
     if len(draws := tally.counts["draws"]) > 1:
-        note(f"replies of models: {', '.join(f'{count} {state}' for state, count in draws.items())}")
+        counts = ", ".join(f"{count} {state}" for state, count in draws.items())
+        why = "; missing are those that are null, or have no row in a file" if run.sources.get("files") else ""
+        note(f"replies of models: {counts}{why if State.MISSING in draws else ''}")
     if rules := tally.rules:
         why = ", ".join(f"{count} {submission.REASONS.get(rule, rule)}" for rule, count in rules.items())
         left = f"; {counted(tally.dropped, 'query')} kept none of the objects that were named" if tally.dropped else ""

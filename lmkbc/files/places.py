@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import platformdirs
 
@@ -27,6 +28,18 @@ def given_as(path: Path) -> Path:
     """Return the user's own file that a recorded file was made from; else the file itself."""
     source = path.parent / SOURCE
     return Path(source.read_text("utf-8")) if source.is_relative_to(cache_dir()) and source.is_file() else path
+
+
+class RecordedFile(NamedTuple):
+    """Recorded answers for one generator. models: models whose rows are used; None for all."""
+
+    path: Path
+    models: frozenset[str] | None = None
+
+    def __str__(self) -> str:
+        """Return the file as it was given, and the models that are read of it."""
+        named = ", ".join(sorted(name or "without a model" for name in self.models or ()))
+        return f"{given_as(self.path)} ({named})" if named else str(given_as(self.path))
 
 
 def name_of(path: Path) -> str:

@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, starmap
-from pathlib import Path
 
 from msgspec import structs
 
@@ -25,7 +24,7 @@ from lmkbc.ask.style import PromptStyle
 from lmkbc.edition import Edition, misfit
 from lmkbc.errors import InputError, counted
 from lmkbc.files.columns import log_respelled
-from lmkbc.files.places import given_as, name_of
+from lmkbc.files.places import RecordedFile, given_as, name_of
 from lmkbc.generate.guard import guarded
 from lmkbc.generate.recorded_candidates import pooled, scored
 from lmkbc.generate.recorded_file import EXAMPLES, RowsByQuery, is_blank, or_empty
@@ -36,7 +35,7 @@ from lmkbc.models.base import NOTHING, Reply
 from lmkbc.names import subject_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
-from lmkbc.session.run import RecordedFile, Run
+from lmkbc.session.run import Run
 from lmkbc.types import CandidateSet, Generator, Nil, Query, Source, State, together
 from lmkbc.workspace import Workspace
 
@@ -61,19 +60,20 @@ class RecordedSpec(GeneratorSpec):
 
     def open(self, run: Run, notes: Notes) -> Generator:
         """Return the generator over all files, which are of one model. Raise InputError if no file is named."""
-        if not run.files:
+        files = run.answers or [*map(RecordedFile, run.files)]
+        if not files:
             raise InputError("this system reads recorded answers: name at least one file with --from")
-        name = "+".join(models_of(run.files[0], run.edition)) or stem_of(run.files[0]) if len(run.files) > 1 else ""
+        name = "+".join(models_of(files[0], run.edition)) or stem_of(files[0].path) if len(files) > 1 else ""
         if name:
-            log.info("%s are one source, of one model: %s", " and ".join(map(str, map(given_as, run.files))), name)
-        return replayed([*map(RecordedFile, run.files)], run, notes, clean=self.clean, name=name)
+            log.info("%s are one source, of one model: %s", " and ".join(map(str, files)), name)
+        return replayed(files, run, notes, clean=self.clean, name=name)
 
     def sources(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
-        """Yield a generator for the files of each model; if there are several, each has the name of its first file."""
+        """Yield a generator for the answers of each model; if there are several, each is called as its first file."""
         models = by_model(run.files, run.edition)
         for files in models.values():
-            ((name, generator),) = super().sources(replace(run, files=tuple(files)), notes)
-            yield name if len(models) < 2 else name_of(files[0]), generator
+            ((name, generator),) = super().sources(replace(run, answers=tuple(files)), notes)
+            yield name if len(models) < 2 else str(files[0]), generator
 
 
 class Recorded:
@@ -112,14 +112,14 @@ class Recorded:
             raise InputError("no recorded file was given: name a completions or a candidates file")
         if repeated := [file.path for file, count in given.items() if count > 1]:
             raise InputError(f"{repeated[0]} is given twice: its answers would count twice; name it once")
-        rows = {path: _rows(path, edition, models) for path, models in given}
+        rows = {file: _rows(file, edition) for file in given}
         if name:
             first, *_ = rows
             rows = {first: chain.from_iterable(starmap(_draws_of, enumerate(rows.values())))}
-        self._files = {path: RowsByQuery(own) for path, own in rows.items()}
+        self._files = {file: RowsByQuery(own) for file, own in rows.items()}
         self._notes = notes or Notes()
         self._notes.files += len(self._files)
-        models = {path: rows.models or models_of(path, edition) for path, rows in self._files.items()}
+        models = {file: rows.models or models_of(file, edition) for file, rows in self._files.items()}
         self._names = {first: name} if name else _source_names(models)
 
     @property
@@ -135,7 +135,7 @@ class Recorded:
 
     def sources(self, queries: Sequence[Query]) -> dict[str, list[CandidateSet]]:
         """Return the sets of each file separately, by the file's source name, for pooling that weights files."""
-        return {self._names[path]: self._replay(path, queries) for path in self._files}
+        return {self._names[file]: self._replay(file, queries) for file in self._files}
 
     def ended(self, space: Workspace | None = None, split: str = "") -> None:
         """Warn about queries that a file lacks. Raise InputError for a file that answers no query.
@@ -148,22 +148,22 @@ class Recorded:
             if space and split
             else None
         )
-        for path, rows in ((given_as(path), rows) for path, rows in self._files.items()):
+        for file, rows in self._files.items():
             if rows.missing == rows.asked and (first := rows.first) is not None:
                 found = space and space.split_of(rows.pairs(), self._edition)
                 other = f"{found[1]} of edition {found[0].name}" if found else "another edition or split"
                 raise InputError(
-                    f"{path} answers none of the {rows.missing} queries of edition {self._edition.name}, first "
+                    f"{file} answers none of the {rows.missing} queries of edition {self._edition.name}, first "
                     f"({first.subject!r}, {first.relation!r}): its answers are of {other}; name one of this"
                 )
             if rows.texts.unread:
-                log.warning("%s: %s", path, rows.texts)
-            log_respelled(path, rows.respelled)
+                log.warning("%s: %s", file, rows.texts)
+            log_respelled(given_as(file.path), rows.respelled)
             if asked and (others := sorted(one for one in rows.pairs() if (subject_key(one[0]), one[1]) not in asked)):
                 named = [*dict.fromkeys(repr(subject) for subject, _ in others)]
                 log.warning(
                     "%s: %s of %s are not in %s of edition %s, and are left out: %s",
-                    path,
+                    file,
                     f"{len(others):,}",
                     counted(len(rows.pairs()), "answered query", "answered queries"),
                     split,
@@ -173,36 +173,37 @@ class Recorded:
             if 2 * rows.missing > rows.asked and self._notes.files > 1:
                 log.warning(
                     "%s answers %d of %d queries, as a source of its own: to fill gaps of another file, name its model",
-                    path,
+                    file,
                     rows.asked - rows.missing,
                     rows.asked,
                 )
         if lacking := sum(count == self._notes.files for count in self._notes.lacking.values()):
             log.warning(
                 "%s %d of %d queries: those that nothing else answers are failed, not empty",
-                "no file answers" if self._notes.files > 1 else f"{path} lacks",
+                "no file answers" if self._notes.files > 1 else f"{file} lacks",
                 lacking,
                 rows.asked,
             )
             self._notes.lacking.clear()
 
-    def _replay(self, path: Path, queries: Sequence[Query]) -> list[CandidateSet]:
-        rows = self._files[path]
+    def _replay(self, file: RecordedFile, queries: Sequence[Query]) -> list[CandidateSet]:
+        rows = self._files[file]
         rows.asked += len(queries)
         lacking = [query for query in queries if not rows.of(query)]
         rows.missing += len(lacking)
         self._notes.lacking.update(lacking)
         rows.first = rows.first or next((query for query in queries if query.relation in rows.relations), None)
-        return [self._answer(path, query) for query in queries]
+        return [self._answer(file, query) for query in queries]
 
-    def _answer(self, path: Path, query: Query) -> CandidateSet:
-        name, relation, rows = self._names[path], self._relations[query.relation], self._files[path].of(query)
+    def _answer(self, file: RecordedFile, query: Query) -> CandidateSet:
+        name, relation, rows = self._names[file], self._relations[query.relation], self._files[file].of(query)
         replies: list[CandidateSet] = []
         for row in rows:
             if row.candidates is not None:
                 score = partial(pooled if row.pooled else self._score, query, self._with_ids(row), name, relation)
                 text = "\n".join(given.object for given in row.candidates)
                 replies.append(guarded(score, text, partial(unread, query)))
+                self._files[file].texts.all += len(replies[-1].draws)
             if row.existence is not None:
                 nil = Nil(1 - row.existence, (Source(name),))
                 replies.append(CandidateSet(query, draws=(), nil_probabilities=(nil,)))
@@ -211,7 +212,7 @@ class Recorded:
             read = self._read(query, parts, name)
             if self._is_plain:  # a recipe's steps leave an empty text where they could not go on
                 read = replace(read, draws=tuple(map(or_empty, read.draws, parts[0])))
-            self._files[path].texts.count(read.draws, parts[0])
+            self._files[file].texts.count(read.draws, parts[0])
             replies.append(read)
         for row in rows:
             nils = tuple(Nil(share, (Source(name, step),)) for step, share in row.nil_probabilities.items())
@@ -285,9 +286,10 @@ def replayed(
     return recorded
 
 
-def _rows(path: Path, edition: Edition, models: Collection[str] | None) -> Iterator[RecordedRow]:
-    """Yield the rows of a file that hold answers of some models; of all if None."""
-    return (row for row in each_row(path, edition) if models is None or row.called in models)
+def _rows(file: RecordedFile, edition: Edition) -> Iterator[RecordedRow]:
+    """Yield the rows of a file that hold answers of its models, by their names or those of their sources."""
+    rows = each_row(file.path, edition)
+    return (row for row in rows if file.models is None or {row.source, row.model or ""} & file.models)
 
 
 def _draws_of(file: int, rows: Iterable[RecordedRow]) -> Iterator[RecordedRow]:
@@ -298,12 +300,12 @@ def _draws_of(file: int, rows: Iterable[RecordedRow]) -> Iterator[RecordedRow]:
         yield row
 
 
-def _source_names(models: Mapping[Path, Sequence[str]]) -> dict[Path, str]:
+def _source_names(models: Mapping[RecordedFile, Sequence[str]]) -> dict[RecordedFile, str]:
     """Return each file's source name: its model, or the file's name if it has several, or another file has it too."""
     shared = Counter(own[0] for own in models.values() if len(own) == 1)
-    names = {path: own[0] if len(own) == 1 == shared[own[0]] else stem_of(path) for path, own in models.items()}
+    names = {file: own[0] if len(own) == 1 == shared[own[0]] else stem_of(file.path) for file, own in models.items()}
     if len(set(names.values())) < len(names):
-        names = {path: f"{name_of(path.parent)}/{name_of(path)}" for path in models}
+        names = {file: f"{name_of(file.path.parent)}/{name_of(file.path)}" for file in models}
     if repeated := [name for name, count in Counter(names.values()).items() if count > 1]:
         raise InputError(f"two recorded files are both called {repeated[0]!r}: rename one")
     return names

@@ -30,7 +30,7 @@ def is_blank(reply: Reply) -> bool:
 
 
 class TextCounts:
-    """Counts of the texts of a file that were read, and of those that cannot be read, by state; with examples."""
+    """Counts of a file's answers, and of its texts that cannot be read, by state; with examples."""
 
     def __init__(self) -> None:
         self.all, self.unread = 0, Counter[State]()
@@ -52,7 +52,7 @@ class TextCounts:
         are = counted(empty, "is an empty string", "are empty strings")
         hint = f", {are}: --empty none counts them as 'there is none'" if empty else ""
         return (
-            f"{self.unread.total():,} of {self.all:,} texts cannot be read{hint}{''.join(others)}"
+            f"{self.unread.total():,} of {self.all:,} answers cannot be read{hint}{''.join(others)}"
             + f", such as {', '.join(self._examples)}; 'lmkbc report RUN --from FILE' shows all" * bool(self._examples)
         )
 

@@ -19,7 +19,7 @@ import msgspec
 from lmkbc.edition import Edition
 from lmkbc.errors import UNDECODABLE, InputError
 from lmkbc.files.jsonl import numbered, row_blocks
-from lmkbc.files.places import given_as, name_of
+from lmkbc.files.places import RecordedFile, given_as, name_of
 from lmkbc.files.reader import whole
 from lmkbc.models.base import Reply
 from lmkbc.types import Source, State, grouped
@@ -181,46 +181,53 @@ class _Beside(msgspec.Struct):
     outputs: dict[str, Any] | None = None
 
 
-def models_of(path: Path, edition: Edition) -> list[str]:
-    """Return the models whose answers a file holds: what its rows say, else the manifest beside it, else its name."""
-    return sorted(_said(path)) or [*filter(None, [named_model(path, edition)])]
+def models_of(file: RecordedFile, edition: Edition) -> list[str]:
+    """Return the models whose answers are read: what the rows say, else the manifest beside them, else the file's name.
 
-
-def _said(path: Path, *, pooled: bool = True) -> set[str]:
-    """Return the models that the rows of a file name, else those of the manifest beside it.
-
-    pooled: whether those count that pooled candidates name as their sources.
+    Pooled candidates name them as their sources.
     """
+    models, sources = (file.models, set[str]()) if file.models else _in_rows(file.path)
+    pooled = {Source.read(name.removesuffix(EXISTENCE)).model for text in sources for name in text.split("; ")}
+    told = {*models} - {""} or pooled
+    if not (told or file.models):
+        told = _beside(file.path)
+    return sorted(told) or [*filter(None, [named_model(file.path, edition)])]
+
+
+def _in_rows(path: Path) -> tuple[set[str], set[str]]:
+    """Return the models that the rows of a file name, "" for rows that name none, and sources of pooled candidates."""
     models, sources = set[str](), set[str]()
     for rows, _ in row_blocks(path, msgspec.json.Decoder(_Answering)):
-        models.update(row.model for row in rows if row.model)
-        given = (one.source for row in rows if pooled and row.pooled for one in row.candidates or ())
-        sources.update(filter(None, given))
-    models |= {
-        Source.read(name.removesuffix(EXISTENCE)).model
-        for text in (sources if not models else ())
-        for name in text.split("; ")
-    }
-    if not models and (manifest := given_as(path).with_name("manifest.json")).is_file():
+        models.update(row.model or "" for row in rows)
+        sources.update(one.source for row in rows if row.pooled for one in row.candidates or () if one.source)
+    return models, sources
+
+
+def _beside(path: Path) -> set[str]:
+    """Return the models that the manifest beside a file names, if it is of this file."""
+    if (manifest := given_as(path).with_name("manifest.json")).is_file():
         with suppress(InputError, *UNDECODABLE):  # a file of something else
             beside = msgspec.json.decode(whole(manifest), type=_Beside)
             if beside.outputs is None or name_of(given_as(path)) in beside.outputs:
-                models.update(beside.models or filter(None, [beside.model]))
-    return models
+                return {*filter(None, beside.models or [beside.model])}
+    return set()
 
 
-def by_model(files: Sequence[Path], edition: Edition) -> dict[Hashable, list[Path]]:
-    """Return the files of each model (see `models_of`), which are one source; by name, those of one folder.
+def by_model(files: Sequence[Path], edition: Edition) -> dict[Hashable, list[RecordedFile]]:
+    """Return the rows of each model, which are one source: a whole file, or those of its rows that name the model.
 
-    A run's pooled candidates name sources, and are a source of their own.
+    Rows without a model are of the one that the manifest beside the file names, or its name, in a folder. A run's
+    pooled candidates name sources, and are a source of their own.
     """
-    if len(files) < 2:
-        return {"": [*files]}
-    told = {path: frozenset(_said(path, pooled=False)) for path in files}
-    said = {path: models or frozenset({named_model(path, edition)}) for path, models in told.items()}
-    return grouped(
-        (said[path] if said[path] in told.values() else (given_as(path).parent, said[path]), path) for path in files
-    )
+    own, known = list[tuple[str, RecordedFile]](), set[str]()
+    for path in files:
+        told, _ = _in_rows(path)
+        unnamed = "+".join(sorted(_beside(path)))
+        parts = {name or unnamed: RecordedFile(path, frozenset({name}) if len(told) > 1 else None) for name in told}
+        known |= parts.keys() - {""}
+        own += sorted(parts.items()) or [(unnamed, RecordedFile(path))]
+    called = ((name or named_model(file.path, edition), file) for name, file in own)
+    return grouped((name if name in known else (given_as(file.path).parent, name), file) for name, file in called)
 
 
 def named_model(path: Path, edition: Edition) -> str:

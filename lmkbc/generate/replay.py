@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from lmkbc.errors import InputError
+from lmkbc.files.places import RecordedFile
 from lmkbc.generate.recorded import Recorded
 from lmkbc.generate.recorded_rows import each_row, models_of
 from lmkbc.generate.spec import GeneratorSpec
-from lmkbc.session.run import RecordedFile, Run
+from lmkbc.session.run import Run
 from lmkbc.types import CandidateSet, Generator, Query, State, grouped
 
 log = logging.getLogger(__name__)
@@ -57,7 +58,9 @@ def _models(path: Path, specs: Mapping[int, GeneratorSpec], run: Run) -> dict[in
     called = grouped((row.called, row) for row in each_row(path, run.edition) if row.called)
     in_name = {place for place, spec in specs.items() if spec.name and spec.name.casefold() in path.name.casefold()}
     if not called:
-        in_name = {place for name in models_of(path, run.edition) for place in _takers(name, specs)} or in_name
+        in_name = {
+            place for name in models_of(RecordedFile(path), run.edition) for place in _takers(name, specs)
+        } or in_name
     takers: dict[str, list[int]] = {}
     for name, rows in called.items():
         relations = {row.Relation for row in rows}

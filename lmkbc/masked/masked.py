@@ -14,6 +14,7 @@ import torch
 from lmkbc.ask.builder import Frames
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
+from lmkbc.files.places import RecordedFile
 from lmkbc.generate.recorded import Recorded, replayed
 from lmkbc.generate.replay import Replay, names_model
 from lmkbc.generate.spec import GeneratorSpec, Relations, check_names
@@ -28,7 +29,7 @@ from lmkbc.models.base import Reply
 from lmkbc.models.identity import model_name
 from lmkbc.notes import Notes
 from lmkbc.relation import OTHERS, FirstCloze, Relation
-from lmkbc.session.run import RecordedFile, Run
+from lmkbc.session.run import Run
 from lmkbc.settings import changed, checked
 from lmkbc.types import CandidateSet, Example, Generator, Query, grouped
 

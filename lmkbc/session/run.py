@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from lmkbc.edition import Edition
+from lmkbc.files.places import RecordedFile
 from lmkbc.models.answers import CallCounter, DryStore, Store
 from lmkbc.models.budget import Budget
 from lmkbc.models.store_place import default_place
@@ -24,13 +25,6 @@ from lmkbc.types import Example, Query
 from lmkbc.workspace import Workspace
 
 Loaded = TypeVar("Loaded")
-
-
-class RecordedFile(NamedTuple):
-    """Recorded answers for one generator. models: models whose rows are used; None for all."""
-
-    path: Path
-    models: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,10 +11,10 @@ from command import Command
 from space import MINI, SPACE
 
 from lmkbc.answer.clean import sifted
+from lmkbc.files.places import RecordedFile
 from lmkbc.generate.recorded import Recorded
 from lmkbc.run.submission import candidate_lines
 from lmkbc.select.pool import Pool
-from lmkbc.session.run import RecordedFile
 from lmkbc.testing import Candidate, Dropped, Query, Ranking, State
 from tests.answer.test_clean import AREA, CLOSED, COUNT, OPEN, SUBJECT
 from tests.candidates import candidate_set, sources

@@ -36,7 +36,7 @@ def states() -> dict[str, int]:
 def test_empty_texts_are_named_first_with_what_helps(said: Command) -> None:
     _, told = said.done()
     first, *_ = told.splitlines()
-    assert "said.jsonl: 5 of 6 texts cannot be read, 4 are empty strings: --empty none counts them as" in first
+    assert "said.jsonl: 5 of 6 answers cannot be read, 4 are empty strings: --empty none counts them as" in first
     assert "1 truncated, such as 'I would rather\\x1b[31m not say" in first
     assert "'lmkbc report RUN --from FILE' shows all" in first
     assert "--fresh" not in told
@@ -50,7 +50,7 @@ def test_empty_texts_may_count_as_an_answer_which_is_another_run(said: Command) 
     assert "holds another run, which is not replaced" in said.fails("--empty", "none")
     command = said.under("--empty", "none", "--out", "none")
     _, told = command.done()
-    assert "1 of 6 texts cannot be read; 1 truncated" in told
+    assert "1 of 6 answers cannot be read; 1 truncated" in told
     assert json.loads(Path("none/manifest.json").read_text())["empty"] == "none"
     rows = [json.loads(line) for line in Path("none/predictions.jsonl").read_text().splitlines()]
     assert [row["SubjectEntity"] for row in rows] == [query.subject for query in SUBJECTS[:3]]
@@ -63,7 +63,7 @@ def test_a_call_that_failed_is_counted_with_the_texts_that_are_not_read(said: Co
     ]
     jsonl(Path("said.jsonl"), rows)
     told = said.fails(status=1)
-    assert "said.jsonl: 5 of 7 texts cannot be read, 1 is an empty string" in told
+    assert "said.jsonl: 5 of 7 answers cannot be read, 1 is an empty string" in told
     assert "; 4 missing\n" in told
 
 

@@ -12,10 +12,10 @@ from opened import recipe_file
 from space import SPACE
 
 from lmkbc import InputError, Workspace
+from lmkbc.files.places import RecordedFile
 from lmkbc.generate.recorded import Recorded
 from lmkbc.run.submission import candidate_lines
 from lmkbc.select.pool import Pool
-from lmkbc.session.run import RecordedFile
 from lmkbc.testing import Candidate, CandidateSet, Dropped, Nil, Query, State
 from tests.candidates import candidate_set, sources
 

@@ -322,7 +322,7 @@ def test_a_row_may_lack_the_field_of_its_answer_and_nan_is_null(kept: Callable[.
     rows = [PAIR | {"subject": "Chile"}, PAIR | {"subject": "Croatia", "answers": float("nan")}]
     found, said = kept("a.jsonl", jsonl(*rows, PAIR | {"answers": ["Croatia", "Serbia"]}))
     assert found == BOTH
-    assert "2 of 2 texts cannot be read; 2 missing" in said
+    assert "2 of 3 answers cannot be read; 2 missing" in said
 
 
 @pytest.mark.parametrize(("cell", "is_read"), [("nan", False), ("<NA>", False), ("[]", True), ("None", True)])
@@ -387,6 +387,69 @@ def test_draws_of_one_model_in_two_files_add_up_and_other_models_stay_apart(comm
     rows = map(json.loads, gzip.decompress((tmp_path / "one" / "candidates.jsonl.gz").read_bytes()).splitlines())
     (row,) = [row for row in rows if row["SubjectEntity"] == SUBJECT]
     assert {one["object"]: one["score"] for one in row["candidates"]} == {"Serbia": 1.0, "Croatia": 0.5}
+
+
+TWO = [("X", "Croatia", 0.9), ("X", "Serbia", 0.8), ("Y", "Croatia", 0.7)]
+"""Objects of two models, with their scores."""
+
+
+@pytest.mark.parametrize(
+    ("rows", "scores"),
+    [
+        (
+            [
+                {"model": "X", "prediction": [{"object": "Croatia", "confidence": 0.9}, ["Serbia", 0.8]]},
+                {"model": "Y", "prediction": [{"object": "Croatia", "confidence": 0.7}]},
+            ],
+            {"Croatia": 0.8, "Serbia": 0.4},
+        ),
+        (
+            [{"model": model, "object": name, "score": score} for model, name, score in TWO],
+            {"Croatia": 0.8, "Serbia": 0.4},
+        ),
+        ([{"model": model, "object": name} for model, name, _ in TWO], {"Croatia": 1.0, "Serbia": 0.5}),
+        (
+            [
+                {
+                    "model": asked,
+                    "candidates": [{"object": name, "score": score} for m, name, score in TWO if m == asked],
+                }
+                for asked in "XY"
+            ],
+            {"Croatia": 0.8, "Serbia": 0.4},
+        ),
+        (
+            [  # a model counts alike, whatever its number of draws
+                {"model": "X", "completions": ["Croatia", "Croatia, Serbia"]},
+                {"model": "Y", "completions": ["Croatia"]},
+            ],
+            {"Croatia": 1.0, "Serbia": 0.25},
+        ),
+        ([{"completions": ["Croatia"]}, {"model": "Y", "completions": ["Serbia"]}], {"Croatia": 0.5, "Serbia": 0.5}),
+    ],
+)
+@pytest.mark.parametrize("files", ["one", "one each"])
+def test_rows_of_two_models_are_two_sources_in_a_file_as_in_two(
+    command: Command, tmp_path: Path, rows: list[dict[str, Any]], scores: dict[str, float], files: str
+) -> None:
+    own = "completions" in rows[0] or "candidates" in rows[0]
+    pair = {"SubjectEntity": SUBJECT, "Relation": RELATION} if own else PAIR
+    held: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        held.setdefault("all" if files == "one" else row.get("model", "none"), []).append(pair | row)
+    given: list[Any] = []
+    for name, its in held.items():
+        (tmp_path / f"{name}.jsonl").write_text(jsonl(*its), encoding="utf-8")
+        given += ["--from", tmp_path / f"{name}.jsonl"]
+    asked = ("--edition", "mini", "--split", "val", "--relation", RELATION, "--failed-as-empty", "--no-report")
+    said = command.done("predict", *asked, *given, "--untuned", "--out", tmp_path / "run")[1]
+    assert "selected by the recipe's rule 'agreement'" in said
+    lines = map(json.loads, gzip.decompress((tmp_path / "run" / "candidates.jsonl.gz").read_bytes()).splitlines())
+    (row,) = [row for row in lines if row["SubjectEntity"] == SUBJECT]
+    assert {one["object"]: round(one["score"], 3) for one in row["candidates"]} == scores
+    models = {source.partition("#")[0] for one in row["candidates"] for source in one["source"].split("; ")}
+    assert len(models) == 2
+    assert {model for row in rows if (model := row.get("model"))} <= models
 
 
 @pytest.mark.parametrize(

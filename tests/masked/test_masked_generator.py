@@ -14,12 +14,12 @@ from tiny_families import probabilities
 from tiny_masked import save
 
 from lmkbc import AliasScorer, EntityType, InputError, Metric, Precondition, Relation, Shape
+from lmkbc.files.places import RecordedFile
 from lmkbc.generate.recorded import Recorded
 from lmkbc.masked.candidates import ClozeAnswers, origins_of
 from lmkbc.masked.masked import MaskedGenerator
 from lmkbc.masked.preconditions import rewritten
 from lmkbc.masked.vocabulary import Words
-from lmkbc.session.run import RecordedFile
 from lmkbc.testing import Candidate, CandidateSet, Example, GoldObject, Query, Run
 from tests.candidates import proposals, sources
 

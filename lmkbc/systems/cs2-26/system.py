@@ -22,6 +22,7 @@ from lmkbc.ask.slots import one_line
 from lmkbc.ask.style import PromptStyle
 from lmkbc.ask.templates import check_template, render
 from lmkbc.files.jsonl import read_jsonl
+from lmkbc.files.places import RecordedFile
 from lmkbc.files.splits import QueryRow
 from lmkbc.generate.access import is_given, open_model
 from lmkbc.generate.conversation import Conversation
@@ -36,7 +37,7 @@ from lmkbc.notes import Notes, Replies
 from lmkbc.scoring.matchers import number
 from lmkbc.select.numeric import middle_of_deepest
 from lmkbc.select.rule import Rule
-from lmkbc.session.run import RecordedFile, Run
+from lmkbc.session.run import Run
 from lmkbc.types import Candidate, CandidateSet, Generator, Nil, Prediction, Query, Source, State
 
 # Areas: the first number of a sentence, with its unit, and the middle of the deepest region.
