@@ -291,10 +291,14 @@ def is_label(text: str, relation: Relation) -> bool:
 
 
 def _conjuncts(parts: list[str], relation: Relation) -> Iterator[str]:
-    """Yield parts without an "and" at their start; the last part is split at its "and" if the relation allows it."""
-    for index, part in enumerate(parts):
+    """Yield parts without an "and" at their start; the last part is split at its "and" if the relation allows it.
+
+    What adds to a list or speaks of it, as in "Chad and Mali, plus Togo" and "Chad and Mali, but not Togo", ends it.
+    """
+    ends = [bool(FORM.adds_to_list.match(part) or FORM.asides.match(part)) for part in parts[1:]]
+    for part, ends_here in zip(parts, [*ends, True], strict=False):
         name = part.strip()[leading.end() :] if (leading := FORM.leading_and.match(part.strip())) else part.strip()
-        last = index == len(parts) - 1 and name == part.strip()
+        last = ends_here and name == part.strip()
         if last and relation.shape.conjunction:
             yield from _parted(name, vocabulary(relation.shape).canonical)
         else:

@@ -99,7 +99,7 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
 
 def _read(answer: str, relation: Relation, subject: str, marked: bool) -> Parsed:
     """Return the objects of an answer, or of a part of it between corrections."""
-    own = _without_subject(answer, subject)
+    own = _unremarked(_without_subject(answer, subject), relation, subject)
     if says_nothing(own, relation):
         return Parsed(State.ABSTAINED)
     return (
@@ -366,6 +366,24 @@ def _is_denied(text: str, relation: Relation) -> bool:
     whole = rest and FORM.whole_denial.search(first) and is_abstention(first, relation)
     denies = whole and has_term(folded_key(first), terms(relation)) and not is_refusal(first)
     return bool(denies) and not any(map(FORM.afresh.match, rest))
+
+
+def _unremarked(text: str, relation: Relation, subject: str) -> str:
+    """Return a list of names without the remark behind it, as of "Chile and Peru. It has no coast." the two.
+
+    A remark that names objects stays. So does one that denies that there is any, behind what may be the subject.
+    """
+    plain = re.sub(rf"(?<=[.;] ){re.escape(subject)}(?= [a-z])", "It", text[:LONGEST_CLAUSE]) if subject else text
+    found = FORM.remarked.search(plain[:LONGEST_CLAUSE])
+    names = plain[: found.start()].strip(" .!;") if found else ""
+    each = [name for part in re.split(r"[,;]\s*|\band\s", names) for name in FORM.joint.split(part) if name.strip()]
+    if relation.has_values() or not each or not all(map(is_a_name, each)) or ":" in names or "\n" in names:
+        return text
+    rest = plain[found.end() :] if found else ""
+    speaks = has_term(folded_key(rest), terms(relation)) or name_key(names) == name_key(subject)
+    denies = speaks and is_abstention(rest, relation) and not FORM.restricts.search(rest)
+    alone = len(each) < 2 and (denies or is_refusal(rest) or is_abstention(names, relation))
+    return text if alone or stated(rest, relation, subject) else names
 
 
 def _list_of(paragraph: str) -> str:
