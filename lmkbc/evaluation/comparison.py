@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.evaluation.official import evaluate
-from lmkbc.files.columns import Given, respelled
+from lmkbc.files.columns import Given, respelled, texts_of
 from lmkbc.run.saved import SavedRun
 from lmkbc.scoring.table import RowScore
 from lmkbc.types import Pair
@@ -186,11 +186,7 @@ def changed(
     """Return the rows on which two runs score differently, the largest differences first."""
 
     def texts(objects: Any) -> tuple[str, ...]:
-        return (
-            tuple(_text(item, names) for item in objects if item)
-            if isinstance(objects, list | tuple)
-            else (str(objects),)
-        )
+        return tuple(_text(item, names) for item in texts_of(objects) if item)
 
     made = [
         ChangedRow(*pair, one.f1, other.f1, *(texts(given.get(pair, ())) for given in (*answers, gold)))
@@ -200,11 +196,9 @@ def changed(
     return tuple(sorted(made, key=lambda row: (-abs(row.second - row.first), row.relation, row.subject)))
 
 
-def _text(item: Any, names: Mapping[str, str]) -> str:
-    """Return an object as text: "name (id)" for an id with a known name, all names for an alias list."""
-    if isinstance(item, list | tuple):
-        return " / ".join(map(str, item))
-    return f"{names[item]} ({item})" if item in names and names[item] != item else str(item)
+def _text(item: str, names: Mapping[str, str]) -> str:
+    """Return an object as text: "name (id)" for an id with a known name."""
+    return f"{name} ({item})" if (name := names.get(item)) and name != item else item
 
 
 def distinct_names(runs: Sequence[SavedRun]) -> list[str]:

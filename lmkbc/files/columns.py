@@ -156,6 +156,12 @@ def read_column(path: Path, edition: Edition, *, agree: bool = False) -> Values:
     return Values(values, namesakes(source, repeated, agree=agree) if repeated else {})
 
 
+def texts_of(value: Any) -> tuple[str, ...]:
+    """Return the objects of a value as texts, also where it is no list of them; the names of an inner list are one."""
+    each = value if isinstance(value, list | tuple) else [] if value is None else [value]
+    return tuple(" / ".join(map(str, one)) if isinstance(one, list | tuple) else str(one) for one in each)
+
+
 def respelled(path: Path, asked: Iterable[Pair], rows: Iterable[Pair]) -> dict[Pair, Pair]:
     """Return query -> the only row that answers it with another spelling of its subject (see `subject_key`).
 

@@ -233,8 +233,7 @@ class _Reader:
         if self._negative and (minus := FORM.minus.search(text, max(0, start - 12), start)):
             value, start = -value, minus.start()
         scale, end = (None, end) if in_words else scale_at(text, end)
-        if mark == self._mark and not (self._whole or (scale is None and self._is_money(text, start, end))):
-            value = value.scaleb(-3)
+        groups = self._whole or self._is_money(text, start, end)  # of three digits, where no factor follows
         unit, after = self._unit(text, end)
         if scale is None and unit is None and not in_words and (letter := _SHORT_SCALE.match(text, end)):
             further, behind = self._unit(text, letter.end())
@@ -242,6 +241,8 @@ class _Reader:
                 scale, unit, after = Decimal(1).scaleb(_LETTER_SCALES[letter[1].lower()]), further, behind
             elif letter[1] == "m" and self._noun:
                 unit = FOREIGN
+        if mark == self._mark and not (groups and scale is None):
+            value = value.scaleb(-3)
         if unit is None and (before := unit_before(text, start)):
             unit = self._fitting(before.units, before.sure)
         if unit is None and scale is None and self._counts(text, after):

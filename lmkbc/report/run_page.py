@@ -16,7 +16,7 @@ from lmkbc.edition import Edition, Published
 from lmkbc.errors import InputError
 from lmkbc.evaluation.official import evaluate
 from lmkbc.files.atomic import Buffer, writing
-from lmkbc.files.columns import Column
+from lmkbc.files.columns import Column, texts_of
 from lmkbc.files.database import ByQuery
 from lmkbc.files.splits import read_examples
 from lmkbc.link.linker import Linking
@@ -192,7 +192,7 @@ class _Data:
         for pair, (example, _) in zip(self.pairs, self.examples(), strict=True):
             held = self._held.of(pair)
             missing = WRONG if pair in self._unreadable else ()
-            answer = msgspec.msgpack.decode(held["answer"][-1]) if held["answer"] else missing
+            answer = texts_of(msgspec.msgpack.decode(held["answer"][-1])) if held["answer"] else missing
             yield example, answer, RecordedQuery.of(held["note"])
 
 

@@ -15,7 +15,7 @@ import msgspec
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.files.checksum import file_sha256
-from lmkbc.files.columns import read_column
+from lmkbc.files.columns import read_column, texts_of
 from lmkbc.files.fact_rows import field_of
 from lmkbc.files.jsonl import read_jsonl
 from lmkbc.files.places import name_of
@@ -134,13 +134,16 @@ class SavedRun:
         value = self.manifest.get(field_name)
         return value if isinstance(value, dict) else {}
 
-    def predicted(self, edition: Edition) -> Mapping[Pair, Any]:
-        """Return the predictions by query. InputError if two rows answer one query with different objects."""
+    def predicted(self, edition: Edition) -> Mapping[Pair, tuple[str, ...]]:
+        """Return the predictions by query, as texts. InputError if two rows answer one query with different objects."""
+        return {pair: texts_of(value) for pair, value in self._written(edition).items()}
+
+    def _written(self, edition: Edition) -> Mapping[Pair, Any]:
         return read_column(self.predictions, edition, agree=True).values
 
     def answers(self, edition: Edition) -> Mapping[Pair, Any]:
         """Return the predictions by query for scoring. A query without a readable answer counts as wrong."""
-        return dict.fromkeys(self.unreadable, WRONG) | dict(self.predicted(edition))
+        return dict.fromkeys(self.unreadable, WRONG) | dict(self._written(edition))
 
     @cached_property
     def unreadable(self) -> frozenset[Pair]:

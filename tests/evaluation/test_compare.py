@@ -47,6 +47,22 @@ def compared(gold: Path, *runs: Path) -> Sequence[Any]:
     return lmkbc.compare(*runs, edition="mini", gold=gold).comparisons
 
 
+@pytest.mark.parametrize("odd", [[["Q81230", "Q1"]], [7], [None], [{"id": "Q1"}], "Q81230", None])
+def test_what_evaluate_scores_is_compared_and_shown(command: Command, tmp_path: Path, gold: Path, odd: Any) -> None:
+    rows = [json.loads(line) for line in gold.read_text("utf-8").splitlines()]
+    place = tmp_path / "odd.jsonl"
+    rows[0]["ObjectEntitiesID"] = odd
+    place.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    asked = ("--edition", "mini", "--gold", gold)
+    scored = json.loads(command.done("evaluate", place, *asked, "--json")[0])
+    (one,) = compared(gold, place, gold)
+    assert one.overall.first == pytest.approx(scored["macro_f1"])
+    (changed,) = one.changed
+    assert (changed.subject, *changed.second_answer) == ("s0", "Q1")
+    command.done("compare", place, gold, *asked)
+    command.done("report", place, *asked, "--out", tmp_path / "odd.html")
+
+
 def test_a_run_that_wins_everywhere_is_better(tmp_path: Path, gold: Path) -> None:
     (one,) = compared(gold, write(tmp_path / "a", everything(10)), write(tmp_path / "b", everything(30)))
     assert one.overall.difference == pytest.approx(0.5)
