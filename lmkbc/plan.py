@@ -19,7 +19,7 @@ from lmkbc.ask.builder import Frames
 from lmkbc.components import CODE
 from lmkbc.errors import InputError, counted
 from lmkbc.files.checksum import content_sha256, file_sha256, sha256
-from lmkbc.files.places import RecordedFile, name_of
+from lmkbc.files.places import RecordedFile, given_as, name_of
 from lmkbc.generate.access import is_given, served
 from lmkbc.generate.recorded_rows import by_model, models_of
 from lmkbc.generate.replay import shares
@@ -170,7 +170,9 @@ class Plan:
         run, space, edition = self.run, self.run.workspace, self.run.edition
         splits = dict.fromkeys(filter(None, (*run.labelled_splits, run.split)))
         found = {f"{edition.folder}/{name}": content_sha256(space.split_path(edition, name)) for name in splits}
-        found |= {name_of(Path(path)): content_sha256(path) for path in (*run.files, run.search_table) if path}
+        found |= {
+            name_of(given_as(Path(path))): content_sha256(path) for path in (*run.files, run.search_table) if path
+        }
         found |= {name_of(path): file_sha256(path) for path in (run.index,) if path}
         found |= {f"{name_of(texts.folder)}/": texts.sha256 for texts in (run.documents,) if texts}
         asking = [self.recipe.tables.get(step, ()) for step in ("generate", "link", "pool")]

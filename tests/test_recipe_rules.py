@@ -39,7 +39,7 @@ def test_a_relation_s_own_rule_serves_it_under_every_name(tmp_path: Path, name: 
     selector, how = selector_for(
         Plan.of(Run(workspace=space, edition=space.edition("2023")), given), settled(Selection, {})
     )
-    assert how["how"] == "selected by the recipe's rule 'top-k', another for some relations, untuned"
+    assert how["how"] == "selected by the recipe's rule 'top-k' (k 2), another for some relations, untuned"
     assert kept(selector, "CountryBordersCountry") == kept(selector, "CountryBordersWithCountry") == 1
     assert kept(selector, "RiverBasinsCountry") == 2
 
@@ -48,12 +48,12 @@ def test_one_source_has_nothing_to_agree_with(tmp_path: Path) -> None:
     space, paths = Workspace(), (tmp_path / "one.jsonl", tmp_path / "two.jsonl")
     for path in paths:
         path.write_text('{"SubjectEntity": "Peru", "Relation": "CountryBordersCountry", "completions": ["Chile"]}\n')
-    for files, rule in ((1, "cutoff"), (2, "agreement")):
+    for files, rule in ((1, "'cutoff' (threshold 0.5)"), (2, "'agreement'")):
         run = Run(workspace=space, edition=space.edition("2023"), files=paths[:files])
         selector, how = selector_for(
             Plan.of(run, read_recipe(space, "recorded")), settled(Selection, {"untuned": True})
         )
-        assert how["how"] == f"selected by the recipe's rule {rule!r}, untuned"
+        assert how["how"] == f"selected by the recipe's rule {rule}, untuned"
         assert selector.reads_others == (files > 1)
 
 

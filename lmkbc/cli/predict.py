@@ -105,8 +105,14 @@ def _show(run: PredictedRun, seconds: float, *, can_search: bool) -> None:
         note(f"replies of models: {counts}{why if State.MISSING in draws else ''}")
     if rules := tally.rules:
         why = ", ".join(f"{count} {submission.REASONS.get(rule, rule)}" for rule, count in rules.items())
-        left = f"; {counted(tally.dropped, 'query')} kept none of the objects that were named" if tally.dropped else ""
+        left = f"; {counted(tally.dropped, 'query')} lost all named objects so" if tally.dropped else ""
         note(f"{counted(sum(rules.values()), 'object')} dropped ({why}){left}")
+    if tally.none_kept:
+        note(
+            f"the rule left out {tally.left_out} of {counted(tally.left_out + tally.objects, 'object')}, and kept none "
+            f"for {counted(tally.none_kept, 'query')} that had some ({selection['how']}): 'lmkbc tune' learns another "
+            "rule from labelled rows, and [select] of a recipe states one"
+        )
     if can_search and rules.get("link"):
         note("train has no QID for some names: --search-table or --index links more of them")
 

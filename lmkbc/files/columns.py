@@ -108,6 +108,11 @@ def refuse_answers(path: Path, column: str, *, tables: bool = True) -> None:
         raise InputError(f"{path} holds {kind}, and {column} is wanted: {way}' makes predictions of them") from None
     names = (*(name for name, _ in FIELDS), column)
     lacking = [name for name in names if f'"{name}"'.encode() not in first]
+    if is_object and lacking == [column] and f'"{column.removesuffix("ID")}"'.encode() in first:
+        raise InputError(
+            f"{path} has no {field_of(path, column)}, but names in {column.removesuffix('ID')}: 'lmkbc link {path}' "
+            "finds their ids"
+        ) from None
     if is_object and lacking in ([*names], [*names[:-1]], [column]):
         raise InputError(
             f"{path} has no {field_of(path, ' and '.join(lacking[:2]))}: if it is of a script of yours, {way}' "

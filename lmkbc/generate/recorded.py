@@ -59,17 +59,20 @@ class RecordedSpec(GeneratorSpec):
         return True
 
     def open(self, run: Run, notes: Notes) -> Generator:
-        """Return the generator over all files, which are of one model. Raise InputError if no file is named."""
+        """Return the generator over all files, which are of one model."""
         files = run.answers or [*map(RecordedFile, run.files)]
-        if not files:
-            raise InputError("this system reads recorded answers: name at least one file with --from")
         name = "+".join(models_of(files[0], run.edition)) or stem_of(files[0].path) if len(files) > 1 else ""
         if name:
             log.info("%s are one source, of one model: %s", " and ".join(map(str, files)), name)
         return replayed(files, run, notes, clean=self.clean, name=name)
 
     def sources(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
-        """Yield a generator for the answers of each model; if there are several, each is called as its first file."""
+        """Yield a generator for the answers of each model; if there are several, each is called as its first file.
+
+        Raise InputError if no file is named.
+        """
+        if not run.files:
+            raise InputError("this system reads recorded answers: name at least one file with --from")
         models = by_model(run.files, run.edition)
         for files in models.values():
             ((name, generator),) = super().sources(replace(run, answers=tuple(files)), notes)

@@ -142,7 +142,8 @@ def _check(path: Path, index: int, row: RecordedRow, edition: Edition) -> None:
             index,
             "completions",
             "a row has either completions, as a list of texts, or candidates, under exactly this name; predictions are "
-            f"no answers of a model, but --from {path}:answers=COLUMN reads lists of objects",
+            f"no answers of a model, but --from {path}:answers=COLUMN reads lists of objects, and 'lmkbc link {path}' "
+            "finds the ids of their names",
         )
     told = len(row.completions or ())
     if row.parts < 1 or told % row.parts:

@@ -92,6 +92,10 @@ def _as_recorded(given: Path, space: Workspace, edition: Edition, asked: Sequenc
     made_of = [] if mapping or first is None else [*_of_mappings(rows, space, edition, asked)]
     rows = made_of or rows
     named_there = dict.fromkeys(name for row in rows for name in row.more)
+    if len(rows) == 1 < len(asked) and not mapping and (relation := _relation_of(named_there, space, edition, asked)):
+        raise InputError(
+            f"{path} maps subjects of {relation} to answers, and names no relation: add --relation {relation}"
+        )
     columns = _columns(path, [*named_there], mapping, alone=len(asked) == 1)
     kind, made = ANSWERS["answers" not in columns], defaultdict[tuple[str | None, ...], list[_Cell]](list)
     subjects = dict[str, str]()
@@ -204,6 +208,11 @@ def _are_subjects(names: Sequence[str], space: Workspace, edition: Edition, rela
     """Return whether the keys of an object are subjects: those of a split, or none that could be names of columns."""
     could_be = _found(names, [*COLUMNS]) or all(name.islower() and name.isidentifier() for name in names)
     return not could_be or space.split_of({(name, relation) for name in names}, edition) is not None
+
+
+def _relation_of(subjects: Collection[str], space: Workspace, edition: Edition, asked: Sequence[str]) -> str:
+    """Return the relation of which a split asks most of some subjects; "" if none does."""
+    return next((one for one in asked if space.split_of({(name, one) for name in subjects}, edition)), "")
 
 
 def _found(names: Sequence[str], wanted: Sequence[str]) -> dict[str, str]:
@@ -361,7 +370,8 @@ def _answers(draws: Sequence[_Draw], relation: Relation) -> Iterator[dict[str, A
             {"object": name, "score": 1.0 if score is None else score, "id": qid or as_qid(name)}
             for name, score, qid in found
         )
-        yield {"candidates": [row | {"source": str(place)} for row in rows]}
+        is_stated = len(draws) < 2 and nothing.score is not None  # a confidence, and no share of one draw
+        yield {"candidates": [row | ({} if is_stated else {"source": str(place)}) for row in rows]}
 
 
 def _is_none(name: str, relation: Relation) -> bool:

@@ -37,8 +37,11 @@ _PARTED = re.compile(r"\s{0,9}[;|\n]\s*|,\s+")
 _SHARE = re.compile(r"[01]?[.,]\d+|\d+(?:\.\d+)?\s*%")
 """A text that is a share: 0.9, or 90 %."""
 _A_NUMBER = re.compile(r"[\d.,\s%+-]+")
-_NAMED = re.compile(r"(\S.{0,200}?)\s{0,9}(?:[:=]\s*|\()((?:0?|1)\.\d+)\)?")
-"""An object with its score in a text; a percentage may be of something else."""
+_NAMED = re.compile(
+    r"(\S.{0,200}?)\s{0,9}(?:[:=]\s*|\()((?:0?|1)\.\d+|\d{1,3}(?:\.\d+)?\s?%)"
+    r"(?:\s(?:sure|certain|confident|confidence|likely))?\)?"
+)
+"""An object with its score in a text, as in "Paris (0.9)", "Paris: 90%" and "Paris (90% sure)"."""
 
 
 class ScoredText(NamedTuple):

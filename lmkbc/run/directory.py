@@ -110,14 +110,15 @@ class RunCounts:
 
     withheld: number of empty answers that do not mean "no object". unreadable: failed queries, if all of them got an
     answer that could not be parsed, and they do not count as empty. stated_by_labels: number of kept objects that
-    labelled rows state from the other side; 0 if this is not counted.
+    labelled rows state from the other side; 0 if this is not counted. left_out, none_kept: number of objects
+    that could be submitted and that the rule did not keep; queries of which it kept none.
     """
 
     def __init__(self, edition: Edition, *, as_empty: bool = False, statements: Statements | None = None) -> None:
         self._edition, self._as_empty, self._unread = edition, as_empty, set[Query]()
         self._statements = statements
         self.queries = self.objects = self.failed = self.empty = self.dropped = self.withheld = 0
-        self.stated_by_labels = 0
+        self.stated_by_labels = self.left_out = self.none_kept = 0
         self.first_failed: Query | None = None
         self._lacking = 0
         self._rules: Counter[str] = Counter()
@@ -139,9 +140,15 @@ class RunCounts:
                 self.first_failed = self.first_failed or prediction.query
                 self._lacking += candidates.lacks_replies or not candidates.draws
                 self._unread.add(prediction.query)
-            lost = submission.losses(self._edition, candidates)
+            lost, able = (
+                submission.losses(self._edition, candidates),
+                [*map(self._edition.value, candidates.candidates)],
+            )
             if lost and not prediction.failed:
-                self.dropped += not any(map(self._edition.value, candidates.candidates))
+                self.dropped += not any(able)
+            if not prediction.failed:
+                self.left_out += max(0, sum(map(bool, able)) - size)
+                self.none_kept += any(able) and not size
             self._rules.update(loss.rule for loss in lost)
             self._draws.update(map(str, candidates.draws))
 

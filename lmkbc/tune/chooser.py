@@ -101,7 +101,9 @@ def _untuned(plan: Plan) -> tuple[PerRelation, dict[str, Any]]:
     """Return the selector of a recipe's own rules, with a description."""
     select = plan.recipe.select
     own = ", another for some relations" if select.rules else ""
-    return select, {"how": f"selected by the recipe's rule {select.general.name!r}{own}, untuned"}
+    numbers = (f"{name} {n:g}" for name, n in select.general.to_table().items() if isinstance(n, int | float))
+    rule = f"{select.general.name!r} ({', '.join(numbers)})".removesuffix(" ()")
+    return select, {"how": f"selected by the recipe's rule {rule}{own}, untuned"}
 
 
 def _tuned(plan: Plan, any_thresholds: bool, asked: Collection[str]) -> tuple[PerRelation, dict[str, Any]]:

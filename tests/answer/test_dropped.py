@@ -76,7 +76,7 @@ def test_predict_counts_and_shows_them(command: Command, answers: Path, tmp_path
     assert sum(counts["dropped_objects"].values()) == 2 * counts["dropped"]
     assert f"{2 * counts['dropped']} objects dropped (" in told
     assert all(rule in told for rule in ("no name", "too large", "not whole", "the subject itself"))
-    assert f"{counts['dropped']} queries kept none of the objects" in told
+    assert f"{counts['dropped']} queries lost all named objects so" in told
     assert f"replies of models: {', '.join(f'{count} {state}' for state, count in counts['draws'].items())}\n" in told
     assert counts["draws"] == {"abstained": 1, "answered": 1, "dropped": counts["dropped"] - 1}
     rows = [json.loads(line) for line in gzip.decompress((out / "candidates.jsonl.gz").read_bytes()).splitlines()]

@@ -152,6 +152,14 @@ def test_a_lone_none_is_warned_of_and_relations_are_known_by_any_spelling(
         assert re.search(r"\d+ rows name a word such as 'None' alone, which is scored as a name: write \[\]", told)
 
 
+def test_evaluate_sends_predictions_of_names_to_link_and_so_does_predict(command: Command, tmp_path: Path) -> None:
+    place = tmp_path / "names.jsonl"
+    place.write_text('{"SubjectEntity": "Chad", "Relation": "CountryBordersCountry", "ObjectEntities": ["Niger"]}\n')
+    asked = ("--edition", "mini", "--split", "val")
+    for words in (("evaluate", place), ("predict", "--from", place)):
+        assert f"'lmkbc link {place}' finds" in command.fails(*words, *asked)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [

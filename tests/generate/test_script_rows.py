@@ -3,12 +3,15 @@
 import gzip
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command import Command
+
+import lmkbc
 
 SUBJECT, RELATION = "Bosnia and Herzegovina", "CountryBordersCountry"
 PAIR: dict[str, Any] = {"subject": SUBJECT, "relation": RELATION}
@@ -102,6 +105,11 @@ def test_another_mapping_is_typed_behind_the_file(kept: Callable[..., tuple[set[
             r"--from .*:subject=COLUMN,relation=COLUMN,answers=COLUMN \(docs/files.md, 'Answers of a script'",
         ),
         ("x,y\n1,2\n", "", "has the columns x, y, and none"),
+        (
+            json.dumps({SUBJECT: ["Croatia"], "Croatia": ["Serbia"]}),
+            "",
+            "maps subjects of CountryBordersCountry to answers, and names no relation: add --relation CountryBordersC",
+        ),
         (jsonl(PAIR | {"a": "Croatia"}), ":answers=b", "has no column 'b', but subject, relation, a"),
         (jsonl(PAIR | {"a": "Croatia"}), ":reply=a", "'reply' is none of subject, id, relation, answers, completions"),
         (jsonl(PAIR | {"relation": "Borders", "text": "x"}), "", "line 1: 'Borders' is no relation of edition mini; "),
@@ -387,6 +395,56 @@ def test_draws_of_one_model_in_two_files_add_up_and_other_models_stay_apart(comm
     rows = map(json.loads, gzip.decompress((tmp_path / "one" / "candidates.jsonl.gz").read_bytes()).splitlines())
     (row,) = [row for row in rows if row["SubjectEntity"] == SUBJECT]
     assert {one["object"]: one["score"] for one in row["candidates"]} == {"Serbia": 1.0, "Croatia": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.jsonl", jsonl(PAIR | {"answers": ["Croatia (0.9)", "Serbia (20%)"]})),
+        ("a.jsonl", jsonl(PAIR | {"answers": "Croatia (90%), Serbia (20 %)"})),
+        ("a.jsonl", jsonl(PAIR | {"answers": ["Croatia: 90%", "Serbia (20% sure)"]})),
+        ("a.csv", f'subject,relation,prediction\n{SUBJECT},{RELATION},"Croatia (90%), Serbia (20%)"\n'),
+    ],
+)
+def test_a_share_beside_an_object_is_its_score_and_the_rule_says_what_it_left_out(
+    kept: Callable[..., tuple[set[str], str]], tmp_path: Path, name: str, content: str
+) -> None:
+    assert kept(name, content)[0] == BOTH
+    lines = map(json.loads, gzip.decompress((tmp_path / "run" / "candidates.jsonl.gz").read_bytes()).splitlines())
+    (row,) = [row for row in lines if row["SubjectEntity"] == SUBJECT]
+    assert {one["object"]: one["score"] for one in row["candidates"]} == {"Croatia": 0.9, "Serbia": 0.2}
+    lower = content.replace("0.9", "0.4").replace("90%", "40%")
+    with pytest.raises(AssertionError, match=f"holds another run, which is not replaced: other inputs.{name};"):
+        kept(name, lower)  # the user's own file is named
+    shutil.rmtree(tmp_path / "run")
+    _, said = kept(name, lower)
+    assert "the rule left out 2 of 2 objects, and kept none for 1 query that had some (selected by the " in said
+    assert "'cutoff' (threshold 0.5)" in said
+
+
+@pytest.mark.parametrize(
+    ("answer", "confidence"),
+    [
+        ({"object": "Croatia", "confidence": "91%"}, 0.91),
+        ({"answers": [["Croatia", 0.91]]}, 0.91),
+        ({"answers": ["Croatia"]}, 2 / 3),  # a share: one answer of one
+        ({"response": "Croatia"}, 2 / 3),
+    ],
+)
+def test_a_base_keeps_a_stated_confidence_and_shrinks_a_share(
+    tmp_path: Path, answer: dict[str, Any], confidence: float
+) -> None:
+    (tmp_path / "a.jsonl").write_text(jsonl(PAIR | answer), encoding="utf-8")
+    (tmp_path / "s.csv").write_text(f"name\n{SUBJECT}\n", encoding="utf-8")
+    base = lmkbc.build(
+        *(tmp_path / "s.csv", tmp_path / "kb"),
+        edition="mini",
+        relation=RELATION,
+        files=[tmp_path / "a.jsonl"],
+        offline=True,
+        least=0,
+    )
+    assert base.facts.collect().get_column("confidence").to_list() == [pytest.approx(confidence)]
 
 
 TWO = [("X", "Croatia", 0.9), ("X", "Serbia", 0.8), ("Y", "Croatia", 0.7)]

@@ -62,7 +62,8 @@ def test_thresholds_of_another_model_are_refused_taken_or_left_aside(
         in command.done(*other, "--any-thresholds", "--out", "any")[1]
     )
     assert (
-        "selected by the recipe's rule 'cutoff', untuned;" in command.done(*other, "--untuned", "--out", "untuned")[1]
+        "selected by the recipe's rule 'cutoff' (threshold 0.5), untuned;"
+        in command.done(*other, "--untuned", "--out", "untuned")[1]
     )
     assert command.fails(*other, "--untuned", "--any-thresholds").startswith(
         "error: --untuned uses no thresholds, and any"

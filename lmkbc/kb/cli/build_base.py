@@ -31,11 +31,14 @@ def build(*, dry_run: bool = False, show: Show = None, engine: Workers = IN_PROC
     answering = engine.opened()
     with progress() as report:
         base = make_base(**given, engine=answering, progress=report)
-    _show(base, time.monotonic() - start)
+    _show(base, time.monotonic() - start, of_files=bool(given.get("files")))
 
 
-def _show(base: KnowledgeBase, seconds: float) -> None:
-    """Show the counts of a build, as the decisions of persons left them. LmkbcError if queries failed."""
+def _show(base: KnowledgeBase, seconds: float, *, of_files: bool) -> None:
+    """Show the counts of a build, as the decisions of persons left them. LmkbcError if queries failed.
+
+    of_files: whether recorded answers were read.
+    """
     counts, selection, where = base.counts, base.manifest["inputs"]["selection"], base.directory
     note(
         f"{where}: {counts['facts']} facts of {counts['subjects']} subjects, {counts['linked']} of them "
@@ -74,10 +77,10 @@ def _show(base: KnowledgeBase, seconds: float) -> None:
         note(f"{where}: {graph['entities']} entities; subjects by depth {levels}; it ended by: {graph['stopped']}")
     for sentence in worded(base.contradicted):
         note(f"{where}: {sentence}")
-    _show_failed(base)
+    _show_failed(base, of_files=of_files)
 
 
-def _show_failed(base: KnowledgeBase) -> None:
+def _show_failed(base: KnowledgeBase, *, of_files: bool) -> None:
     """Show the queries without an answer of a model or a person. LmkbcError if some can be asked again."""
     counts, where = base.counts, base.directory
     if limit := base.limit:
@@ -93,10 +96,13 @@ def _show_failed(base: KnowledgeBase) -> None:
         )
         if unread:
             each = ", ".join(f"{name} {count}" for name, count in unread.items())
-            what += (
-                f"; replies to {sum(unread.values())} ({each}) cannot be read: those that are kept stay "
-                "until the prompt, sampling.max_tokens or the model changes, in a new directory"
+            way = (
+                "give the file with other answers to these, and name a new directory"
+                if of_files
+                else "those that are kept stay until the prompt, sampling.max_tokens or the model changes, in a new "
+                "directory"
             )
+            what += f"; replies to {sum(unread.values())} ({each}) cannot be read: {way}"
         if (lost := base.failed - sum(unread.values())) or base.failed == counts["queries"]:
             raise LmkbcError(what + (f"; the same command asks the other {lost} again" if lost else ""))
         note(f"{where}: {what}")

@@ -124,6 +124,7 @@ def test_blocks_in_any_order_are_the_same_bytes(
 
 def test_what_workers_are_told(work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("x.jsonl").write_text('{"SubjectEntity": "Chad", "completions": []}', encoding="utf-8")
     servers = {"max_cost": 3.0, "max_tokens": 1000, "store": Path("deep/store.sqlite")}
     run = replace(RUN, servers=servers, files=(Path("x.jsonl"),), index=Path("i.sqlite"))
     asked = replace(work, plan=Plan.of(run, recipe_of({"component": "recorded"})))
