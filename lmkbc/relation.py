@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import string
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -255,7 +256,8 @@ class Relation:
     unit: unit of a number ("km2", "minutes"), or what it counts ("spectators"). Numbers in other units of the dimension
     are converted.
     tolerance, absolute_tolerance: greatest difference at which a number counts as right, as a share of gold and in the
-    unit. The greater one holds. Scorers of official scripts have their own.
+    unit. The greater one holds. Without a tolerance, whole numbers are exact, and others right within 5 %. Scorers of
+    official scripts have their own.
     unit_id: Wikidata item of the unit, in which numbers are exported; None if the number counts things.
     language: code of the language of its texts, as in "fr"; "" if it is not known.
     symmetric: (s, r, o) implies (o, r, s).
@@ -281,7 +283,7 @@ class Relation:
     statement: str
     unit: str | None = None
     unit_id: str | None = None
-    tolerance: float = 0.05
+    tolerance: float = math.nan
     absolute_tolerance: float = 0.0
     language: str = ""
     symmetric: bool = False
@@ -296,6 +298,8 @@ class Relation:
 
     def __post_init__(self) -> None:
         """Raise ValueError, with the name of the field, if a field is inconsistent."""
+        if math.isnan(self.tolerance):
+            object.__setattr__(self, "tolerance", 0.0 if self.shape.integer else 0.05)
         texts = ("name", "property", "definition", "triple")
         if self.kind not in KINDS:
             raise ValueError(f"kind is {self.kind!r}: use {', '.join(map(repr, [*KINDS, *KINDS.plugged()]))}")

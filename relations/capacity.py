@@ -21,6 +21,7 @@ RELATION = Relation(
     triple="has the spectator capacity",
     statement="{subject} holds up to {object} spectators.",
     unit="spectators",
+    tolerance=0.05,
     cardinality={"2025": (1, 1), "2026": (1, 1)},
     shape=Shape(separators=(";", "\n"), conjunction=False, minimum=1, maximum=1_000_000, integer=True),
 )

@@ -21,6 +21,7 @@ RELATION = Relation(
     triple="has the number of children",
     statement="{subject} has {object} children in all.",
     unit="children",
+    tolerance=0.05,
     cardinality={"2023": (1, 1)},
     shape=Shape(separators=(";", "\n"), conjunction=False, minimum=0, maximum=100, integer=True),
 )

@@ -21,6 +21,7 @@ RELATION = Relation(
     triple="has the number of episodes",
     statement="The series {subject} has {object} episodes in all.",
     unit="episodes",
+    tolerance=0.05,
     cardinality={"2023": (1, 2), "2024": (1, 1)},
     shape=Shape(separators=(";", "\n"), conjunction=False, minimum=1, maximum=20000, integer=True),
 )

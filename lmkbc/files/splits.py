@@ -212,9 +212,7 @@ def check_values(path: Path, edition: Edition, relations: Mapping[str, Relation]
                     "or write [] in JSONL; where it is not known, leave the query out"
                 )
             if asked.has_values() and any(names) and not any(kind.meaning(name, asked) is not None for name in names):
-                raise InputError(
-                    f"{where}: {names[0]!r} is no {asked.kind} that an answer can match; write it as {kind.example}"
-                )
+                raise InputError(f"{where}: {kind.unread(names[0], asked)}")
 
 
 def check_one_meaning(where: str, text: str, relation: Relation) -> None:

@@ -173,6 +173,10 @@ class Kind:
         """Return what a text means, by which equal objects are found; None if it is no object of this kind."""
         return _FOLDED[text]
 
+    def unread(self, text: str, about: Described) -> str:
+        """Return what is wrong with a text of a table that is no object of this kind, and what to write."""
+        return f"{text!r} is no {about.kind} that an answer can match; write it as {self.example}"
+
     def as_kept(self, text: str, relation: Relation) -> str:
         """Return an object of a labelled row of one's own as facts have it."""
         return text

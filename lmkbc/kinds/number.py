@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from lmkbc.errors import InputError
 from lmkbc.kinds.kind import WITH_COMMAS, Described, Exported, Kind, KnownValue, LeftOutError, Match, Stated
 from lmkbc.kinds.numbers import decimal, last_place, plain, read_numbers
+from lmkbc.kinds.numerals import scale_at
 from lmkbc.kinds.units import FEWEST_DIGITS, converted, item_of_unit, unit_behind, unit_in, unit_of, unit_of_item
 from lmkbc.names import WIKIDATA_ITEM, folded_key
 from lmkbc.relation import EntityType, Relation
@@ -86,8 +87,15 @@ class Number(Kind):
         """Return the number in the relation's unit. Its commas and points mean what they do in a reply."""
         text = FORM.no_coins.sub("", FORM.price_before.sub(r"\2 \1", text.strip()))
         marked = _MARKED.fullmatch(text)  # what stands behind a number shows that it is no number in the form of ours
-        digits = read_numbers(f"{marked[1]}{marked[2][:1] and ' '}", relation) if marked else []
-        return _amount(f"{digits[0]}{marked[2]}" if marked and digits else text, relation.unit)
+        end = scale_at(marked[2], 0)[1] if marked else 0
+        digits = read_numbers(f"{marked[1]}{marked[2][:end] or (marked[2][:1] and ' ')}", relation) if marked else []
+        return _amount(f"{digits[0]}{marked[2][end:]}" if marked and digits else text, relation.unit)
+
+    def unread(self, text: str, about: Described) -> str:
+        """Return the same; of digits and letters, that these are no unit that can be converted."""
+        if not about.unit or not re.match(r"\W*\d.*[^\W\d]", text):
+            return super().unread(text, about)
+        return f"{text!r} is not in {about.unit}, nor in a unit that is converted; write it in that, as {self.example}"
 
     def as_kept(self, text: str, relation: Relation) -> str:
         """Return plain digits in the relation's unit."""

@@ -20,7 +20,7 @@ from decimal import ROUND_FLOOR, Decimal, InvalidOperation
 from functools import partial
 from itertools import compress
 
-from lmkbc.answer.abstain import has_term, name_terms, terms
+from lmkbc.answer.abstain import has_term, name_terms, stems, terms
 from lmkbc.answer.languages import LONGEST_SENTENCE, has_decimal_comma
 from lmkbc.kinds.numerals import Numeral, in_digits, in_other_words, in_words, readable, scale_at
 from lmkbc.kinds.units import (
@@ -36,7 +36,7 @@ from lmkbc.kinds.units import (
 )
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
-from lmkbc.words import FORM
+from lmkbc.words import FORM, WORDS
 
 MOST_DIGITS = 15
 """Maximum number of digits before the decimal point."""
@@ -57,6 +57,7 @@ FOREIGN = ""
 _GROUPED = re.compile(r"[+-]?\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d*)?(?:[eE][+-]?\d{1,3})?")
 _PLAIN = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{0,11}[1-9])?")
 """A number as `plain` writes it, whose point is decimal in any language."""
+_ANY_COUNTED = stems(*WORDS["any_counted"])
 _LETTER_SCALES = {"k": 3, "m": 6, "b": 9}
 _SHORT_SCALE = re.compile(rf"\s?([kmb])(?!{LETTER}|\^)", re.IGNORECASE)
 
@@ -197,6 +198,8 @@ class _Reader:
         self._noun, self._own, self._whole = relation.unit, unit_of(relation.unit), relation.shape.integer
         noun = re.escape((relation.unit or "").removesuffix("s"))
         self._counted, self.known = re.compile(rf"(?i)[-\s]{{0,3}}{noun}"), name_terms(relation)
+        self._terms = self.known if self._own else terms(relation) | _ANY_COUNTED
+        self._speaks = bool(relation.unit and relation.language)  # else unit and reply may differ in their language
         self._in_money = is_money(self._own)
         self._negative = relation.shape.minimum is None or relation.shape.minimum < 0
 
@@ -220,7 +223,11 @@ class _Reader:
                 last = whole
             else:
                 if last is not None:
-                    is_side = not last.is_date and bool(FORM.sides.fullmatch(text[last.end : number.start]))
+                    is_side = (
+                        not last.is_date
+                        and (self._own or not last.unit)
+                        and bool(FORM.sides.fullmatch(text[last.end : number.start]))
+                    )
                     yield replace(last, is_side=last.is_side or is_side)
                     number = replace(number, is_side=is_side)
                 last = number
@@ -245,7 +252,7 @@ class _Reader:
             value = value.scaleb(-3)
         if unit is None and (before := unit_before(text, start)):
             unit = self._fitting(before.units, before.sure)
-        if unit is None and scale is None and self._counts(text, after):
+        if unit is None and (scale is None or self._in_money) and self._counts(text, start, after):
             unit = FOREIGN
         if (per := FORM.per.match(text, after)) and unit_at(text, per.end()):
             unit = FOREIGN
@@ -263,7 +270,8 @@ class _Reader:
         """Return whether a letter behind a number multiplies it: "m" may be metres, as in "105m x 68m"."""
         attached = letter[0] == letter[1]
         if letter[1] != "m":  # "63.15 K" of a relation without a unit may be kelvins
-            return attached or (letter[1] != "b" and self._noun is not None)
+            beside = self._noun is not None and (not self._in_money or unit_before(text, start) is not None)
+            return attached or (letter[1] != "b" and beside)
         if (
             (self._own and not self._in_money)
             or FORM.across.search(text[max(0, start - 14) : start])
@@ -272,10 +280,17 @@ class _Reader:
             return False
         return attached or bool(FORM.people.match(text, letter.end()))
 
-    def _counts(self, text: str, end: int) -> bool:
-        """Return whether a number that ends at a position counts what is no unit, as in "7 apples"."""
-        noun = FORM.counted_noun.match(text, end) if self._own else None
-        return noun is not None and not has_term(folded_key(noun[1]), self.known) and not is_like_unit(noun[1])
+    def _counts(self, text: str, start: int, end: int) -> bool:
+        """Return whether a number counts another thing, as in "7 apples", or another currency, as in "500 fl.".
+
+        What a relation counts may be named by a form of its unit, a compound or a part of it, and by its terms.
+        """
+        noun = FORM.counted_noun.match(text, end) if self._own or self._speaks else None
+        key, unit = folded_key(noun[1]) if noun else "", folded_key(self._noun or "")
+        starts = (one[: max(4, len(one) - 2)] in other for one, other in ((key, unit), (unit, key)))
+        is_form = is_like_unit(key) if self._own else any(starts)
+        around = FORM.other_money.match(text, end) or FORM.money_before.search(text[max(0, start - 8) : start])
+        return bool((self._in_money and around) or (noun and not is_form and not has_term(key, self._terms)))
 
     def _unit(self, text: str, start: int) -> tuple[str | None, int]:
         """Return the unit behind a number, and the position behind it."""
@@ -330,6 +345,8 @@ class _Reader:
 
         Its unit is FOREIGN if it may mean two amounts, as "1 m 5".
         """
+        if not self._own and FORM.sons.match(text, whole.start):
+            return self._totalled(replace(part, start=whole.start, value=whole.value + part.value, unit=None))
         written = text[part.start : part.end].replace("-", "")
         in_cents = is_money(whole.unit) and part.unit in (None, whole.unit) and part.value >= 1 and written.isalpha()
         is_bare = in_cents or (part.unit is None and not part.is_date)

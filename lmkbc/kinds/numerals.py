@@ -64,7 +64,7 @@ def readable(text: str) -> str:
     if FORM.tagged.search(text):
         text = without_signs(unstyled(text))
     text = replaced(text, "numbers") if FORM.marked_number.search(text) else text
-    text = replaced(text, "halves")
+    text = replaced(replaced(text, "scales"), "halves")
     return FORM.fraction.sub(_decimal, FORM.myriads.sub(_summed, FORM.coins.sub(_with_coins, text)))
 
 
@@ -229,7 +229,7 @@ def in_other_words(text: str) -> list[Numeral]:
     )
     found = max(spelt, key=lambda one: sum(numeral.end - numeral.start for numeral in one), default=[])
     units = (unit for one in found for unit in (unit_at(text, one.end), named_at(text, one.end)))
-    if len(words) <= 2 * MOST and any(unit and unit.sure > 1 for unit in units):
+    if len(words) <= 2 * MOST and (FORM.sons.search(text) or any(unit and unit.sure > 1 for unit in units)):
         return found
     first = sorted(found, key=lambda numeral: numeral.value == 1)[:1]
     return [one for one in first if one.in_words > 1 or len(words) <= (FEW if one.end - one.start <= SHORT else MOST)]

@@ -72,6 +72,8 @@ OTHERS = {
     "ounce": "oz ounce",
     "pfund": "pfund",
     "zentner": "zentner",
+    "quintal": "dz doppelzentner quintaux quintale quintali kwintal kwintale kwintala kwintali центнер центнера "
+    "центнеров",
     "dekagram": "dag deka dekagramm decagram decagramme",
     "stone": "stone",
     "dalton": "u Da dalton amu",
@@ -131,11 +133,19 @@ MONEY = {
     "JPY": "¥ JPY yen 円",
     "CNY": "CNY RMB yuan renminbi",
     "INR": "₹ INR Rs rupee Indian_rupee",
-    "CHF": "CHF Swiss_franc",
+    "CHF": "CHF sFr SFr Fr Swiss_franc",
     "CAD": "C$ CA$ CAD Canadian_dollar",
     "AUD": "A$ AU$ AUD Australian_dollar",
     "DEM": "DM DEM D_Mark",
     "SEK": "kr SEK",
+    "NOK": "kr NOK",
+    "DKK": "kr DKK",
+    "CZK": "Kč CZK",
+    "PLN": "zł PLN",
+    "RUB": "₽ RUB руб",
+    "TRY": "₺ TRY TL",
+    "ATS": "öS ATS",
+    "FRF": "FF FRF",
     "BRL": "R$ BRL reais",
 }
 """Currency -> spellings in any case; its names, and the codes of other currencies, are CLDR's."""
@@ -151,7 +161,7 @@ MINOR = {
     "minute": "second",
 }
 """Unit -> unit of a number behind it that has none, as in "1 m 80" and "2 h 30"."""
-UNSURE = frozenset("in min bar au pc pa gal mo ms ac sec ly second minute cal m k a u ans ora ore 分 秒".split())
+UNSURE = frozenset("dz in min bar au pc pa gal mo ms ac sec ly second minute cal m k a u ans ora ore 分 秒".split())
 """Spellings that mean a unit only where the relation's own unit has that dimension."""
 ITEMS = {
     "Q11573": "meter",
@@ -254,7 +264,9 @@ _UNIT = (
     rf"(?P<power>{_POWER})?"
     rf"(?:(?<={LETTER})(?!{LETTER})|(?<!{LETTER}))"
 )
-_BEHIND, _LABEL = rf"[-\s]{{0,3}}(?:d[ei] |d')?{_UNIT}", rf"(?<!{LETTER}){_UNIT}\)?\s?[:=]\s?$"
+_GAP = r"(?!\s?-\s?(?:(?-i:[A-Z]{3})|[$€£¥])\s?\d)[-\s]{0,3}(?:d[ei] |d')?"
+"""Between a number and its unit; the one in " - EUR 10" is that of the next number."""
+_BEHIND, _LABEL = rf"{_GAP}{_UNIT}", rf"(?<!{LETTER}){_UNIT}\)?\s?[:=]\s?$"
 _PRICE = (
     rf"(?<!{LETTER})(?P<before>)(?P<name>{_any(word for words in MONEY.values() for word in words.split())}"
     rf"|(?-i:{_any(iter(_CODES))}))"
@@ -330,7 +342,7 @@ def _starts(words: list[str]) -> str:
 
 
 _WORD = re.compile(r"[^\W\d_]+")
-_NAME = re.compile(r"[-\s]{0,3}(?:d[ei] |d')?([^\W\d_]{2,30}(?:[\s-][^\W\d_]{2,30}){0,2})")
+_NAME = re.compile(_GAP + r"([^\W\d_]{2,30}(?:[\s-][^\W\d_]{2,30}){0,2})")
 
 
 def named_at(text: str, start: int) -> _Spelt | None:
@@ -361,8 +373,8 @@ def _called(words: list[str]) -> tuple[str, ...]:
     forms = (key, key[:-1], key[:-2])[: 3 if len(key) > 6 or not key.isascii() else 2]
     if units := (*dict.fromkeys(unit for form in forms for unit in names.get(form, ())),):
         return units
-    tails = (names.get(key[place:], ()) for place in range(1, len(key) - 3))
-    return next((units for units in tails if units and is_money(units[0])), ())
+    tails = (unit for place in range(1, len(key) - 3) for unit in names.get(key[place:], ()))
+    return next(((unit,) for unit in tails if is_money(unit)), ())
 
 
 @cache
@@ -450,4 +462,5 @@ def _registry() -> UnitRegistry[Decimal]:
     registry.define("international_acre = mile ** 2 / 640")  # pint's own acre is of survey feet
     registry.define("pfund = 500 * gram")
     registry.define("zentner = 50 * kilogram")
+    registry.define("quintal = 100 * kilogram")
     return registry

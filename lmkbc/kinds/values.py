@@ -10,6 +10,7 @@ from lmkbc.answer.clauses import LONGEST_CLAUSE
 from lmkbc.answer.clean import trim
 from lmkbc.answer.own_words import speaks_of
 from lmkbc.kinds.kind import kind_of
+from lmkbc.kinds.units import LETTER
 from lmkbc.names import LONGEST, folded_key, without_trailer
 from lmkbc.relation import Relation
 from lmkbc.words import FORM
@@ -29,7 +30,8 @@ def best_values(text: str, relation: Relation, subject: str) -> tuple[str, ...] 
     found: list[tuple[tuple[bool, bool, bool], tuple[str, ...]]] = []
     unit, short = stems(relation.unit or ""), len(text) <= LONGEST_CLAUSE  # reasoning says "wait" again and again
     read = kind_of(relation).read
-    plain = text if subject.isdigit() or not subject else text.replace(subject, "")  # which may be "One Piece"
+    name = "(?!)" if subject.isdigit() or not subject else rf"(?<!{LETTER}){re.escape(subject)}(?!{LETTER})"
+    plain = re.sub(name, "", text)  # it may be "One Piece"
     for sentence in (FORM.number_sentence.split(plain, MOST) if short else plain.split("\n", MOST))[:MOST]:
         start = sentence[: 4 * LONGEST]
         estimated, digit = FORM.estimated.search(start), re.match(r"\W*\d", start)

@@ -1,10 +1,12 @@
 """Units of measure: each spelling is a unit of pint, and conversion is pint's, with plain digits."""
 
+import math
+
 import pint
 import pytest
 from small import small_relation
 
-from lmkbc import EntityType
+from lmkbc import EntityType, Shape
 from lmkbc.answer.parse import parse
 from lmkbc.kinds.kind import kind_of
 from lmkbc.kinds.units import ITEMS, OF_LENGTH, OTHERS
@@ -20,7 +22,12 @@ def read(text: str, unit: str | None) -> tuple[str, ...]:
 @pytest.fixture(scope="module")
 def registry() -> pint.UnitRegistry:
     made = pint.UnitRegistry()
-    for own in ("international_acre = mile ** 2 / 640", "pfund = 500 * gram", "zentner = 50 * kilogram"):
+    for own in (
+        "international_acre = mile ** 2 / 640",
+        "pfund = 500 * gram",
+        "zentner = 50 * kilogram",
+        "quintal = 100 * kilogram",
+    ):
         made.define(own)
     return made
 
@@ -315,3 +322,60 @@ def test_a_currency_of_two_words_is_none_of_its_second_word_s(unit: str, own: st
 )
 def test_things_are_counted_in_other_languages(noun: str, texts: str) -> None:
     assert {read(text, noun) for text in texts.split("|")} == {("7",)}
+
+
+GERMAN = {
+    "EUR": {
+        "12.500 M|12.500 RM|12.500 Mk.|12.500 sFr.|500 fl.|300.000 SFr|2 Mio. RM|12.500 M (1904)|RM 500": (),
+        "12 M€|12M EUR|€12M|12 Mio. €": ("12000000",),
+        "1 Milliarde Euro|1 Mrd. Euro|eine Milliarde Euro": ("1000000000",),
+        "1,5 Mill. Euro|1,5 Mio. Euro": ("1500000",),
+        "EUR 5 - EUR 10|EUR 5 bis EUR 10|€5 - €10": ("7.5",),
+    },
+    "t": {
+        "3 dz|3 Doppelzentner": ("0.3",),
+        "eine halbe Tonne|une demi-tonne|media tonelada|mezza tonnellata|pół tony|полтонны|yarım ton": ("0.5",),
+        "ein halber Zentner": ("0.025",),
+        "un quart de tonne|четверть тонны|een kwart ton": ("0.25",),
+        "anderthalb Tonnen|półtorej tony|полторы тонны|bir buçuk ton": ("1.5",),
+        "3 Schiffspfund|3 пуда|3 Klafter": (),
+    },
+    "Register": {
+        "ein halbes Dutzend|une demi-douzaine|media docena|mezza dozzina|pół tuzina|полдюжины|yarım düzine": ("6",),
+        "ein Dutzend|дюжина|tuzin": ("12",),
+        "Sie hat 2 Manuale.|Die Orgel hat 2.400 Pfeifen.": (),
+        "72 Register|72 Orgelregister|72 Stück|Die Orgel hat 72 Register auf 4 Manualen.": ("72",),
+    },
+    "Kinder": {"zwei Söhne und drei Töchter|2 sons and 3 daughters|deux fils et trois filles": ("5",)},
+}
+
+
+@pytest.mark.parametrize("unit", GERMAN)
+def test_an_amount_of_another_thing_or_currency_is_none_and_parts_and_scales_are_read(unit: str) -> None:
+    shape = Shape(separators=("\n",), conjunction=False, minimum=0, integer=unit in ("Register", "Kinder"))
+    relation = small_relation(kind="number", unit=unit, language="de", shape=shape)
+    for texts, expected in GERMAN[unit].items():
+        for text in texts.split("|"):
+            assert (text, parse(text, relation, "The Scream").objects) == (text, expected)
+
+
+def test_a_cell_of_a_table_may_have_a_scale_and_says_what_is_wrong_with_its_unit() -> None:
+    relation = small_relation(kind="number", unit="EUR", language="de")
+    kind = kind_of(relation)
+    assert kind.meaning("3 Mio. Euro", relation) == kind.meaning("EUR 3 Mio.", relation) == 3_000_000
+    assert kind.meaning("3.000 Mark", relation) is None
+    assert "'3.000 Mark' is not in EUR" in kind.unread("3.000 Mark", relation)
+    assert "is no number" in kind.unread("viel", relation)
+
+
+@pytest.mark.parametrize(("integer", "expected"), [(True, 0.0), (False, 0.05)])
+def test_whole_numbers_are_exact_unless_a_tolerance_is_given(integer: bool, expected: float) -> None:
+    base = small_relation(kind="number", tolerance=math.nan, shape=Shape(integer=integer))
+    assert base.tolerance == expected
+    assert small_relation(kind="number", tolerance=0.1, shape=Shape(integer=integer)).tolerance == 0.1
+
+
+def test_the_name_of_a_subject_is_no_part_of_a_word() -> None:
+    relation = small_relation(kind="number", unit="enfants", language="fr", shape=Shape(integer=True))
+    assert parse("Il a deux enfants.", relation, "x").objects == ("2",)
+    assert parse("One Piece has 61 enfants.", relation, "One Piece").objects == ("61",)

@@ -144,7 +144,7 @@ def _object(place: str, about: About, text: str, qid: str | None, literal: str |
         known = kind.known(Stated(text), about) if literal is None else None
         literal = kind.literal((known.text,))[0] if known else literal
         if literal is None:
-            raise InputError(f"{place}: {text!r} is no {about.kind} that can be read: write {kind.example}")
+            raise InputError(f"{place}: {kind.unread(text, about)}")
     return {"object": literal or text, "object_id": None, "literal": literal}
 
 
