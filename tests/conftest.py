@@ -60,10 +60,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_whole(item: pytest.Item) -> bool:
-    """Return whether the suite leaves a test out. `but` names the cases that it tries, by id or a part of an id."""
+    """Return whether the suite leaves a test out.
+
+    Cases are named by id or a part of an id. `but`: those that it tries. `only`: those that it leaves out, so that it
+    tries what a new part of the engine adds.
+    """
     case = getattr(item, "callspec", None)
     names = {case.id, *case.id.split("-")} if case else set()
-    return any(names.isdisjoint(mark.kwargs.get("but", ())) for mark in item.iter_markers("whole"))
+    marks = [mark.kwargs for mark in item.iter_markers("whole")]
+    return any(
+        bool(names & {*mark["only"]}) if "only" in mark else names.isdisjoint(mark.get("but", ())) for mark in marks
+    )
 
 
 def _scope(item: pytest.Item) -> Path:

@@ -119,9 +119,7 @@ def same(found: Any, wanted: Any) -> bool:
     return bool(found == (pytest.approx(wanted, rel=1e-4) if isinstance(wanted, float) else wanted))
 
 
-@pytest.mark.whole(
-    but=["case", "local-local-texts", "local-local-paragraphs", "local-local-log_probabilities", "local-window-texts"]
-)
+@pytest.mark.whole(only=["local-window-paragraphs", "local-window-log_probabilities"])
 @every_ask
 def test_a_batch_is_its_prompts_alone_in_any_order(opened: Open, ask: Ask) -> None:
     together = ask(opened()[0], PROMPTS)
@@ -131,16 +129,14 @@ def test_a_batch_is_its_prompts_alone_in_any_order(opened: Open, ask: Ask) -> No
     assert len({repr(one) for one in together}) > 1  # what is said depends on the prompt
 
 
-@pytest.mark.whole(
-    but=["case", "local-local-texts", "local-local-paragraphs", "local-local-log_probabilities", "local-window-texts"]
-)
+@pytest.mark.whole(only=["local-window-paragraphs", "local-window-log_probabilities"])
 @every_ask
 def test_the_same_is_said_again_and_what_was_kept_is_not_asked_again(opened: Open, ask: Ask) -> None:
     first, again = ask(opened(kept=True)[0], PROMPTS), ask(opened()[0], PROMPTS)
     assert first == again == ask(opened(kept=True, offline=True)[0], PROMPTS)
 
 
-@pytest.mark.whole(but=["case", "local-local-texts", "local-local-paragraphs", "local-local-log_probabilities"])
+@pytest.mark.whole(only=["window"])
 @every_ask
 def test_a_prompt_that_is_asked_twice_is_answered_twice_alike(opened: Open, ask: Ask) -> None:
     one, other, third = ask(opened()[0], [PROMPTS[0], PROMPTS[1], PROMPTS[0]])
@@ -174,7 +170,7 @@ def test_probabilities_are_of_each_option_and_sum_to_one_at_most(opened: Open) -
     assert same([row[::-1] for row in turned], straight)
 
 
-@pytest.mark.whole(but=["server-case", "local-local"])
+@pytest.mark.whole(only=["window"])
 def test_a_failed_call_is_no_answer_and_takes_no_other_with_it(opened: Open) -> None:
     """Not an empty text, not a certainty; and asked again by the next run, since nothing of it is kept."""
     alone = opened()[0]
@@ -188,7 +184,7 @@ def test_a_failed_call_is_no_answer_and_takes_no_other_with_it(opened: Open) -> 
             assert same([one, other], asks[ask](alone, PROMPTS[:2]))
 
 
-@pytest.mark.whole(but=["case", "local-local-texts", "local-local-paragraphs", "local-local-log_probabilities"])
+@pytest.mark.whole(only=["window"])
 @every_ask
 def test_a_dry_run_counts_what_would_be_asked_and_asks_nothing(opened: Open, ask: Ask) -> None:
     counter = CallCounter()
