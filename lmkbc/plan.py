@@ -107,7 +107,8 @@ class Plan:
                     f"{counted(asked, 'model')}, so it would keep nothing: lower its models, or add a generator"
                 )
         answers = zip(recipe.generate, shares(recipe.generate, run), strict=True)
-        if len(recipe.generate) < 2 and len(by_model(run.files, run.edition)) < 2:
+        recorded = run.files if recipe.takes_answers else ()
+        if len(recipe.generate) < 2 and len(by_model(recorded, run.edition)) < 2:
             recipe = replace(recipe, select=alone(recipe.select))
         generators = tuple(PlannedGenerator(spec=spec, files=files) for spec, files in answers)
         return cls(run=run, recipe=recipe, generators=generators)

@@ -210,7 +210,7 @@ def _beside(path: Path) -> set[str]:
         with suppress(InputError, *UNDECODABLE):  # a file of something else
             beside = msgspec.json.decode(whole(manifest), type=_Beside)
             if beside.outputs is None or name_of(given_as(path)) in beside.outputs:
-                return {*filter(None, beside.models or [beside.model])}
+                return {*beside.models} or {*filter(None, [beside.model])}
     return set()
 
 
