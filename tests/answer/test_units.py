@@ -6,12 +6,13 @@ import pint
 import pytest
 from small import small_relation
 
-from lmkbc import EntityType, Shape
+from lmkbc import EntityType, Shape, registry
 from lmkbc.answer.parse import parse
-from lmkbc.kinds.kind import kind_of
 from lmkbc.kinds.units import ITEMS, OF_LENGTH, OTHERS
 from lmkbc.testing import State
 from lmkbc.testing.exports import exported, fact
+
+NUMBER = registry.KINDS.get("number")
 
 
 def read(text: str, unit: str | None) -> tuple[str, ...]:
@@ -306,8 +307,8 @@ def test_a_currency_of_two_words_is_none_of_its_second_word_s(unit: str, own: st
     relation = small_relation(kind="number", unit=unit)
     assert {text for text in own.split("|") if not read(text, unit)} == set()
     assert {text for text in other.split("|") if text and read(text, unit)} == set()
-    assert {text for text in own.split("|")[:1] if kind_of(relation).meaning(text, relation) != 3} == set()
-    assert {text for text in other.split("|") if text and kind_of(relation).meaning(text, relation)} == set()
+    assert {text for text in own.split("|")[:1] if NUMBER.meaning(text, relation) != 3} == set()
+    assert {text for text in other.split("|") if text and NUMBER.meaning(text, relation)} == set()
 
 
 @pytest.mark.parametrize(
@@ -361,11 +362,10 @@ def test_an_amount_of_another_thing_or_currency_is_none_and_parts_and_scales_are
 
 def test_a_cell_of_a_table_may_have_a_scale_and_says_what_is_wrong_with_its_unit() -> None:
     relation = small_relation(kind="number", unit="EUR", language="de")
-    kind = kind_of(relation)
-    assert kind.meaning("3 Mio. Euro", relation) == kind.meaning("EUR 3 Mio.", relation) == 3_000_000
-    assert kind.meaning("3.000 Mark", relation) is None
-    assert "'3.000 Mark' is not in EUR" in kind.unread("3.000 Mark", relation)
-    assert "is no number" in kind.unread("viel", relation)
+    assert NUMBER.meaning("3 Mio. Euro", relation) == NUMBER.meaning("EUR 3 Mio.", relation) == 3_000_000
+    assert NUMBER.meaning("3.000 Mark", relation) is None
+    assert "'3.000 Mark' is not in EUR" in NUMBER.unread("3.000 Mark", relation)
+    assert "is no number" in NUMBER.unread("viel", relation)
 
 
 @pytest.mark.parametrize(("integer", "expected"), [(True, 0.0), (False, 0.05)])
