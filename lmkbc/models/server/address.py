@@ -29,6 +29,12 @@ log = logging.getLogger(__name__)
 OPENAI = "https://api.openai.com/v1"
 BASE_URL = "OPENAI_BASE_URL"
 
+ROOT = "/v1"
+"""Path of the API on most servers."""
+
+PORTS = {"http": ":80", "https": ":443"}
+"""Ports that an address need not name."""
+
 ASKED_AT = ("/chat/completions", "/completions", "/models")
 """Ends of providers' full addresses, which are not part of a base URL."""
 
@@ -130,6 +136,13 @@ class Server:
         return self.base_url.partition("?")[0]
 
     @property
+    def kept_as(self) -> str:
+        """Return the base URL in keys of the store, with /v1 if it has no path: servers answer alike at both."""
+        parts = urlsplit(self.base_url)
+        host = parts.netloc.lower().removesuffix(PORTS.get(parts.scheme, ""))
+        return parts._replace(netloc=host, path=parts.path or (host and ROOT)).geturl()
+
+    @property
     def query(self) -> Mapping[str, str]:
         """Return the query that every request carries, such as api-version."""
         return dict(parse_qsl(urlsplit(self.base_url).query, keep_blank_values=True))
@@ -142,12 +155,12 @@ class Server:
     @property
     def of_several(self) -> str:
         """Return the key of the store's note on whether it gives several answers to one request."""
-        return f"several answers of {self.model} at {self.base_url}"
+        return f"several answers of {self.model} at {self.kept_as}"
 
     def call(self, prompt: Any, sampling: Mapping[str, Any], **how: Any) -> Call:
         """Return a call to this model. how: seed, draw."""
         revision = self.revision or model_identity(self.model)
-        return Call(model=self.name, revision=revision, base_url=self.base_url, prompt=prompt, sampling=sampling, **how)
+        return Call(model=self.name, revision=revision, base_url=self.kept_as, prompt=prompt, sampling=sampling, **how)
 
     def takes(self, served: str) -> bool:
         """Return whether an answer from a model of that name is accepted."""

@@ -86,7 +86,7 @@ def decode_tokens(raw: bytes) -> tuple[str, list[TokenReport]]:
 def decode(raw: bytes) -> tuple[str, list[Reply]]:
     """Return the model's name and the draws in a response's body. Raise ValueError for a body without a draw."""
     answer, choices = _answer(raw)
-    replies = [_reply(answer, choice, len(choices)) for choice in choices]
+    replies = [_reply(answer, choice, place, len(choices)) for place, choice in enumerate(choices)]
     if all(reply.failed for reply in replies):
         raise ValueError(f"it ended with {replies[0].finish!r}")
     return answer.model or "", replies
@@ -158,7 +158,8 @@ def _joined(events: Sequence[_Answer], done: bool) -> _Answer:
     return whole
 
 
-def _reply(answer: _Answer, choice: _Choice, share: int) -> Reply:
+def _reply(answer: _Answer, choice: _Choice, place: int, draws: int) -> Reply:
+    """Return a draw with its part of the tokens: an equal one, and one more in the first draws for what is left."""
     message = choice.message or _Message(content=choice.text)
     prompt, completion = (_optional(answer.usage, _Usage) or _Usage()).tokens
     logprobs = _optional(choice.logprobs, _Logprobs) or _Logprobs()
@@ -167,8 +168,8 @@ def _reply(answer: _Answer, choice: _Choice, share: int) -> Reply:
         text=message.text() or message.refused,
         finish="refusal" if message.refused else choice.end,
         served=answer.model or "",
-        prompt_tokens=prompt // share,
-        completion_tokens=completion // share,
+        prompt_tokens=(prompt - place - 1) // draws + 1,
+        completion_tokens=(completion - place - 1) // draws + 1,
         logprobs=None if spelt is None else [(token, p) for token, p in spelt if p is not None],
         first=logprobs.first(),
     )

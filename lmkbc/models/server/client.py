@@ -287,7 +287,7 @@ def as_served(
     An Azure deployment keeps the name that its owner chose. Each server is asked once for the same listings. Offline,
     its last answer counts; without one, the requested name stays. Raise InputError if it serves several other models.
     """
-    url = server.base_url
+    url = server.kept_as
     if not server.any_model or (urlsplit(url).hostname or "").endswith(AZURE_HOSTS):  # it lists what could be deployed
         return server
     note = f"models of {url}"

@@ -4,8 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from loopback import Loopback
 from space import SPACE
 
+import lmkbc
 from lmkbc import Download, InputError
 from lmkbc.files.fetch import fetch
 from lmkbc.models.server.address import Server
@@ -45,6 +47,39 @@ def test_a_key_in_an_address_is_refused_unseen(scheme: str, rest: str) -> None:
 @pytest.mark.parametrize("url", ["http://127.0.0.1:8080/v1", "http://[::1]:1/", "https://a.b", "https://münchen.de/ä"])
 def test_what_is_one_is_taken(url: str) -> None:
     assert Server.of(url, "m", offline=True).base_url == url.rstrip("/")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("http://a.b/v1", "http://a.b", True),
+        ("http://a.b/v1", "http://A.B:80/v1/", True),
+        ("https://a.b:443/", "https://a.b/v1/chat/completions", True),
+        ("https://a.b?api-version=1", "https://a.b/v1?api-version=1", True),
+        ("http://a.b/v1", "http://a.b:443/v1", False),
+        ("http://a.b/v1", "https://a.b/v1", False),
+        ("http://a.b/v1", "http://a.b/v2", False),
+        ("http://a.b/v1", "http://a.b/openai", False),
+        ("http://localhost/v1", "http://127.0.0.1/v1", False),
+    ],
+)
+def test_answers_of_a_server_have_one_key_in_whatever_form_its_address_is_typed(
+    one: str, other: str, same: bool
+) -> None:
+    keys = {Server.of(url, "m", offline=True).call("Say yes.", {}).key for url in (one, other)}
+    assert len(keys) == (1 if same else 2)
+
+
+def test_a_server_is_not_asked_twice_for_an_address_without_its_path(tmp_path: Path) -> None:
+    with Loopback() as server:
+        given = {"edition": "mini", "system": "few-shot", "any_model": True, "store": tmp_path / "s.sqlite", "limit": 2}
+        server.tells["models"] = {"data": [{"id": "m"}]}
+        lmkbc.predict("val", base_url=server.url, out=tmp_path / "a", **given)
+        asked = server.served
+        lmkbc.predict("val", base_url=server.url.removesuffix("/v1"), out=tmp_path / "b", **given)
+        assert server.served == asked > 0
+        lmkbc.predict("val", base_url=f"{server.url}/chat", out=tmp_path / "c", **given)
+        assert server.served > asked
 
 
 def test_what_a_file_of_another_system_leaves_at_the_end_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -227,6 +227,17 @@ def test_a_stream_has_its_usage_and_log_probabilities(ends: str) -> None:
     assert (reply.prompt_tokens, reply.completion_tokens) == ((5, 2) if ends else (0, 0))
 
 
+@pytest.mark.parametrize("used", [(144, 13), (4, 0), (5, 10)])
+def test_the_draws_of_a_request_have_all_of_its_tokens(used: tuple[int, int]) -> None:
+    choices = [{"index": place, "message": {"content": "Spain"}} for place in range(5)]
+    usage = {"prompt_tokens": used[0], "completion_tokens": used[1]}
+    _, replies = decode(json.dumps({"model": "m", "choices": choices, "usage": usage}).encode())
+    shares = [(reply.prompt_tokens, reply.completion_tokens) for reply in replies]
+    assert tuple(map(sum, zip(*shares, strict=True))) == used
+    assert shares == sorted(shares, reverse=True)
+    assert all(max(share) - min(share) <= 1 for share in zip(*shares, strict=True))
+
+
 def test_a_body_in_another_character_set_is_read(chat: Make) -> None:
     def fault(good: bytes) -> Sent:
         return response(
