@@ -212,7 +212,8 @@ def predict(
             counted(again, "query stands", "queries stand"),
         )
     subset = asked if len(queries) < len(every) else None
-    selector, provenance = selector_for(plan, settled(Selection, options), {query.relation for query in queries})
+    relations = {query.relation for query in queries}
+    selector, provenance = selector_for(plan, settled(Selection, options), relations)
     about = run_directory.identity(plan, provenance, subset)
     own = Path(out or run_directory.named(run.edition.name, split, plan.recipe.name, subset, selector))
     directory = run_directory.free(own, about) if out is None else own
@@ -230,7 +231,7 @@ def predict(
             files.add(block, selector.select_all(block.sets))
         steps.ended()
         if "precision" in provenance and not (files.tally.objects or files.tally.failed):
-            raise nothing_sure(selector, provenance["precision"], provenance["promise"])
+            raise nothing_sure(selector, provenance["precision"], provenance["promise"], relations)
         note = note or (run_directory.earlier(directory) or {}).get("note")
         about |= {"models": steps.models} if steps.models else {}
         written = files.finished(about, note)

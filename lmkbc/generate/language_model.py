@@ -50,6 +50,11 @@ PRUNE = "'lmkbc store prune --model NAME' drops what was kept of a model, to hav
 """Advice on stored answers that cannot be used."""
 LONGER = "a larger sampling.max_tokens in the recipe leaves room, and asks again what was answered with the old limit"
 """Advice on answers that end at their longest length."""
+SOONER = (
+    "sooner than at sampling.max_tokens, so the server has a limit of its own, on an answer or on its context: raise it "
+    "there"
+)
+"""Advice on answers that end before their longest length."""
 UNREADABLE = State.UNPARSED, State.TRUNCATED
 """States of draws that have a text without an answer."""
 
@@ -276,9 +281,10 @@ class AnswerGenerator:
         requests, candidates = next_requests(dialogue)
         while candidates is None:
             responses = yield requests
-            for response in responses:
+            for request, response in zip(requests, responses, strict=True):
                 replies = [*filter(None, response.replies)]
                 received += replies
+                tally.measure(replies, request.sampling.max_tokens or 0)
                 for reply in replies:
                     self.notes.live(query, reply.text)
             requests, candidates = next_requests(dialogue, responses)
@@ -294,6 +300,13 @@ class _Tally:
         self._unread = ""
         self._ends: Counter[str] = Counter()
         self._unanswered, self._partial = list[Query](), list[Query]()
+        self._advice = LONGER
+
+    def measure(self, replies: Sequence[Reply], most: int) -> None:
+        """Find out whether one that was cut had fewer tokens than the most that were asked for."""
+        cut = sum(reply.finish == CUT_OFF[0] for reply in replies)
+        if 0 < sum(reply.completion_tokens for reply in replies) < most * cut:
+            self._advice = SOONER
 
     def count(self, candidates: CandidateSet, replies: Sequence[Reply]) -> None:
         """Count one query's draws."""
@@ -330,7 +343,7 @@ class _Tally:
             "unread": f"without an answer that can be read{self._unread}: they are kept; {PRUNE}",
             "blank": f"without any text, or cut off within thoughts ({ends}): they are not kept, so that the next run "
             "asks them again",
-            "longest": f"that ended where the length was limited: {LONGER}",
+            "longest": f"that ended where the length was limited: {self._advice}",
         }
         for name, what in kinds.items():
             draws = self._draws.get(name)

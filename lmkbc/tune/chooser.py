@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -10,7 +10,7 @@ from lmkbc.errors import InputError, LmkbcError, OptionError, did_you_mean
 from lmkbc.files.checksum import sha256
 from lmkbc.plan import Plan, alone
 from lmkbc.recipe import check_all_read
-from lmkbc.select.calibration import PROMISES, SURE
+from lmkbc.select.calibration import PROMISES, SURE, PrecisionCurve
 from lmkbc.select.narrowings import AtPrecision, Narrowing, Unstated, surest
 from lmkbc.select.selector import PerRelation
 from lmkbc.session.options import BEST, Selection
@@ -30,14 +30,16 @@ def selector_for(plan: Plan, selection: Selection, asked: Collection[str] = ()) 
         raise OptionError("untuned", "uses no thresholds, and any thresholds are asked for too: give one of the two")
     selector, how = _untuned(plan) if untuned else _tuned(plan, selection["any_thresholds"], asked)
     check_all_read(plan.recipe, selector)
-    made = ((option, narrowing(plan, selection, selector)) for option, narrowing in NARROWINGS.items())
+    made = ((option, narrowing(plan, selection, selector, asked)) for option, narrowing in NARROWINGS.items())
     narrowings = {option: one for option, one in made if one is not None}
     for narrowing in narrowings.values():
         how |= {**narrowing.about, "how": f"{how['how']}{narrowing.words}"}
     return selector.narrowed(*narrowings.values()), how | ({"narrowed": [*narrowings]} if narrowings else {})
 
 
-def _at_precision(plan: Plan, selection: Selection, selector: PerRelation) -> AtPrecision | None:
+def _at_precision(
+    plan: Plan, selection: Selection, selector: PerRelation, relations: Collection[str]
+) -> AtPrecision | None:
     """Return the narrowing to the precision that is asked for. InputError without tuned thresholds."""
     asked, promise = selection["precision"], selection["promise"] or SURE
     if promise not in PROMISES:
@@ -54,11 +56,17 @@ def _at_precision(plan: Plan, selection: Selection, selector: PerRelation) -> At
             f"needs thresholds of edition {edition} and system {system}, tuned with confidences: run "
             f"'lmkbc tune --edition {edition} --system {system}' first",
         )
+    curves = _of_asked(curves, relations)
     precision = surest(curves.values(), float(asked.removeprefix(BEST))) if isinstance(asked, str) else asked
     sure = AtPrecision.of(curves, selector.calibration, precision, asked, promise)
     if not sure.reached:
-        raise nothing_sure(selector, asked, promise)
+        raise nothing_sure(selector, precision, promise, relations)
     return sure
+
+
+def _of_asked(curves: Mapping[str, PrecisionCurve], asked: Collection[str]) -> Mapping[str, PrecisionCurve]:
+    """Return the curves of the relations that are asked; all if none is named."""
+    return {name: curve for name, curve in curves.items() if name in (asked or curves)}
 
 
 def _unstated(plan: Plan, *_: object) -> Unstated | None:
@@ -66,29 +74,28 @@ def _unstated(plan: Plan, *_: object) -> Unstated | None:
     return Unstated(plan.run.statements) if plan.run.learn_from == () else None
 
 
-NARROWINGS: dict[str, Callable[[Plan, Selection, PerRelation], Narrowing | None]] = {
+NARROWINGS: dict[str, Callable[[Plan, Selection, PerRelation, Collection[str]], Narrowing | None]] = {
     "precision": _at_precision,
     "learn_from": _unstated,
 }
 """Option -> function that makes its narrowing, None if it is not asked for. Scores of tuning do not hold for these."""
 
 
-def nothing_sure(selector: PerRelation, precision: float | str, promise: str) -> LmkbcError:
+def nothing_sure(selector: PerRelation, precision: float, promise: str, asked: Collection[str] = ()) -> LmkbcError:
     """Return the error that nothing reaches a precision, with the best of each relation and what to give instead."""
-    curves = selector.curves[promise]
-    if PROMISES[promise].together:
+    curves = _of_asked(selector.curves[promise], asked)
+    if PROMISES[promise].together and curves:
         curves = {"all relations together": next(iter(curves.values()))}
     best = sorted(
         ((curve.points[-1], name) for name, curve in curves.items() if curve.points),
         key=lambda one: (-one[0].precision, one[1]),
     )
-    lower = (
-        f"give --precision {best[0][0].precision:g}, or best:0.1 for the surest"
-        if best
-        else "tune on more rows, or on better answers"
-    )
+    less = max((one for curve in curves.values() for one in curve.precision if one < precision), default=0.0)
+    lower = f"give --precision {less:g}" if less else "tune on more rows, or on better answers"
+    if 0 < surest(curves.values(), 0.1) < precision:
+        lower += ", or best:0.1 for the surest"
     return LmkbcError(
-        f"no object reaches --precision {precision}, so nothing was written; {lower}; the best of each relation in "
+        f"no object reaches --precision {precision:g}, so nothing was written; {lower}; the best of each relation in "
         "tuning: "
         + (
             "; ".join(f"{name}: {point.precision:.2f} at recall {point.recall:.2f}" for point, name in best)

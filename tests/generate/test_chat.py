@@ -146,10 +146,6 @@ def test_of_an_answer_cut_off_only_whole_objects_count(chat: Chat) -> None:
     with Loopback(lambda _: {"content": "Portu", "finish_reason": "length"}) as server:
         other = chat(server, store="b.sqlite")
         assert run(other, queries(1))["land 0"].draws == (State.TRUNCATED,)
-    for notes in (generator.notes, other.notes):
-        assert any(
-            "1 query has 1 draw that ended where the length was limited: a larger" in remark for remark in notes.remarks
-        )
     with Loopback(lambda _: {"content": "12", "finish_reason": "length"}) as server:
         found = run(chat(server, store="c.sqlite"), queries(1, CHILDREN))["land 0"]
     assert found.draws == (State.TRUNCATED,)
@@ -157,6 +153,25 @@ def test_of_an_answer_cut_off_only_whole_objects_count(chat: Chat) -> None:
         whole = chat(server, store="d.sqlite")
         assert run(whole, queries(1))["land 0"].draws == (State.ANSWERED,)
     assert not any("length was limited" in remark for remark in whole.notes.remarks)
+
+
+@pytest.mark.parametrize(
+    ("used", "samples", "advice"),
+    [
+        (200, 1, "a larger sampling.max_tokens in the recipe leaves room"),
+        (20, 1, "sooner than at sampling.max_tokens, so the server has a limit of its own"),
+        (0, 1, "a larger sampling.max_tokens in the recipe leaves room"),  # not reported
+        (240, 3, "a larger sampling.max_tokens in the recipe leaves room"),  # of draws of which one may be cut at 200
+    ],
+)
+def test_what_leaves_room_for_an_answer_is_told_by_its_tokens(chat: Chat, used: int, samples: int, advice: str) -> None:
+    said = iter([{"content": "Portu", "finish_reason": "length"}, *['["Spain"]'] * (samples - 1)])
+    report = lambda _, answer: answer.update(usage={"prompt_tokens": 9, "completion_tokens": used})  # noqa: E731
+    with Loopback(lambda _: next(said), change=report) as server:
+        generator = chat(server, sampling={"max_tokens": 200, "samples": samples})
+        run(generator, queries(1))
+    (told,) = (remark for remark in generator.notes.remarks if "length was limited" in remark)
+    assert f"1 query has 1 draw that ended where the length was limited: {advice}" in told
 
 
 @pytest.mark.parametrize("form", ["chat", "completion"])

@@ -168,6 +168,33 @@ def test_tuning_writes_into_the_workspace_that_was_given(command: Command, tmp_p
     assert places == [tmp_path / "space" / "thresholds", ROOT / "thresholds"]
 
 
+def test_a_precision_is_of_the_relations_that_are_asked_and_the_advice_is_lower_and_works(
+    command: Command, files: dict[str, Path]
+) -> None:
+    """A relation that is not asked promises more than the one that is."""
+    borders, instruments = "CountryBordersCountry", "PersonPlaysInstrument"
+    rows = [json.loads(line) for line in files["gpt-4"].read_text().splitlines()]
+    for place, row in enumerate(rows):
+        if row["Relation"] == instruments and place % 2:
+            row["candidates"] = row["candidates"][1:]
+    files["gpt-4"].write_text("".join(json.dumps(row) + "\n" for row in rows))
+    command.done(*TUNE, "--from", files["gpt-4"])
+    given = ("predict", *COMMON, "--from", files["gpt-4"], "--promise", "average", "--precision")
+    _, told = command.done(*given, "0.8", "--relation", borders)
+    assert "at precision 0.8 on average, promised by 1 of 1 relation;" in told
+    assert "nothing is kept" not in told
+    tried = "0.95"
+    for _ in range(20):
+        status, _, told = command(*given, tried, "--relation", instruments)
+        if not status:
+            break
+        (advised,) = re.findall(r"; give --precision ([\d.]+)", told)
+        assert borders not in told
+        assert float(advised) < float(tried)
+        tried = advised
+    assert (status, float(tried) < 0.95) == (0, True), told
+
+
 class Silence(Narrowing):
     """A run that answers nothing, whatever its rules keep."""
 
