@@ -377,8 +377,28 @@ def test_a_server_says_what_it_offers_a_recipe(command: Command, tmp_path: Path)
     with Loopback(ignores=("n", "logprobs")) as server:
         server.tells = {"models": {"data": [{"id": "other"}]}}
         shown, told = command.done("systems", "check", path, "--base-url", server.url)
-    assert shown.splitlines()[1].split() == ["chat", "m", "no", "20", "1", "-", "no"]
+    assert shown.splitlines()[1].split() == ["chat", "m", "no", "20", "1", "-", "no", "none", "no"]
     assert "m is none of the models that the server lists (other)" in told
+
+
+def test_a_server_is_checked_by_the_fields_that_a_recipe_sends(command: Command, tmp_path: Path) -> None:
+    sampling = {"temperature": 0.5, "seed": 3, "extra": {"top_k": 4}}
+    asks = {"component": "chat", "model": "m", "sampling": sampling, "prompt": {"listing": "schema"}}
+    path = recipe_file(tmp_path / "chat.toml", asks)
+    with Loopback(rejects=("response_format",)) as server:
+        (offer,) = json.loads(command.done("systems", "check", path, "--base-url", server.url, "--json")[0])
+        assert server.requests[0].keys() >= {"response_format", "seed", "temperature", "top_k"}
+    assert (offer["refused"], offer["streams"]) == (["response_format"], False)
+
+
+def test_a_server_that_only_streams_is_named(command: Command, tmp_path: Path) -> None:
+    def streams(asked: Body, _: Body) -> tuple[int, str] | None:
+        return None if asked.get("stream") else (400, "This server only supports stream=true")
+
+    path = recipe_file(tmp_path / "chat.toml", {"component": "chat", "model": "m"})
+    with Loopback(change=streams) as server:
+        shown = command.done("systems", "check", path, "--base-url", server.url)[0]
+    assert shown.splitlines()[1].split()[-2:] == ["none", "yes"]
 
 
 def test_recipes_are_checked_without_a_call_unless_a_server_is_given(

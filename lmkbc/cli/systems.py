@@ -181,7 +181,8 @@ def check(
 ) -> None:
     """Check recipes, their files, and with --base-url their server.
 
-    No model is loaded, and without --base-url none is asked. Choices are the most answers to one request (n).
+    No model is loaded, and without --base-url none is asked. Choices are the most answers to one request (n). The
+    recipe's own fields are sent: those that are refused are left out in runs. A server that streams only does so.
     """
     if base_url is None and (any_model or timeout or model or store or json):
         options = "--any-model, --timeout, --model, --store and --json"
@@ -196,7 +197,7 @@ def check(
         for part in parts:
             part.check_files(space.relations)
         asked = {part.model: part for part in parts if hasattr(part, "offer")}
-        offers += [{"system": recipe.name} | part.offer(run) for part in asked.values() if base_url]
+        offers += [{"system": recipe.name} | part.offer(run, space.relations) for part in asked.values() if base_url]
     if json:
         show_json(offers)
     elif offers:
@@ -215,4 +216,4 @@ def _cell(value: Any) -> Any:
     """Return a value of a server's offer as a cell: a truth as a word, a list as names."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return ", ".join(value) if isinstance(value, list) else value
+    return (", ".join(value) or "none") if isinstance(value, list) else value

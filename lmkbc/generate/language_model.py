@@ -33,9 +33,12 @@ from lmkbc.models.base import (
     WITHHELD,
     Dialogue,
     LanguageModel,
+    Message,
     Outcome,
     PlannedRequest,
+    Prompt,
     Reply,
+    Request,
     next_requests,
 )
 from lmkbc.models.identity import model_name, same_model
@@ -51,8 +54,8 @@ PRUNE = "'lmkbc store prune --model NAME' drops what was kept of a model, to hav
 LONGER = "a larger sampling.max_tokens in the recipe leaves room, and asks again what was answered with the old limit"
 """Advice on answers that end at their longest length."""
 SOONER = (
-    "sooner than at sampling.max_tokens, so the server has a limit of its own, on an answer or on its context: raise it "
-    "there"
+    "sooner than at sampling.max_tokens, so the server has a limit of its own, on an answer or on its context: raise "
+    "it there"
 )
 """Advice on answers that end before their longest length."""
 UNREADABLE = State.UNPARSED, State.TRUNCATED
@@ -192,13 +195,25 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
             return generator
         return Verifying(generator, self.verify.open(model(), run.relations, run.train, notes), notes)
 
-    def offer(self, run: ModelRun) -> dict[str, Any]:
-        """Return what the server of the model offers, and what the recipe asks for."""
+    def offer(self, run: ModelRun, relations: Relations) -> dict[str, Any]:
+        """Return what the server of the model offers to the recipe's requests, and what the recipe asks for."""
         model: Any = self.model_of(run, Notes())
         samples = max(sampling.samples for _, _, sampling in self.variants)
-        found = model.examine(samples)
-        served = any(same_model(model.name, name) for name in found["lists"])
-        return {"model": model.name, "served": served, "samples": samples, **found}
+        style, _, sampling = self.about("")
+        request = Request(
+            Prompt((), (Message("user", "Say yes."),), style.form),
+            (0,),
+            replace(sampling, max_tokens=1, logprobs=True),
+            style.stops,
+            schema=style.schema(next(iter(relations.values()))),
+        )
+        found = model.examine(samples, request)
+        return {
+            "model": model.name,
+            "served": any(same_model(model.name, name) for name in found["lists"]),
+            "samples": samples,
+            **found,
+        }
 
     def model_of(self, run: ModelRun, notes: Notes) -> LanguageModel:
         """Return the opened model."""

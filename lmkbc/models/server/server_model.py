@@ -20,13 +20,12 @@ from lmkbc.models.base import (
     Request,
     Response,
     Result,
-    Sampling,
     Size,
     next_requests,
     single,
 )
 from lmkbc.models.budget import Budget
-from lmkbc.models.plain_questions import FIRST_WORD, plain_request
+from lmkbc.models.plain_questions import FIRST_WORD
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.client import CompletionClient
 from lmkbc.models.server.likelihood import OptionScorer, option_size
@@ -139,10 +138,9 @@ class ServerModel:
         """Return the options: the tokens of a server are unknown."""
         return list(options)
 
-    def examine(self, samples: int) -> dict[str, Any]:
-        """Return what the server offers for a short question, with this model's fields; see `Session.examine`."""
-        session, request = self._session(), plain_request("Say yes.", Sampling(max_tokens=1, logprobs=True))
-        (call,) = self.calls(request, request.prompt)
+    def examine(self, samples: int, request: Request) -> dict[str, Any]:
+        """Return what the server offers for a request, with all its fields; see `Session.examine`."""
+        session, (call,) = self._session(), self.calls(request, request.prompt)
         (found,) = session.answers([max(samples, CHOICES[0])], partial(session.examine, call))
         return found
 

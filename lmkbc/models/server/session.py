@@ -269,6 +269,7 @@ class Session:
             "window": self.window.tokens,
             "logprobs": reply.logprobs is not None,
             "refused": sorted(self.offers.refused),
+            "streams": bool(self.offers.seen.streams),
         }
 
     def body(self, call: Call, draws: int) -> dict[str, Any]:
