@@ -117,7 +117,10 @@ def _remarks(estimate: Estimate) -> Iterator[str]:
         rate = f"the rate of {counted(estimate.rated, 'request')} of {estimate.timed.parent}"
         yield f"about {_length(estimate.seconds)} for what is certain, at {rate}"
     elif estimate.total("requests"):
-        yield "the duration is not known: no earlier run of this system has asked anything"
+        yield (
+            "the duration is not known: neither submissions/ nor --out holds an earlier run of this system that asked "
+            "anything"
+        )
 
 
 def _length(seconds: float) -> str:

@@ -352,13 +352,24 @@ def _plots(table: Table, counts: RowCounts, floors: Mapping[str, Table], report:
         yield draw()
 
 
+LAST = ", of the last command that asked"
+"""Mark of amounts that are not of the whole run."""
+
+_SENT = {"requests": f"requests sent, retries included{LAST}", "calls": f"requests answered{LAST}"}
+"""Figures of a server -> their names."""
+
+_USED = {"calls": "prompts read", "from_store": "draws from the store"}
+"""Figures of any model -> their names, where these differ."""
+
+
 def _usage(timing: RunTiming) -> list[tuple[str, str, str]]:
-    """Return what a run used, by step: seconds, tokens, calls, cost."""
-    lines = [] if timing.seconds is None else [("whole run", "seconds", _number(timing.seconds))]
+    """Return what a run used, by step: seconds, tokens, requests or prompts, cost."""
+    lines = [] if timing.seconds is None else [("all steps", f"seconds{LAST}", _number(timing.seconds))]
     for step, values in timing.usage.items():
+        names = _USED | (_SENT if "requests" in values else {})
         for name, value in values.items():
             own = name.removeprefix("spent_")
-            lines.append((step, own if own == name else f"{own}, of the last command alone", _number(value)))
+            lines.append((step, names.get(name, own if own == name else f"{own}{LAST}"), _number(value)))
     return lines
 
 

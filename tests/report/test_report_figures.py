@@ -99,11 +99,16 @@ def test_figures_of_nothing_are_left_out_and_floors_are_named(command: Command, 
 CHAT = {"component": "chat", "model": "m", "prompt": {"ask": "<script> {{ subject }}"}, "shots": {"k": 2}}
 
 
-def page(command: Command, folder: Path, generate: list[object], *words: object) -> str:
+def page(
+    command: Command,
+    folder: Path,
+    generate: list[object],
+    *words: object,
+    usage: object = {"a": {"prompt_tokens": 3000, "completion_tokens": 21, "cost": 0.25}, "b": {"prompt_tokens": 1}},
+) -> str:
     run, gold, _ = hostile.run(folder, 8)
     manifest = {"edition": "mini", "split": "val", "recipe": {"generate": generate}, "models": ["m"]}
     (run / "manifest.json").write_text(json.dumps(manifest))
-    usage = {"a": {"prompt_tokens": 3000, "completion_tokens": 21, "cost": 0.25}, "b": {"prompt_tokens": 1}}
     (run / "timing.json").write_text(json.dumps({"seconds": 1.5, "usage": usage}))
     command.done("report", run, "--gold", gold, *words)
     return (run / "report.html").read_text(encoding="utf-8")
@@ -117,6 +122,24 @@ def test_a_recipe_s_prompts_are_shown_per_relation_and_escaped(command: Command,
     assert "m, as the recipe words it; subject: subject 000" in made
     assert made.count("&lt;script&gt; subject 000") == len(hostile.RELATIONS)
     assert made.count("<script") == 3
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_what_a_run_took_is_named_and_says_what_is_of_its_last_command(command: Command, tmp_path: Path) -> None:
+    server = {"prompt_tokens": 30, "from_store": 9, "requests": 15, "calls": 13, "spent_cost": 0.5}
+    made = page(command, tmp_path, [CHAT], usage={"a": server, "b": {"calls": 7}})
+    table = made.partition('<h2 id="usage">')[2].partition("</table>")[0]
+    lines = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table.split("<tr>")]
+    last = "of the last command that asked"
+    assert [line for line in lines if line and line[-1][:1].isdigit()] == [
+        ["all steps", f"seconds, {last}", "1.5"],
+        ["a", "prompt tokens", "30"],
+        ["a", "draws from the store", "9"],
+        ["a", f"requests sent, retries included, {last}", "15"],
+        ["a", f"requests answered, {last}", "13"],
+        ["a", f"cost, {last}", "0.5"],
+        ["b", "prompts read", "7"],
+    ]
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -198,6 +198,7 @@ def test_the_command_tells_and_writes_nothing(command: Command, tmp_path: Path) 
     shown, told = command.done("predict", *common, "--limit", "12")
     assert shown.splitlines()[1].split()[:3] == ["chat", "12", "0"]
     assert "12 queries; nothing was asked, and nothing written" in told
+    assert "neither submissions/ nor --out holds an earlier run of this system that asked anything" in told
     assert "are a bound, one for 2.5 bytes" in told
     assert json.loads(command.done("tune", *common, "--json")[0])["requests"] == 160
     assert not list(tmp_path.iterdir())
