@@ -146,12 +146,10 @@ class Budget:
                 budget.prompt_tokens + budget.completion_tokens + sum(budget._reserved) for budget in self.together
             )
             if tokens + sum(estimated) > self.max_tokens:
-                self.reached = MAX_TOKENS
                 return f"{MAX_TOKENS} {self.max_tokens}"
         if self.max_cost is not None:
             spent = math.fsum((budget.cost or 0.0) + budget._price(*budget._reserved) for budget in self.together)
             if spent + self._price(*estimated) > self.max_cost:
-                self.reached = MAX_COST
                 return f"{MAX_COST} {self.max_cost:g}"
         self._open = self._open[0] + prompt, self._open[1] + completion
         return None

@@ -233,9 +233,11 @@ class Paid:
         guess, used, sent = estimate(body), (0, 0), 0
         unread: list[tuple[int, int]] = []  # of responses that were paid for, and could not be read
         async with self._change:
-            await self._change.wait_for(lambda: self._in_flight < self._budget.most_at_once)
-            if limit := self._budget.exhausted_by(*guess):
-                raise OverBudgetError(limit)
+            while self._in_flight >= self._budget.most_at_once or (limit := self._budget.exhausted_by(*guess)):
+                if not self._in_flight:  # those in flight may take less than was reserved for them
+                    self._budget.reached, _, _ = str(limit).partition(" ")
+                    raise OverBudgetError(str(limit))
+                await self._change.wait()
             self._in_flight += 1
             self._changed(self._in_flight, 0)
 

@@ -142,6 +142,24 @@ def test_a_server_that_reports_more_than_was_estimated_overspends_by_the_first_r
     assert spent >= 0.5 * most
 
 
+@pytest.mark.parametrize("limit", ["max_cost", "max_tokens"])
+def test_what_is_in_flight_takes_no_room_once_it_is_answered(chat: Chat, limit: str) -> None:
+    """Requests take 110 tokens of 1,000 and more that are reserved for each: only those that no longer fit are left."""
+    with Loopback(delay=0.01) as server:
+        budget = Budget(**{limit: 5000}, prices=(1e6, 1e6))
+        limits = part("limits", concurrency=8)
+        found = list(chat(server, sampling={"max_tokens": 1000}, limits=limits, budget=budget).generate(queries(60)))
+    answered = sum(not one.failed for one in found)
+    assert answered == budget.requests == server.served
+    assert 3600 < budget.prompt_tokens + budget.completion_tokens <= 5000
+    assert budget.reached == f"--{limit.replace('_', '-')}"
+    with Loopback(delay=0.01) as server:
+        roomy = Budget(**{limit: 5000}, prices=(1e6, 1e6))
+        again = chat(server, sampling={"max_tokens": 1000}, limits=limits, budget=roomy, store="b.sqlite")
+        assert not any(one.failed for one in again.generate(queries(30)))
+    assert roomy.reached == ""
+
+
 @given(st.floats(0.1, 50), st.integers(1, 16), st.lists(st.integers(1, 500), min_size=30, max_size=60), st.randoms())
 def test_whatever_the_order_of_reports_only_what_was_in_flight_before_the_first_is_overspent(
     times: float, concurrency: int, sizes: list[int], random: Any
