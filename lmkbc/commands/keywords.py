@@ -108,9 +108,13 @@ def chosen_edition(workspace: Workspace, name: str | None, relation: str | None 
     return chosen
 
 
-def opened(options: RunOptions) -> Plan:
-    """Plan a run: of recorded answers if files are given, else of the default recipe. InputError for wrong input."""
-    return _opened(options, *_placed(options))
+def opened(options: RunOptions, relations: Sequence[str] | str | None = None) -> Plan:
+    """Plan a run: of recorded answers if files are given, else of the default recipe. InputError for wrong input.
+
+    relations: by any of their names; None for all.
+    """
+    inputs, space, edition = _placed(options)
+    return _opened(options, inputs, space, edition, asked=Subset.of(edition, relations, None).relations)
 
 
 def opened_subset(

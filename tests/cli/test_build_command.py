@@ -140,7 +140,22 @@ def test_a_reply_that_cannot_be_read_is_counted_and_does_not_end_a_build(
     given(2)
     told = run.fails("--out", "kb2", status=1)
     assert "error: 3 of 4 queries failed" in told
-    assert "the same command asks the other 2 again" in told
+    assert told.rstrip().endswith("give answers to these with one more --from, and name a new directory")
+    Path("more.jsonl").write_text("".join(json.dumps(reply) + "\n" for reply in replies[2:]))
+    assert "1 of 4 queries failed" in run.done("--from", "more.jsonl", "--out", "kb4")[1]
+
+
+@pytest.mark.parametrize("answers", ['{"subject": "Peru", "objects": ["Chile"]}\n', '{"Peru": ["Chile"]}\n'])
+def test_answers_of_a_script_that_name_no_relation_are_of_the_one_that_is_built(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("own.jsonl").write_text(answers)
+    Path("s.csv").write_text("name\nPeru\n")
+    build = ("build", "--subjects", "s.csv", "--edition", "mini", "--from", "own.jsonl", "--out", "kb", "--untuned")
+    command.done(*build, "--relation", "country-borders")
+    assert [*pl.read_parquet("kb/facts")["object"]] == ["Chile"]
+    assert "asks for no relation 'borders'" in command.fails(*build, "--relation", "borders")
 
 
 def test_the_page_s_queries_run_on_a_base(run: Command, command: Command) -> None:

@@ -423,7 +423,7 @@ def _planned(
     add: bool,
 ) -> _Planned:
     """Return the queries of a build after a check of the whole file. InputError if there are none."""
-    plan = opened(options)
+    plan = opened(options, relation)
     space, names, earlier = plan.run.workspace, names_of(relation), Earlier(Path(out)) if add else None
     is_named = bool(names)
     if earlier is not None:

@@ -81,7 +81,10 @@ def _show(base: KnowledgeBase, seconds: float, *, of_files: bool) -> None:
 
 
 def _show_failed(base: KnowledgeBase, *, of_files: bool) -> None:
-    """Show the queries without an answer of a model or a person. LmkbcError if some can be asked again."""
+    """Show the queries without an answer of a model or a person.
+
+    LmkbcError if some have no reply, or none has one that can be read.
+    """
     counts, where = base.counts, base.directory
     if limit := base.limit:
         note(
@@ -96,13 +99,12 @@ def _show_failed(base: KnowledgeBase, *, of_files: bool) -> None:
         )
         if unread:
             each = ", ".join(f"{name} {count}" for name, count in unread.items())
-            way = (
-                "give the file with other answers to these, and name a new directory"
-                if of_files
-                else "those that are kept stay until the prompt, sampling.max_tokens or the model changes, in a new "
-                "directory"
-            )
-            what += f"; replies to {sum(unread.values())} ({each}) cannot be read: {way}"
+            what += f"; replies to {sum(unread.values())} ({each}) cannot be read"
+        if of_files:
+            what += "; give answers to these with one more --from, and name a new directory"
+        elif unread:
+            what += ": they stay until the prompt, sampling.max_tokens or the model changes, in a new directory"
         if (lost := base.failed - sum(unread.values())) or base.failed == counts["queries"]:
-            raise LmkbcError(what + (f"; the same command asks the other {lost} again" if lost else ""))
+            again = lost and not of_files
+            raise LmkbcError(what + (f"; the same command asks the other {lost} again" if again else ""))
         note(f"{where}: {what}")
