@@ -163,7 +163,7 @@ def compare(
     if not (truth or subset.is_whole):
         raise InputError(f"{path} has no query of {subset.words} that all runs asked: give runs of the same queries")
     named = [*zip(distinct_names(opened), opened, strict=True)]
-    remarks = [f"{name}: {seen.remark(whole=subset.is_whole)}." for name, run in named if (seen := run.in_sample)]
+    remarks = [f"{name}: {seen.of(subset, chosen).remark}." for name, run in named if (seen := run.in_sample)]
     remarks += _failures(named, truth.keys(), chosen)
     asked = "" if gold is not None else chosen.split_named(named_split)
     for name, run in named:

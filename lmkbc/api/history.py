@@ -36,7 +36,7 @@ class RunRow:
     f1, low, high: macro-F1 and its 95 % interval; None without gold here.
     part: part of the split that it asked, "" for all.
     rules: "tuned on this split", "tuned elsewhere" or "untuned".
-    out_of_fold: F1 out of fold, if rules were tuned on the split and it is known.
+    out_of_fold: F1 out of fold, if rules were tuned on the split and it is known of what the run asked.
     cost: in the currency of the prices; None without prices.
     date: end of the run, in UTC.
     page: its report; None without one.
@@ -151,10 +151,11 @@ def _rows(space: Workspace, folder: Path, scored: Callable[[Path], Scores]) -> I
 def _row(space: Workspace, run: SavedRun, scored: Callable[[Path], Scores]) -> RunRow:
     name, split = run.text("edition") or "", run.text("split") or ""
     seen, chosen = run.in_sample, run.table("selection")
-    f1 = interval = None
+    f1 = interval = out_of_fold = None
     if name in space.editions and space.has_data(of := space.edition(name), split) and space.has_gold(of, split):
         scores = scored(run.path)
         f1, interval = scores.f1, scores.interval
+        out_of_fold = None if scores.in_sample is None or scores.in_sample.over else scores.in_sample.f1
     timing = RunTiming.read(run.path / submission.TIMING)
     page = run.path / submission.REPORT
     return RunRow(
@@ -167,7 +168,7 @@ def _row(space: Workspace, run: SavedRun, scored: Callable[[Path], Scores]) -> R
         f1=f1,
         low=interval and interval[0],
         high=interval and interval[1],
-        out_of_fold=seen.f1 if seen else None,
+        out_of_fold=out_of_fold,
         rules="tuned on this split" if seen else "tuned elsewhere" if "data_sha256" in chosen else "untuned",
         seconds=timing.seconds,
         tokens=timing.tokens,

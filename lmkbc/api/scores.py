@@ -111,7 +111,7 @@ class Scores:
     @property
     def remark(self) -> str:
         """Return remarks if the rules were tuned on the split, or the predictions were changed; else ""."""
-        seen = [self.in_sample.remark(whole=self.subset.is_whole)] if self.in_sample else []
+        seen = [self.in_sample.remark] if self.in_sample else []
         return "; ".join([*seen, *([CHANGED] if self.changed else [])])
 
     @cached_property
@@ -194,8 +194,8 @@ def score(
             run.predictions,
             ", ".join(unread),
         )
-    seen, changed = (run.in_sample, run.changed) if run else (None, False)
-    return Scores(chosen, named, profile, result, subset, seen, changed)
+    seen = run.in_sample.of(subset, chosen) if run and run.in_sample else None
+    return Scores(chosen, named, profile, result, subset, seen, bool(run and run.changed))
 
 
 def saved_run(predictions: Any) -> SavedRun | None:

@@ -128,7 +128,7 @@ def _print_table(scores: Scores, form: str | None) -> None:
         names.append("F1 out of fold")
         for line in lines[:-1]:
             line.append(seen.relations.get(line[0]))
-        lines[-1].append(seen.f1 if scores.subset.is_whole else None)
+        lines[-1].append(None if seen.over else seen.f1)
     if form is None:
         show_table(names, lines, title=scores.heading)
     else:

@@ -108,8 +108,7 @@ def write(space: Workspace, source: ReportInput, path: Path, report: Report = si
             "overall": OVERALL,
             "floors": floors,
             "below": _below(table, floors),
-            "seen": run.in_sample,
-            "whole": source.subset.is_whole,
+            "seen": run.in_sample and run.in_sample.of(source.subset, edition),
             "published": _published(edition, source.split) if source.subset.is_whole else [],
             "split": source.split,
             "plots": list(_plots(table, counts, floors, report)) if figures.drawable() else None,
@@ -266,7 +265,7 @@ def _about(
         "edition and split": ", ".join((edition.name, *source.asked)),
         "objects kept": run.table("selection").get("how"),
         "in labelled rows": _stated(run),
-        "in sample": seen.remark(whole=source.subset.is_whole) if seen else None,
+        "in sample": seen.of(source.subset, edition).remark if seen else None,
         "predictions": "; ".join(run.remarks),
         "average": "mean over relations" if edition.metric.average == "relation" else "mean over rows",
     }

@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import msgspec
 
 from lmkbc.edition import Edition
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, counted
 from lmkbc.files.checksum import file_sha256
 from lmkbc.files.columns import read_column, texts_of
 from lmkbc.files.fact_rows import field_of
@@ -31,15 +32,30 @@ from lmkbc.workspace import Workspace
 class InSample:
     """Mark of a run whose rules were tuned on the same split, so that its scores are too high.
 
-    f1: F1 out of fold on the whole split, None if unknown. relations: the same by relation.
+    f1: F1 out of fold, None if unknown. relations: the same by relation. over: what `f1` is of, "" for what is scored.
     """
 
     f1: float | None = None
     relations: Mapping[str, float] = field(default_factory=dict)
+    over: str = ""
 
-    def remark(self, *, whole: bool = True) -> str:
-        """Return the remark for every score of the run. whole: whether the whole split is scored."""
-        known = "is not known" if self.f1 is None else f"{self.f1:.3f}{'' if whole else ' on the whole split'}"
+    def of(self, subset: Subset, edition: Edition) -> InSample:
+        """Return the mark for scores of a subset: F1 of its relations if it has all their queries, else of the split.
+
+        F1 of several relations is known where it is their mean.
+        """
+        if subset.is_whole or self.f1 is None:
+            return self
+        asked = [f1 for name, f1 in self.relations.items() if subset.holds(name)]
+        is_mean = len(asked) == 1 or (asked and edition.metric.average == "relation")
+        if is_mean and all(part.limit is None for part in (subset, *subset.within)):
+            return replace(self, f1=fmean(asked))
+        return replace(self, over=f"on the whole split, over {counted(len(self.relations), 'relation')}")
+
+    @property
+    def remark(self) -> str:
+        """Return the remark for every score of the run."""
+        known = "is not known" if self.f1 is None else f"{self.f1:.3f} {self.over}".strip()
         return f"the rules saw this split; F1 out of fold {known}"
 
 

@@ -97,7 +97,18 @@ def test_scores_of_rules_that_saw_the_split_say_so(command: Command, files: dict
     assert json.loads(shown)["out_of_fold"]["f1"] == pytest.approx(figures["cv_macro_f1"], abs=1e-6)
     shown = command("evaluate", "tuned", "--relation", "RiverBasinsCountry")[1]
     own = figures["relations"]["RiverBasinsCountry"]["cv_f1"]
-    assert re.search(rf"{seen} on the whole split *\n.*\nRiverBasinsCountry .* {own:.3f}\s*\n", shown)
+    of_one = rf"F1 out of fold {own:.3f}"
+    assert re.search(rf"{of_one} *\n.*\nRiverBasinsCountry .* {own:.3f}\s*\n.* {own:.3f}\s*\n", shown)
+    shown = command("evaluate", "tuned", "--relation", "RiverBasinsCountry", "--limit", "3")[1]
+    assert re.search(rf"{seen} on the whole split, over \d+ relations", shown)
+    names = [*figures["relations"]][:2]
+    both = sum(figures["relations"][name]["cv_f1"] for name in names) / 2
+    of_two = f"F1 out of fold {both:.3f}"
+    shown = command.done(*predict, "--out", "two", "--relation", names[0], "--relation", names[1])[0]
+    assert f"{of_two}\n" in shown
+    assert f"two: the rules saw this split; {of_two}.\n" in command("compare", "two", "tuned", "--html", "b.html")[1]
+    rows = {row["name"]: row["out_of_fold"] for row in json.loads(command.done("runs", ".", "--json")[0])}
+    assert rows["two"] == pytest.approx(both, abs=1e-6)
     scores = lmkbc.read_run("tuned").evaluate()
     assert seen in repr(scores)
     assert scores.relations["out_of_fold_f1"].to_list() == [
