@@ -224,6 +224,7 @@ def namesakes(source: Rows, repeated: Container[Pair], *, agree: bool = False) -
             raise InputError(
                 f"{source.path}, {place}, {field_of(source.path, source.column)}: ({pair[0]!r}, {pair[1]!r}) is "
                 f"answered otherwise than in {places[before]}; keep one of the two"
+                + ("" if own else ", or, if they are about two subjects of that name, give each its SubjectEntityID")
             )
         values[pair, own], places[pair, own] = row.objects, place
         first.setdefault(pair, own)

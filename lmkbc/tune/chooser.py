@@ -14,7 +14,7 @@ from lmkbc.select.calibration import PROMISES, SURE, PrecisionCurve
 from lmkbc.select.narrowings import AtPrecision, Narrowing, Unstated, surest
 from lmkbc.select.selector import PerRelation
 from lmkbc.session.options import BEST, Selection
-from lmkbc.tune.tuned_rules import files, named_few, read, split_sha256
+from lmkbc.tune.tuned_rules import files, named_few, path_of, read, split_sha256
 
 
 def selector_for(plan: Plan, selection: Selection, asked: Collection[str] = ()) -> tuple[PerRelation, dict[str, Any]]:
@@ -126,9 +126,11 @@ def _tuned(plan: Plan, any_thresholds: bool, asked: Collection[str]) -> tuple[Pe
     labelled = {split_sha256(run, split) for split in here}
     other = tuned.provenance.differs(recipe.name, origin, labelled)
     if other and not any_thresholds:
+        target = path_of(run.workspace.own("thresholds"), edition.name, recipe.name, origin)
+        tune = f"lmkbc tune{' --overwrite' * target.exists()}"
         raise InputError(
-            f"{name} {other}: run 'lmkbc tune --overwrite' for these answers, give --any-thresholds to use it as it "
-            "is, or --untuned for the recipe's own rule"
+            f"{name} {other}: run '{tune}' for these answers, give --any-thresholds to use it as it is, or "
+            "--untuned for the recipe's own rule"
         )
     remark = f", which {other}" if other else ""
     if own := [one for one in tuned.selector.rules if one in recipe.select.rules]:

@@ -103,6 +103,8 @@ def test_a_column_keeps_the_last_of_repeated_rows_and_says_whether_it_is_sound(t
     assert found.values == {pair: ["Q5"]}
     with pytest.raises(InputError, match=r"line 2, field ObjectEntitiesID: .* answered otherwise than in line 1"):
         read_column(path, EDITION, agree=True)
+    with pytest.raises(InputError, match="if they are about two subjects of that name, give each its SubjectEntityID"):
+        read_column(path, EDITION, agree=True)
     path = write(tmp_path / "b.jsonl", line(ObjectEntitiesID=None))
     assert read_column(path, EDITION) == ({pair: None}, {})
 

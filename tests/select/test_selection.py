@@ -55,7 +55,7 @@ def test_thresholds_of_another_model_are_refused_taken_or_left_aside(
     other = ("predict", *COMMON, "--from", files["gpt-3.5"])
     status, _, told = command(*other)
     why = "thresholds/mini/recorded--gpt-4.toml was tuned on answers of gpt-4, not of gpt-3.5: "
-    assert (status, told.startswith(f"error: {why}")) == (2, True), told
+    assert (status, told.startswith(f"error: {why}run 'lmkbc tune' for these answers")) == (2, True), told
     assert not (tmp_path / "submissions").exists()
     assert (
         f"selected by {why[:-2].replace('.toml ', '.toml, which ')};"
@@ -104,8 +104,10 @@ def test_scores_of_rules_that_saw_the_split_say_so(command: Command, files: dict
     names = [*figures["relations"]][:2]
     both = sum(figures["relations"][name]["cv_f1"] for name in names) / 2
     of_two = f"F1 out of fold {both:.3f}"
-    shown = command.done(*predict, "--out", "two", "--relation", names[0], "--relation", names[1])[0]
+    shown, told = command.done(*predict, "--out", "two", "--relation", names[0], "--relation", names[1])
     assert f"{of_two}\n" in shown
+    assert "kept none" in told
+    assert "'lmkbc tune' learns" not in told
     assert f"two: the rules saw this split; {of_two}.\n" in command("compare", "two", "tuned", "--html", "b.html")[1]
     rows = {row["name"]: row["out_of_fold"] for row in json.loads(command.done("runs", ".", "--json")[0])}
     assert rows["two"] == pytest.approx(both, abs=1e-6)
