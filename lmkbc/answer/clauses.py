@@ -122,10 +122,15 @@ def _run_of_names(words: list[str], relation: Relation) -> str:
     if not end:  # as in "The answer is The"
         return ""
     following = words[end] if end < len(words) else ""
-    if following.islower() and has_term(following.strip(".,:"), object_terms(relation)):  # as in "Mexican states"
+    run = " ".join(words[:end])
+    ends = run.endswith(",") or _is_between(following) or vocabulary(relation.shape).canonical(run)
+    if following.islower() and (
+        has_term(following.strip(".,:"), object_terms(relation))  # as in "Mexican states"
+        or (_are_things(relation) and not ends)  # as in "Celtic harp"
+    ):
         return ""
     of_another = words[end - 1].endswith(("'s", "’s")) and not _is_between(following or "is")
-    return "" if of_another else " ".join(words[:end]).strip(",")  # not "George's estate"
+    return "" if of_another else run.strip(",")  # not "George's estate"
 
 
 def _unstopped(clause: str) -> str:
@@ -239,12 +244,22 @@ def predicated(text: str, relation: Relation, subject: str) -> list[Word]:
             parts = [part.text for part in parted(FORM.behind.sub("", objects), relation)]
             if relation.shape.conjunction:
                 parts = [piece for part in parts for piece in part.split(" and ")]
-            names = (FORM.nation.sub("", part.strip(), count=1) for part in parts)  # "an Italian novelist Ann Lee"
+            before = FORM.before_thing if _are_things(relation) else FORM.nation  # "an Italian novelist Ann Lee"
+            names = (before.sub("", part.strip(), count=1) for part in parts)
             words = [*takewhile(partial(_may_be_object, subject=subject), names)]
             found += [Word(word, quoted=False) for word in words]
             if words:
                 break
     return found
+
+
+def _are_things(relation: Relation) -> bool:
+    """Return whether a relation's objects are things in lower case, such as harps, by the names that it lists.
+
+    A capital belongs to such a name, as in "English horn". What the subject itself is, such as a poet, is none.
+    """
+    names = [*relation.shape.variants.values(), *relation.shape.closed]
+    return 2 * sum(name[:1].islower() for name in names) > len(names) and " a {object}" not in relation.statement
 
 
 def _claimed(sentence: str, relation: Relation, subject: str) -> list[str]:

@@ -151,11 +151,10 @@ def _rows(space: Workspace, folder: Path, scored: Callable[[Path], Scores]) -> I
 def _row(space: Workspace, run: SavedRun, scored: Callable[[Path], Scores]) -> RunRow:
     name, split = run.text("edition") or "", run.text("split") or ""
     seen, chosen = run.in_sample, run.table("selection")
-    f1 = interval = out_of_fold = None
+    f1 = interval = None
     if name in space.editions and space.has_data(of := space.edition(name), split) and space.has_gold(of, split):
         scores = scored(run.path)
-        f1, interval = scores.f1, scores.interval
-        out_of_fold = None if scores.in_sample is None or scores.in_sample.over else scores.in_sample.f1
+        f1, interval, seen = scores.f1, scores.interval, scores.in_sample
     timing = RunTiming.read(run.path / submission.TIMING)
     page = run.path / submission.REPORT
     return RunRow(
@@ -168,7 +167,7 @@ def _row(space: Workspace, run: SavedRun, scored: Callable[[Path], Scores]) -> R
         f1=f1,
         low=interval and interval[0],
         high=interval and interval[1],
-        out_of_fold=out_of_fold,
+        out_of_fold=None if seen is None or seen.over else seen.f1,
         rules="tuned on this split" if seen else "tuned elsewhere" if "data_sha256" in chosen else "untuned",
         seconds=timing.seconds,
         tokens=timing.tokens,

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import msgspec
@@ -48,9 +47,9 @@ class InSample:
             return self
         asked = [f1 for name, f1 in self.relations.items() if subset.holds(name)]
         is_mean = len(asked) == 1 or (asked and edition.metric.average == "relation")
-        if is_mean and all(part.limit is None for part in (subset, *subset.within)):
-            return replace(self, f1=fmean(asked))
-        return replace(self, over=f"on the whole split, over {counted(len(self.relations), 'relation')}")
+        if not is_mean or any(part.limit for part in (subset, *subset.within)):
+            return replace(self, over=f"on the whole split, over {counted(len(self.relations), 'relation')}")
+        return replace(self, f1=math.fsum(asked) / len(asked))
 
     @property
     def remark(self) -> str:

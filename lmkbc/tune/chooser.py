@@ -126,11 +126,10 @@ def _tuned(plan: Plan, any_thresholds: bool, asked: Collection[str]) -> tuple[Pe
     labelled = {split_sha256(run, split) for split in here}
     other = tuned.provenance.differs(recipe.name, origin, labelled)
     if other and not any_thresholds:
-        target = path_of(run.workspace.own("thresholds"), edition.name, recipe.name, origin)
-        tune = f"lmkbc tune{' --overwrite' * target.exists()}"
+        there = path_of(run.workspace.own("thresholds"), edition.name, recipe.name, origin).exists()
         raise InputError(
-            f"{name} {other}: run '{tune}' for these answers, give --any-thresholds to use it as it is, or "
-            "--untuned for the recipe's own rule"
+            f"{name} {other}: run 'lmkbc tune{' --overwrite' * there}' for these answers, give --any-thresholds to use "
+            "it as it is, or --untuned for the recipe's own rule"
         )
     remark = f", which {other}" if other else ""
     if own := [one for one in tuned.selector.rules if one in recipe.select.rules]:

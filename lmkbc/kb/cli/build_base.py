@@ -100,11 +100,14 @@ def _show_failed(base: KnowledgeBase, *, of_files: bool) -> None:
         if unread:
             each = ", ".join(f"{name} {count}" for name, count in unread.items())
             what += f"; replies to {sum(unread.values())} ({each}) cannot be read"
-        if of_files:
-            what += "; give answers to these with one more --from, and name a new directory"
-        elif unread:
-            what += ": they stay until the prompt, sampling.max_tokens or the model changes, in a new directory"
+        what += (
+            "; give answers to these with one more --from, and name a new directory"
+            if of_files
+            else ": they stay until the prompt, sampling.max_tokens or the model changes, in a new directory"
+            * bool(unread)
+        )
         if (lost := base.failed - sum(unread.values())) or base.failed == counts["queries"]:
-            again = lost and not of_files
-            raise LmkbcError(what + (f"; the same command asks the other {lost} again" if again else ""))
+            raise LmkbcError(
+                what + (f"; the same command asks the other {lost} again" if lost and not of_files else "")
+            )
         note(f"{where}: {what}")
