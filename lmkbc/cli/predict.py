@@ -108,11 +108,11 @@ def _show(run: PredictedRun, seconds: float, *, can_search: bool) -> None:
         left = f"; {counted(tally.dropped, 'query')} lost all named objects so" if tally.dropped else ""
         note(f"{counted(sum(rules.values()), 'object')} dropped ({why}){left}")
     if tally.none_kept:
-        ways = ": 'lmkbc tune' learns another rule from labelled rows, and [select] of a recipe states one"
         note(
             f"the rule left out {tally.left_out} of {counted(tally.left_out + tally.objects, 'object')}, and kept none "
             f"for {counted(tally.none_kept, 'query')} that had some ({selection['how']})"
-            f"{'' if 'data_sha256' in selection else ways}"  # no such way if the rule is tuned
+            + ": 'lmkbc tune' learns another rule from labelled rows, and [select] of a recipe states one"
+            * ("data_sha256" not in selection)  # not if the rule is tuned
         )
     if can_search and rules.get("link"):
         note("train has no QID for some names: --search-table or --index links more of them")

@@ -47,9 +47,11 @@ class InSample:
             return self
         asked = [f1 for name, f1 in self.relations.items() if subset.holds(name)]
         is_mean = len(asked) == 1 or (asked and edition.metric.average == "relation")
-        if not is_mean or any(part.limit for part in (subset, *subset.within)):
-            return replace(self, over=f"on the whole split, over {counted(len(self.relations), 'relation')}")
-        return replace(self, f1=math.fsum(asked) / len(asked))
+        return (
+            replace(self, f1=math.fsum(asked) / len(asked))
+            if is_mean and not any(part.limit for part in (subset, *subset.within))
+            else replace(self, over=f"on the whole split, over {counted(len(self.relations), 'relation')}")
+        )
 
     @property
     def remark(self) -> str:
