@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 from checkout import DATA, ROOT
+from small import small_edition
 
-from lmkbc import Workspace
+from lmkbc import MatchingScorer, Metric, Workspace
+from lmkbc.testing import Candidate, Example, GoldObject, Query
+from lmkbc.tune.outcomes import Outcomes
+from tests.candidates import candidate_set
 
 BENCH = ROOT / "eval" / "bench"
 NAMES = sorted(path.stem for path in BENCH.glob("*.py") if not path.stem.startswith("_"))
@@ -55,6 +59,19 @@ def test_the_command_lists_every_benchmark_and_runs_it() -> None:
     assert [name for name, _ in listed] == NAMES
     assert "no benchmark 'nothing'" in said("nothing").stderr
     assert said("figures", "--help").stdout.startswith("usage: python -m eval.bench figures ")
+
+
+def test_what_gold_could_choose_bounds_what_a_system_gains() -> None:
+    from eval.bench.losses import losses
+
+    edition = small_edition(["knows"], metric=Metric(MatchingScorer(frozenset()), average="relation"))
+    some, none = Query("Eve", "knows"), Query("Fay", "knows")
+    found = [Candidate("Cy", 0.9), Candidate("Ada", 0.5), Candidate("Di", 0.1)]
+    gold = tuple(GoldObject((name,), name) for name in ("Ada", "Bo"))
+    sets = [candidate_set(some, found), candidate_set(none, found[:1])]
+    outcomes = Outcomes(sets, [Example(some, gold), Example(none, ())], edition)  # all that is proposed is kept
+    each = {"pool": (2 / 3, 1), "order": (1 / 2, 1), "none": (2 / 5, 1), "F1": (2 / 5, 0)}
+    assert losses(outcomes) == {column: pytest.approx(sum(pair) / 2) for column, pair in each.items()}
 
 
 def test_a_run_that_cannot_be_counted_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
