@@ -15,7 +15,8 @@ from babel import Locale, UnknownLocaleError
 from lmkbc.answer.abstain import has_persons, has_term, has_verb, name_terms, stems, terms
 from lmkbc.answer.clean import SETTLEMENTS
 from lmkbc.answer.lists import is_capitalised
-from lmkbc.answer.own_words import ENGLISH, told
+from lmkbc.answer.own_words import ENGLISH, denies, told
+from lmkbc.kinds.kind import kind_of
 from lmkbc.names import folded_key, shown
 from lmkbc.relation import Relation
 from lmkbc.words import FORM, WORDS, places, replaced
@@ -27,7 +28,7 @@ LONGEST_FRAME = 120
 _WRAP = " \t\r\n.!,;:*_~`\"'“”„«»()[]{}。-–—"
 
 
-def says_nothing(text: str, relation: Relation) -> bool:
+def says_nothing(text: str, relation: Relation, subject: str) -> bool:
     """Return whether a whole answer in another language says that there is no object, or that it is not known."""
     whole = shown(text[:LONGEST_SENTENCE]).strip(_WRAP).replace("’", "'")
     whole = whole[sorry.end() :] if (sorry := FORM.sorry.match(whole)) else whole
@@ -37,6 +38,7 @@ def says_nothing(text: str, relation: Relation) -> bool:
     return (
         plain.casefold() in WORDS["nothing_whole"]
         or FORM.no_knowledge.match(whole) is not None
+        or (kind_of(relation).is_parted and not relation.has_values() and denies(plain, relation, subject))
         or (is_sentence and any(map(FORM.nothing_sentence.match, (plain, whole[: LONGEST_SENTENCE // 2]))))
     )
 
@@ -81,11 +83,13 @@ def adapted(text: str, relation: Relation, subject: str) -> str:
     """
     if relation.has_numbers() and FORM.grouped.fullmatch(text) and has_decimal_comma(text, relation):
         return text.replace(".", "")
-    if relation.has_entities() and (names := told(replaced(text, "pairs"), relation, subject)):
+    if relation.has_values():
+        return replaced(text, "instead")
+    if relation.has_entities() and (names := told(replaced(replaced(text, "instead"), "pairs"), relation, subject)):
         return _joined(names, relation)
-    if has_titles(relation) or relation.has_values() or text[:1] in tuple("[{(<|") or len(text) > 20 * LONGEST_SENTENCE:
+    if has_titles(relation) or text[:1] in tuple("[{(<|") or len(text) > 20 * LONGEST_SENTENCE:
         return text
-    text = replaced(text, "pairs")
+    text = replaced(replaced(text, "instead"), "pairs")
     if has_persons(relation) and len(text) <= LONGEST_SENTENCE:
         text = FORM.person_aside.sub("", FORM.maker_behind.sub("", FORM.maker_before.sub("", text)))
     text = _unstated(text, relation, subject)

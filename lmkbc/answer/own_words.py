@@ -59,9 +59,7 @@ def told(text: str, relation: Relation, subject: str) -> str:
     if language in ("", "en") or "\n" in text.strip() or len(text) > LONGEST:
         return ""
     for sentence in FORM.sentence.split(text):
-        words = [*_WORD.finditer(FORM.says_when.sub(lambda time: " " * len(time[0]), sentence))]
-        at = sentence.find(subject) if subject else -1
-        roles = _roles(words, range(at, at + len(subject) * (at >= 0)), relation, language)
+        words, roles = _taken_apart(sentence, relation, subject, language)
         is_plain = not re.search(r"\As+v|[lrmbo]", roles)  # a name, and sentences about it
         others = " ".join(word[0] for word, role in zip(words, roles, strict=True) if role != "N")
         if is_plain or "Ao" in roles or FORM.of("withdraws", language).search(others):
@@ -69,6 +67,27 @@ def told(text: str, relation: Relation, subject: str) -> str:
         if best := _best(words, roles):
             return _written(sentence, words, roles, *best)
     return ""
+
+
+def denies(text: str, relation: Relation, subject: str) -> bool:
+    """Return whether a text is a sentence with a word of the relation that negates it, and has no name."""
+    language = language_of(relation.language, relation.question, relation.statement)
+    found = FORM.of("negates", language).search(text) if language not in ("", "en") and len(text) <= LONGEST else None
+    if not found:
+        return False
+    words, roles = _taken_apart(text, relation, subject, language)
+    stated = relation.question, relation.statement, relation.triple, relation.definition, *relation.names
+    known = _roots(language, *stated, *relation.clozes) - _roots(language, relation.subject_type.noun, found[0])
+    other = {role for word, role in zip(words, roles, strict=True) if _root(language, folded_key(word[0])) not in known}
+    speaks = any(_root(language, folded_key(word[0])) in known for word in words)
+    return speaks and other.isdisjoint("Nd,:") and not FORM.but.search(text)
+
+
+def _taken_apart(sentence: str, relation: Relation, subject: str, language: str) -> tuple[list[re.Match[str]], str]:
+    """Return the words of a sentence but for times, and their roles."""
+    words = [*_WORD.finditer(FORM.says_when.sub(lambda time: " " * len(time[0]), sentence))]
+    at = sentence.find(subject) if subject else -1
+    return words, _roles(words, range(at, at + len(subject) * (at >= 0)), relation, language)
 
 
 def _best(words: list[re.Match[str]], roles: str) -> tuple[int, int] | None:

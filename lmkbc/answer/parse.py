@@ -82,7 +82,11 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
         return Parsed(State.UNPARSED)
     if relation.is_verbatim():
         own = _without_subject(answer, subject)
-        return Parsed(State.ABSTAINED) if says_nothing(own, relation) else _from_texts(own, relation, subject, null)
+        return (
+            Parsed(State.ABSTAINED)
+            if says_nothing(own, relation, subject)
+            else _from_texts(own, relation, subject, null)
+        )
     longest = LONGEST_CLAUSE * (1 if relation.has_values() else 2)  # reasoning says "wait" again and again
     within = ",;" if has_titles(relation) else ""  # as in "Wait, Wait: A Memoir"
     places = [
@@ -100,7 +104,7 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
 def _read(answer: str, relation: Relation, subject: str, marked: bool) -> Parsed:
     """Return the objects of an answer, or of a part of it between corrections."""
     own = _unremarked(_without_subject(answer, subject), relation, subject)
-    if says_nothing(own, relation):
+    if says_nothing(own, relation, subject):
         return Parsed(State.ABSTAINED)
     return (
         _from_literals(answer, relation, subject)
@@ -202,7 +206,7 @@ def _judge(words: Sequence[Word], relation: Relation, subject: str) -> tuple[tup
         elif (
             is_abstention(text, relation)
             or (word.quoted and not shown(word.text))
-            or (not objects and word is words[-1] and says_nothing(text, relation))
+            or (not objects and word is words[-1] and says_nothing(text, relation, subject))
         ):
             denied = True
         elif relation.has_values():

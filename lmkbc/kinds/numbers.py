@@ -29,6 +29,7 @@ from lmkbc.kinds.units import (
     converted,
     is_like_unit,
     is_money,
+    named_at,
     unit_at,
     unit_before,
     unit_behind,
@@ -197,7 +198,9 @@ class _Reader:
         self._mark = "," if comma else "."
         self._noun, self._own, self._whole = relation.unit, unit_of(relation.unit), relation.shape.integer
         noun = re.escape((relation.unit or "").removesuffix("s"))
-        self._counted, self.known = re.compile(rf"(?i)[-\s]{{0,3}}{noun}"), name_terms(relation)
+        money = named_at(f" {relation.unit}", 0) if self._noun and not self._own else None
+        letter = rf"(?<=\s){noun[:1]}(?!{LETTER})" if money and is_money(money.units[0]) else "(?!)"  # "8 M" of "Mark"
+        self._counted, self.known = re.compile(rf"[-\s]{{0,3}}(?:(?i:{noun})|{letter})"), name_terms(relation)
         self._terms = self.known if self._own else terms(relation) | _ANY_COUNTED
         self._speaks = bool(relation.unit and relation.language)  # else unit and reply may differ in their language
         self._in_money = is_money(self._own)

@@ -128,7 +128,7 @@ def _relation(row: Mapping[str, Any]) -> Relation:
     types = {side: EntityType(given.pop(side)) for side in ("subject_type", "object_type")}
     shape = Shape(conjunction=True) if given.get("kind") == "strings" else THING.shape
     cloze = given["statement"].replace("{object}", "{mask}")
-    return small_relation(**given, **types, clozes=(cloze,), definition="x", shape=shape)
+    return small_relation(**{"definition": "x"} | given, **types, clozes=(cloze,), shape=shape)
 
 
 def _expected(row: Mapping[str, Any]) -> list[str] | str:
