@@ -128,7 +128,9 @@ def is_placeholder(name: str, relation: Relation) -> bool:
 
 
 def _spelt_out(relation: Relation) -> list[str]:
-    return [re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name) for name in relation.names]
+    """Return a relation's names in words; in German, those with "ae" in place of "ä" as they are folded, too."""
+    names = [re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name) for name in relation.names]
+    return [*names, *(re.sub("(?<=[aou])e", "", name) for name in names if relation.language[:2] == "de")]
 
 
 def object_terms(relation: Relation) -> frozenset[str]:

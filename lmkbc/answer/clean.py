@@ -120,9 +120,9 @@ def trim(text: str) -> str:
         text = text[bullet.end() :] if (bullet := FORM.bullet_before.match(text)) else text
         if len(text) > 1 and _MARKS.get(text[0]) == text[-1]:
             text = text[1:-1]
-        elif text and text[0] in _LONE and text.count(text[0]) == 1:
+        elif text and text[0] in _LONE and text.count(text[0]) == 1 and not FORM.mark_of_name.search(text):
             text = text[1:]
-        elif text and text[-1] in _LONE and text.count(text[-1]) == 1 and not FORM.starred.search(text):
+        elif text and text[-1] in _LONE and text.count(text[-1]) == 1 and not FORM.mark_of_name.search(text):
             text = text[:-1]
         if text and _BRACKETS.get(text[0]) == text[-1] and text.count(text[0]) == 1:
             text = text[1:-1]

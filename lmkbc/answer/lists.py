@@ -299,7 +299,7 @@ def _conjuncts(parts: list[str], relation: Relation) -> Iterator[str]:
     for part, ends_here in zip(parts, [*ends, True], strict=False):
         name = part.strip()[leading.end() :] if (leading := FORM.leading_and.match(part.strip())) else part.strip()
         last = ends_here and name == part.strip()
-        if last and relation.shape.conjunction:
+        if last and relation.shape.conjunction and not (relation.functional and FORM.two_words.fullmatch(name)):
             yield from _parted(name, vocabulary(relation.shape).canonical)
         else:
             yield name

@@ -93,7 +93,10 @@ def _skeleton(name: str, label: str, kind: Kind, own_name: str) -> tuple[Relatio
     """Return a property, or a relation of one's own, of which only a label and its kind are known; and a docstring."""
     entity = WikidataEntity(id="P1", datatype=kind.data_types[0], labels={"en": Term(label)})
     relation = replace(_relation(entity, kind, {}, ""), name=own_name, names=(name,), property=name)
-    return relation, f"A skeleton: fill in what {label!r} means, its types{kind.hint} and its sentences."
+    fields = "For sentences in another language, name it, as in language='de'." + (
+        " 'A & B' is one object with shape=Shape(conjunction=False)." * kind.is_entity
+    )
+    return relation, f"A skeleton: fill in what {label!r} means, its types{kind.hint} and its sentences. {fields}"
 
 
 def _unit(entity: WikidataEntity, kind: Kind) -> tuple[str, ...]:

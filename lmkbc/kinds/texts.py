@@ -41,6 +41,8 @@ def unwrapped(text: str) -> str:
 
 def _unframed(text: str, relation: Relation) -> str:
     """Return the object in a line, without its label or sentence; "" for another sentence if an identifier is asked."""
+    if kind_of(relation).is_parted and (several := FORM.quoted_list.search(text)):
+        return "; ".join(FORM.quoted_title.findall(several[0]))
     label, _, rest = text.partition(":")
     if rest and is_label(label.strip(" *_"), relation):
         text = shown(rest.removeprefix("**").removeprefix("__"))

@@ -125,7 +125,7 @@ def _relation(row: Mapping[str, Any]) -> Relation:
     if isinstance(row["relation"], str):
         return SPACE.relations[row["relation"]]
     given = dict(row["relation"])
-    types = {side: EntityType(given.pop(side)) for side in ("subject_type", "object_type")}
+    types: dict[str, Any] = {side: EntityType(given.pop(side)) for side in ("subject_type", "object_type")}
     shape = Shape(conjunction=True) if given.get("kind") == "strings" else THING.shape
     cloze = given["statement"].replace("{object}", "{mask}")
     return small_relation(**{"definition": "x"} | given, **types, clozes=(cloze,), shape=shape)

@@ -23,11 +23,12 @@ from lmkbc.kb.base.manifest import About, relation_names
 from lmkbc.kb.export.ntriples import PROP, WIKIBASE, XSD, unescaped
 from lmkbc.kinds.date import of_rdf
 from lmkbc.kinds.kind import Stated, kind_of
+from lmkbc.kinds.units import item_of_unit, unit_of
 from lmkbc.link.index_sources import entity_of, lines, open_dump
 from lmkbc.link.wikibase import Empty, Redirect, ShapeError, Statement, decode
 from lmkbc.names import QID, as_qid, name_key
 from lmkbc.relation import Relation
-from lmkbc.words import says_none
+from lmkbc.words import names_nothing, says_none
 
 MERGED = "sameAs"
 """Name in place of a property: the item that follows is the one into which the first was merged."""
@@ -113,17 +114,20 @@ _LABELLED = msgspec.json.Decoder(QueryRow)
 def _labelled(place: str, relation: Relation, text: str, item: str | None) -> Iterator[Stated]:
     """Yield what an object of a table of one's own states: its item and its name, or a value as facts have it.
 
-    InputError, with the place, for a number that may mean two.
+    InputError, with the place, for a number that may mean two, and for a word that says that none is known.
     """
     kind, text = kind_of(relation), text.strip()
     if not item and (not text or says_none(text)):
         yield NO_VALUE
         return
+    if not item and names_nothing(text):
+        raise InputError(f"{place}: {text!r} names no object; leave the row out, or write none if there is no object")
     if item:
         yield Stated(item)
     if text and not (item and kind.has_values):
         check_one_meaning(place, text, relation)
-        yield Stated(kind.as_kept(text, relation))
+        with_unit = kind.has_unit and re.search(r"[^\W\d_]|[^\w\s.,'+-]", text)  # "23,75 m" is kept as 23.75
+        yield Stated(kind.as_kept(text, relation), item_of_unit(unit_of(relation.unit)) if with_unit else None)
 
 
 _ENTITY_IRI, _PROP_IRI = rb"http://www\.wikidata\.org/entity/", rb"http://www\.wikidata\.org/prop/"
