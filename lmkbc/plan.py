@@ -159,7 +159,6 @@ class Plan:
     def _served(self, part: GeneratorSpec) -> str | None:
         return served(part, self.run) if isinstance(part, ModelReference) else None
 
-    @property
     def served(self) -> list[str]:
         """Return the models of the servers that choose them, for the generators that ask."""
         asking = [generator.spec for generator in self.generators if generator.files is None]

@@ -15,7 +15,7 @@ from babel import Locale, UnknownLocaleError
 from lmkbc.answer.abstain import has_persons, has_term, has_verb, name_terms, stems, terms
 from lmkbc.answer.clean import SETTLEMENTS
 from lmkbc.answer.lists import is_capitalised
-from lmkbc.answer.own_words import ENGLISH, denies, told
+from lmkbc.answer.own_words import ENGLISH, denies, names_stated
 from lmkbc.kinds.kind import kind_of
 from lmkbc.names import folded_key, shown
 from lmkbc.relation import Relation
@@ -83,13 +83,15 @@ def adapted(text: str, relation: Relation, subject: str) -> str:
     """
     if relation.has_numbers() and FORM.grouped.fullmatch(text) and has_decimal_comma(text, relation):
         return text.replace(".", "")
+    plain = replaced(text, "instead")
     if relation.has_values():
-        return replaced(text, "instead")
-    if relation.has_entities() and (names := told(replaced(replaced(text, "instead"), "pairs"), relation, subject)):
+        return plain
+    plain = replaced(plain, "pairs")
+    if relation.has_entities() and (names := names_stated(plain, relation, subject)):
         return _joined(names, relation)
     if has_titles(relation) or text[:1] in tuple("[{(<|") or len(text) > 20 * LONGEST_SENTENCE:
         return text
-    text = replaced(replaced(text, "instead"), "pairs")
+    text = plain
     if has_persons(relation) and len(text) <= LONGEST_SENTENCE:
         text = FORM.person_aside.sub("", FORM.maker_behind.sub("", FORM.maker_before.sub("", text)))
     text = _unstated(text, relation, subject)

@@ -53,7 +53,7 @@ def language_of(code: str, *sentences: str) -> str:
     return best if shared[best] else ""
 
 
-def told(text: str, relation: Relation, subject: str) -> str:
+def names_stated(text: str, relation: Relation, subject: str) -> str:
     """Return the names that the first sentence of a text with a word of the relation states; "" if there are none."""
     language = language_of(relation.language, relation.question, relation.statement)
     if language in ("", "en") or "\n" in text.strip() or len(text) > LONGEST:

@@ -183,11 +183,11 @@ def score(
         raise elsewhere(space, answers, chosen, named, labels) or error from None
     if run and result.unknown and result.missing == sum(one.rows for one in result.table.relations.values()):
         raise elsewhere(space, answers, chosen, named, labels) or InputError(
-            result.strange
+            result.unknown_relation
             or f"{run.predictions} answers none of the queries of {labels}: name the split that it was made for"
         )
-    if result.strange:
-        log.warning(result.strange)
+    if result.unknown_relation:
+        log.warning(result.unknown_relation)
     if run and (unread := [name for name in columns_of(run.predictions) if folded(name) in SCORES.split()]):
         log.warning(
             "%s: %s is not read, since all objects count alike; to choose by scores, use 'lmkbc predict --from'",

@@ -32,8 +32,8 @@ class Evaluation:
     """Official table, and the numbers of rows that were missing, unknown, repeated or malformed.
 
     repeated: rows that answer a query again, except where the gold file repeats the query as often. unreadable: queries
-    that count as wrong because the run has no readable answer. strange: sentence about the first row of a relation that
-    the gold has not; "" without any.
+    that count as wrong because the run has no readable answer. unknown_relation: sentence about the first row of a
+    relation that the gold has not; "" without any.
     """
 
     table: Table
@@ -42,7 +42,7 @@ class Evaluation:
     repeated: int
     malformed: int
     unreadable: int = 0
-    strange: str = ""
+    unknown_relation: str = ""
 
     @property
     def remarks(self) -> str:
@@ -91,7 +91,9 @@ def evaluate(
         log_lone_nones(answers.path, match.lone_nones)
         odd = (len(match.missing), len(match.unknown), match.repeated, match.malformed.count)
         table = match.tally.table()
-        return Evaluation(table, *odd, match.unreadable_answers, _strange(answers, truth, table, match.unknown))
+        return Evaluation(
+            table, *odd, match.unreadable_answers, _unknown_relation(answers, truth, table, match.unknown)
+        )
 
 
 def _keeps(gold: Rows, subset: Subset) -> Callable[[Any], bool]:
@@ -298,7 +300,7 @@ def _refuse(path: Path, edition: Edition, match: _Match, *, strict: bool) -> Non
         )
 
 
-def _strange(answers: Rows, gold: Rows, table: Table, unknown: Sequence[Pair]) -> str:
+def _unknown_relation(answers: Rows, gold: Rows, table: Table, unknown: Sequence[Pair]) -> str:
     """Return a sentence with the place of the first row of a relation that the gold has not; "" without any."""
     lacking = Counter(name for _, name in unknown if name not in table.relations)
     if not lacking:

@@ -187,15 +187,13 @@ def models_of(file: RecordedFile, edition: Edition) -> list[str]:
 
     Pooled candidates name them as their sources.
     """
-    models, sources = (file.models, set[str]()) if file.models else _in_rows(file.path)
+    named, sources = (file.models, set[str]()) if file.models else _named_in_rows(file.path)
     pooled = {Source.read(name.removesuffix(EXISTENCE)).model for text in sources for name in text.split("; ")}
-    told = {*models} - {""} or pooled
-    if not (told or file.models):
-        told = _beside(file.path)
-    return sorted(told) or [*filter(None, [named_model(file.path, edition)])]
+    models = named - {""} or pooled or _named_beside(file.path)
+    return sorted(models) or [*filter(None, [named_model(file.path, edition)])]
 
 
-def _in_rows(path: Path) -> tuple[set[str], set[str]]:
+def _named_in_rows(path: Path) -> tuple[set[str], set[str]]:
     """Return the models that the rows of a file name, "" for rows that name none, and sources of pooled candidates."""
     models, sources = set[str](), set[str]()
     for rows, _ in row_blocks(path, msgspec.json.Decoder(_Answering)):
@@ -204,7 +202,7 @@ def _in_rows(path: Path) -> tuple[set[str], set[str]]:
     return models, sources
 
 
-def _beside(path: Path) -> set[str]:
+def _named_beside(path: Path) -> set[str]:
     """Return the models that the manifest beside a file names, if it is of this file."""
     if (manifest := given_as(path).with_name("manifest.json")).is_file():
         with suppress(InputError, *UNDECODABLE):  # a file of something else
@@ -222,9 +220,9 @@ def by_model(files: Sequence[Path], edition: Edition) -> dict[Hashable, list[Rec
     """
     own, known = list[tuple[str, RecordedFile]](), set[str]()
     for path in files:
-        told, _ = _in_rows(path)
-        unnamed = "+".join(sorted(_beside(path)))
-        parts = {name or unnamed: RecordedFile(path, frozenset({name}) if len(told) > 1 else None) for name in told}
+        named, _ = _named_in_rows(path)
+        unnamed = "+".join(sorted(_named_beside(path)))
+        parts = {name or unnamed: RecordedFile(path, frozenset({name}) if len(named) > 1 else None) for name in named}
         known |= parts.keys() - {""}
         own += sorted(parts.items()) or [(unnamed, RecordedFile(path))]
     called = ((name or named_model(file.path, edition), file) for name, file in own)

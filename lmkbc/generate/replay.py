@@ -1,8 +1,8 @@
 """Recorded answers in place of a model: they are read as its recipe says; missing ones are requested, or fail.
 
 The field `source` or `model` of a row, else the manifest beside the file, else its name, identifies the model of the
-answers. A recipe with one
-model takes all answers, whatever their model. A file from a run of several models holds answers of each.
+answers. A recipe with one model takes all answers, whatever their model. A file from a run of several models holds
+answers of each.
 """
 
 from __future__ import annotations
@@ -58,9 +58,8 @@ def _models(path: Path, specs: Mapping[int, GeneratorSpec], run: Run) -> dict[in
     called = grouped((row.called, row) for row in each_row(path, run.edition) if row.called)
     in_name = {place for place, spec in specs.items() if spec.name and spec.name.casefold() in path.name.casefold()}
     if not called:
-        in_name = {
-            place for name in models_of(RecordedFile(path), run.edition) for place in _takers(name, specs)
-        } or in_name
+        models = models_of(RecordedFile(path), run.edition)
+        in_name = {place for name in models for place in _takers(name, specs)} or in_name
     takers: dict[str, list[int]] = {}
     for name, rows in called.items():
         relations = {row.Relation for row in rows}

@@ -239,13 +239,13 @@ class _Reader:
 
     def _measured(self, numeral: Numeral, text: str, is_date: bool) -> _Found:
         """Return a numeral with the scale and the unit beside it."""
-        value, start, end, in_words, mark = numeral
+        value, start, end, words, mark = numeral
         if self._negative and (minus := FORM.minus.search(text, max(0, start - 12), start)):
             value, start = -value, minus.start()
-        scale, end = (None, end) if in_words else scale_at(text, end)
+        scale, end = (None, end) if words else scale_at(text, end)
         groups = self._whole or self._is_money(text, start, end)  # of three digits, where no factor follows
         unit, after = self._unit(text, end)
-        if scale is None and unit is None and not in_words and (letter := _SHORT_SCALE.match(text, end)):
+        if scale is None and unit is None and not words and (letter := _SHORT_SCALE.match(text, end)):
             further, behind = self._unit(text, letter.end())
             if further or self._is_scale(letter, text, start):
                 scale, unit, after = Decimal(1).scaleb(_LETTER_SCALES[letter[1].lower()]), further, behind

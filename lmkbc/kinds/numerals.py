@@ -27,14 +27,14 @@ MOST_POWER = 1000
 class Numeral(NamedTuple):
     """A number in a text, with the position of its first character, and that behind its last one.
 
-    in_words: number of its words if it is spelled out, so that scales such as "million" are part of it. mark: the
+    words: number of its words if it is spelled out, so that scales such as "million" are part of it. mark: the
     comma or dot before three digits that may as well be a decimal mark; the value is then that of thousands.
     """
 
     value: Decimal
     start: int
     end: int
-    in_words: int = 0
+    words: int = 0
     mark: str = ""
 
 
@@ -232,4 +232,4 @@ def in_other_words(text: str) -> list[Numeral]:
     if len(words) <= 2 * MOST and (FORM.sons.search(text) or any(unit and unit.sure > 1 for unit in units)):
         return found
     first = sorted(found, key=lambda numeral: numeral.value == 1)[:1]
-    return [one for one in first if one.in_words > 1 or len(words) <= (FEW if one.end - one.start <= SHORT else MOST)]
+    return [one for one in first if one.words > 1 or len(words) <= (FEW if one.end - one.start <= SHORT else MOST)]

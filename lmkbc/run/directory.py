@@ -140,15 +140,12 @@ class RunCounts:
                 self.first_failed = self.first_failed or prediction.query
                 self._lacking += candidates.lacks_replies or not candidates.draws
                 self._unread.add(prediction.query)
-            lost, able = (
-                submission.losses(self._edition, candidates),
-                [*map(self._edition.value, candidates.candidates)],
-            )
-            if lost and not prediction.failed:
-                self.dropped += not any(able)
+            lost = submission.losses(self._edition, candidates)
             if not prediction.failed:
-                self.left_out += max(0, sum(map(bool, able)) - size)
-                self.none_kept += any(able) and not size
+                able = sum(bool(self._edition.value(one)) for one in candidates.candidates)
+                self.dropped += bool(lost) and not able
+                self.left_out += max(0, able - size)
+                self.none_kept += able > 0 == size
             self._rules.update(loss.rule for loss in lost)
             self._draws.update(map(str, candidates.draws))
 

@@ -100,7 +100,7 @@ def estimate(plan: Plan, queries: Iterable[Query], timings: Iterable[Path] = (),
     counter, whole = CallCounter(), tuple(dict.fromkeys(queries))
     dry = replace(run, spellings=recipe.clean.spellings, offline=True, dry=counter, in_memory={}, budgets=[])
     with suppress(ServerError):  # one that cannot be asked which model it serves is no obstacle yet
-        replace(plan, run=replace(dry, offline=run.offline)).served  # noqa: B018 -- refuses what the run would refuse
+        replace(plan, run=replace(dry, offline=run.offline)).served()  # refuses what the run would refuse
     generators = []
     for planned in plan.generators:
         own, notes = planned.reads(dry), _NoNotes()

@@ -20,7 +20,7 @@ def inputs_of(plan: Plan, provenance: Mapping[str, Any], relations: Mapping[str,
     for table in asked.values():
         if not table["language"]:  # bases of before know no such field
             del table["language"]
-    run, servers = plan.run, plan.served
+    run, servers = plan.run, plan.served()
     return {
         "edition": run.edition.name,
         "title": run.edition.title,
