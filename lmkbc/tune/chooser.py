@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import asdict
 from typing import Any
 
@@ -10,7 +10,7 @@ from lmkbc.errors import InputError, LmkbcError, OptionError, did_you_mean
 from lmkbc.files.checksum import sha256
 from lmkbc.plan import Plan, alone
 from lmkbc.recipe import check_all_read
-from lmkbc.select.calibration import PROMISES, SURE, PrecisionCurve
+from lmkbc.select.calibration import PROMISES, SURE
 from lmkbc.select.narrowings import AtPrecision, Narrowing, Unstated, surest
 from lmkbc.select.selector import PerRelation
 from lmkbc.session.options import BEST, Selection
@@ -25,6 +25,7 @@ def selector_for(plan: Plan, selection: Selection, asked: Collection[str] = ()) 
     Raise InputError if the thresholds do not fit, or if a precision is given without tuned thresholds, and LmkbcError
     if no relation reaches it.
     """
+    asked = asked or plan.run.relations
     untuned = selection["untuned"]
     if selection["any_thresholds"] and untuned:
         raise OptionError("untuned", "uses no thresholds, and any thresholds are asked for too: give one of the two")
@@ -56,17 +57,12 @@ def _at_precision(
             f"needs thresholds of edition {edition} and system {system}, tuned with confidences: run "
             f"'lmkbc tune --edition {edition} --system {system}' first",
         )
-    curves = _of_asked(curves, relations)
+    curves = {name: curve for name, curve in curves.items() if name in relations}
     precision = surest(curves.values(), float(asked.removeprefix(BEST))) if isinstance(asked, str) else asked
     sure = AtPrecision.of(curves, selector.calibration, precision, asked, promise)
     if not sure.reached:
         raise nothing_sure(selector, precision, promise, relations)
     return sure
-
-
-def _of_asked(curves: Mapping[str, PrecisionCurve], asked: Collection[str]) -> Mapping[str, PrecisionCurve]:
-    """Return the curves of the relations that are asked; all if none is named."""
-    return {name: curve for name, curve in curves.items() if name in (asked or curves)}
 
 
 def _unstated(plan: Plan, *_: object) -> Unstated | None:
@@ -81,9 +77,9 @@ NARROWINGS: dict[str, Callable[[Plan, Selection, PerRelation, Collection[str]], 
 """Option -> function that makes its narrowing, None if it is not asked for. Scores of tuning do not hold for these."""
 
 
-def nothing_sure(selector: PerRelation, precision: float, promise: str, asked: Collection[str] = ()) -> LmkbcError:
+def nothing_sure(selector: PerRelation, precision: float, promise: str, asked: Collection[str]) -> LmkbcError:
     """Return the error that nothing reaches a precision, with the best of each relation and what to give instead."""
-    curves = _of_asked(selector.curves[promise], asked)
+    curves = {name: curve for name, curve in selector.curves[promise].items() if name in asked}
     if PROMISES[promise].together and curves:
         curves = {"all relations together": next(iter(curves.values()))}
     best = sorted(
@@ -132,9 +128,9 @@ def _tuned(plan: Plan, any_thresholds: bool, asked: Collection[str]) -> tuple[Pe
             "it as it is, or --untuned for the recipe's own rule"
         )
     remark = f", which {other}" if other else ""
-    if own := [one for one in tuned.selector.rules if one in recipe.select.rules]:
+    if own := [one for one in tuned.selector.rules if one in recipe.select.rules and one in asked]:
         remark += f", and not by the recipe's rule for {', '.join(own)}"
-    few = {one: rows for one, rows in tuned.few.items() if one in (asked or run.relations)}
+    few = {one: rows for one, rows in tuned.few.items() if one in asked}
     remark += f", with few answered rows and rough confidences for {named_few(few)}" if few else ""
     return tuned.selector, {
         "how": f"selected by {name}{remark}",

@@ -201,3 +201,22 @@ def test_a_dry_run_shows_what_a_build_would_send_about_its_first_queries(command
     assert "land border with Peru?" in out
     assert "land border with Chile?" not in out
     assert "add --dry-run" in command.fails(*words, "--show", "1")
+
+
+def test_a_precision_is_of_the_relations_of_the_subjects(command: Command) -> None:
+    Path("lmkbc.toml").touch()
+    command.done("tune", "--edition", "mini", "--split", "val", "--system", "prior", "--trials", "0")
+    Path("rivers.csv").write_text("name,class\nRhine,river\n")
+    Path("lands.csv").write_text("name,class\nMali,country\n")
+    rivers = command.under("build", "--subjects", "rivers.csv", "--edition", "mini", "--system", "prior")
+    lands = command.under("build", "--subjects", "lands.csv", "--edition", "mini", "--system", "prior")
+    told = rivers.fails("--out", "kb", "--precision", "0.9", status=1)
+    assert re.findall(r"(\w+): [.\d]+ at recall", told) == ["RiverBasinsCountry"]
+    assert not Path("kb").exists()
+    first = rivers.done("--out", "kb", "--precision", "best:0.1")[1]
+    assert "promised by 1 of 1 relation;" in first
+    of_lands = lands.done("--out", "other", "--precision", "best:0.1")[1]
+    both = lands.done("--out", "kb", "--precision", "best:0.1", "--add")[1]
+    found = [re.findall(r"at precision ([.\d]+), promised by \d of (\d)", told)[0] for told in (first, both, of_lands)]
+    assert found[0][0] == found[1][0] != found[2][0]  # an addition has the precision of its base
+    assert [count for _, count in found] == ["1", "3", "2"]

@@ -329,7 +329,11 @@ def build(
         )
     taken = Reviews() if reviews is None else Reviews.taken(Path(reviews))
     plan, found, queries, earlier, is_named = _planned(subjects, out, relation, limit, options, add=add)
-    selector, provenance = selector_for(plan, settled(Selection, options))
+    selection = settled(Selection, options)
+    if earlier is not None and isinstance(selection["precision"], str):
+        held = earlier.manifest.inputs.get("selection") or {}  # of its relations alone, another one may be the best
+        selection = {**selection, "precision": held.get("precision", selection["precision"])}
+    selector, provenance = selector_for(plan, selection, queries.relations if grow else queries.asked)
     precision = provenance.get("precision")
     bounds = Bounds(depth=grow, budget=budget, novelty=novelty)
     by_own = {one.name: one for one in queries.relations.values()}

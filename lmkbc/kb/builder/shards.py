@@ -61,6 +61,11 @@ class BuildQueries:
                 yield Ask(subject.row, Query(subject.name, name, subject.id))
 
     @property
+    def asked(self) -> set[str]:
+        """Return the relations of the subjects' classes, by their names in queries."""
+        return {name for class_ in self.subjects.classes for name in self.classes.relations(class_)}
+
+    @property
     def total(self) -> int:
         """Return the number of queries."""
         if self.listed is not None:

@@ -63,8 +63,8 @@ def _show(base: KnowledgeBase, seconds: float, *, of_files: bool) -> None:
         )
     if below := selection.get("below_precision"):
         note(
-            f"nothing is kept of {len(below)} relations, which promise no precision of {selection['precision']:g}: "
-            f"{', '.join(below)}"
+            f"nothing is kept of {counted(len(below), 'relation')}, since no confidence promises precision "
+            f"{selection['precision']:g}: {', '.join(below)}"
         )
     elif idle := base.unsure:
         note(f"{where}: {counted(len(idle), 'relation')} without a fact that is sure enough: {', '.join(idle)}")
