@@ -129,15 +129,27 @@ def _as_recorded(given: Path, space: Workspace, edition: Edition, asked: Sequenc
     read = ",".join(f"{'object' if form.together and what == kind else what}={name}" for what, name in columns.items())
     unread = ", ".join(name for name in named_there if name not in columns.values())
     queries = {(subject, relation) for subject, _, relation, _ in made}
-    again = 0 if form.together else len(rows) - len(queries)
     log.info(
-        "%s is read as %s (%s%s)%s",
+        "%s is read as %s (%s)%s",
         path,
         "one that maps names to answers" if made_of else f"--from {path}:{read}",
         counted(len(queries), "query", "queries"),
-        f", and {counted(again, 'further row')} of them" if again else "",
         f"; not read: {unread}" if unread else "",
     )
+    again = [(key, cells) for key, cells in made.items() if len({cell.draw for cell in cells}) < len(cells)]
+    for key, (cell, other, *_) in () if form.together else again[:1]:
+        log.warning(
+            "%s: %s several rows, read as draws, first (%r, %r) in lines %s and %s; if they are none, leave one row of "
+            "each, or, if each names one object, give --from %s:object=%s",
+            path,
+            counted(len(again), "query has", "queries have"),
+            key[0],
+            key[2],
+            cell.place.rpartition(" ")[2],
+            other.place.rpartition(" ")[2],
+            path,
+            columns[kind],
+        )
     return target
 
 

@@ -662,9 +662,29 @@ def test_a_query_in_two_spellings_counts_once(kept: Callable[..., tuple[set[str]
     assert (found, "(1 query)" in said) == (BOTH, True), said
 
 
-def test_further_rows_of_a_query_are_counted(kept: Callable[..., tuple[set[str], str]]) -> None:
-    answers = {"subject": SUBJECT, "relation": RELATION, "answers": sorted(BOTH)}
-    assert "(1 query, and 1 further row of them)" in kept("b.jsonl", jsonl(answers, answers))[1]
+A_ROW = PAIR | {"answers": sorted(BOTH)}
+
+
+@pytest.mark.parametrize(
+    ("rows", "named"),
+    [
+        ([A_ROW, *(A_ROW | {"subject": name} for name in ("Peru", "Chile", "Peru ", "Chile"))], "2 queries have"),
+        ([PAIR | {"answer": name} for name in sorted(BOTH)], ""),  # an object each
+        ([PAIR | {"answer": name} for name in (*sorted(BOTH), "Serbia")], "1 query has"),
+        ([A_ROW | {"sample": draw} for draw in (1, 2)], ""),
+        ([A_ROW | {"sample": draw} for draw in (1, 2, 2)], "1 query has"),
+        ([A_ROW | {"model": name} for name in "ab"], ""),
+    ],
+)
+def test_rows_of_a_query_that_name_no_draws_are_told(
+    kept: Callable[..., tuple[set[str], str]], tmp_path: Path, rows: list[dict[str, Any]], named: str
+) -> None:
+    said = kept("b.jsonl", jsonl(*rows))[1]
+    assert ("several rows" in said) == bool(named)
+    assert f"{tmp_path / 'b.jsonl'}: {named} several rows, read as draws, first (" in said or not named
+    if len(rows) == 5:
+        assert f"('Peru', '{RELATION}') in lines 2 and 4; " in said
+        assert f"give --from {tmp_path / 'b.jsonl'}:object=answers\n" in said
 
 
 @pytest.mark.parametrize(
