@@ -29,7 +29,7 @@ from lmkbc.files.splits import check_values, name_objects, read_examples, read_q
 from lmkbc.files.trusted import FILE, check_code, shell_quoted
 from lmkbc.files.workspace_file import WorkspaceFile, nearest, settings_of
 from lmkbc.kinds.kind import kind_of
-from lmkbc.names import QID, name_key
+from lmkbc.names import QID, name_key, subject_key
 from lmkbc.relation import EntityClass, Relation, Relations
 from lmkbc.scoring.matchers import KindScorer
 from lmkbc.settings import check_fields
@@ -303,17 +303,20 @@ class Workspace:
     def split_of(self, pairs: Collection[tuple[str, str]], first: Edition | None = None) -> tuple[Edition, str] | None:
         """Return the split here that asks most of some pairs of subject and relation, if it asks more than half.
 
-        Of several, one of the edition `first` comes before others, and a small one before larger ones. A split that
-        cannot be read asks none.
+        Spellings do not count. Of several, one comes first that calls the relations so, then one of the edition
+        `first`, then the smallest. A split that cannot be read asks none.
         """
-        relations, asked = {relation for _, relation in pairs}, dict[tuple[int, bool, int], tuple[Edition, str]]()
+        relations, asked = {relation for _, relation in pairs}, dict[tuple[int, int, bool, int], tuple[Edition, str]]()
         for one in self.editions.values():
-            for name in one.splits if not relations.isdisjoint(one.relations) else ():
+            own = {relation: one.spelt(relation) for relation in relations}
+            named = {(subject_key(subject), own[relation] or relation) for subject, relation in pairs}
+            exact = len(relations & {*one.relations})
+            for name in one.splits if any(own.values()) else ():
                 with suppress(InputError):
-                    there = {(query.subject, query.relation) for query in self.queries(one, name)}
-                    asked.setdefault((len(there & {*pairs}), one == first, -len(there)), (one, name))
-        most = max(asked, default=(0, False, 0))
-        return asked[most] if 2 * most[0] > len(pairs) else None
+                    there = {(subject_key(query.subject), query.relation) for query in self.queries(one, name)}
+                    if 2 * len(there & named) > len(named):
+                        asked.setdefault((len(there & named), exact, one == first, -len(there)), (one, name))
+        return asked[max(asked)] if asked else None
 
     def queries(self, edition: Edition, split: str) -> list[Query]:
         """Return the queries of a split."""

@@ -3,6 +3,7 @@
 import pickle
 import re
 import shutil
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -226,6 +227,8 @@ def test_a_split_is_known_by_its_queries(data_dir: Path) -> None:
         for first in ("mini", "2023", name):
             assert space.split_of(pairs, space.edition(first)) == (edition, split)
         assert space.split_of(pairs) == (edition, split)
+        other = {(f" {unicodedata.normalize('NFD', subject)}", relation.lower()) for subject, relation in pairs}
+        assert space.split_of(pairs | other) == (edition, split)
     assert space.split_of({("nobody", "RiverBasinsCountry")}, edition) is None
 
 

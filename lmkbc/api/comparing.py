@@ -18,6 +18,7 @@ from lmkbc.errors import InputError, OptionError, counted
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.splits import read_examples
 from lmkbc.generate.recorded_rows import each_row
+from lmkbc.names import subject_key
 from lmkbc.run.saved import SavedRun, read_gold
 from lmkbc.run.submission import CANDIDATES
 from lmkbc.session.options import DataDir, EditionName, Gold, Limit, OneRelation, OneSplit, Trust, WorkspaceDir
@@ -167,7 +168,8 @@ def compare(
     remarks += _failures(named, truth.keys(), chosen)
     asked = "" if gold is not None else chosen.split_named(named_split)
     for name, run in named:
-        if missing := len(truth.keys() - run.answers(chosen).keys()):
+        there = {(subject_key(subject), relation) for subject, relation in run.answers(chosen)}
+        if missing := sum((subject_key(subject), relation) not in there for subject, relation in truth):
             if 2 * missing > len(truth) and (error := other_split(space, run.predictions, chosen, asked)):
                 raise error
             remarks.append(f"{name}: {missing} of {len(truth)} queries are missing, which counts as nothing answered.")

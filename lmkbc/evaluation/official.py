@@ -6,6 +6,7 @@ it, and only its counts are kept. Memory therefore holds only rows that the othe
 
 from __future__ import annotations
 
+import logging
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence, Set
@@ -25,6 +26,8 @@ from lmkbc.names import subject_key
 from lmkbc.scoring.table import WRONG, Table, Tally
 from lmkbc.session.subset import WHOLE, Subset
 from lmkbc.types import Pair
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,11 @@ def evaluate(
             raise InputError(f"{truth.path} has no query{named} that can be scored: give rows of a labelled split")
         _refuse(answers.path, edition, match, strict=strict)
         log_lone_nones(answers.path, match.lone_nones)
+        if isinstance(answers, Column) and answers.respelled:
+            names = ", ".join(f"{called!r} as {own}" for called, own in answers.respelled.items())
+            log.warning(
+                "%s: relations read by other names, %s; the official script finds none of these", answers.path, names
+            )
         odd = (len(match.missing), len(match.unknown), match.repeated, match.malformed.count)
         table = match.tally.table()
         return Evaluation(

@@ -62,14 +62,15 @@ class Column:
     """Subject, relation and the raw value of one column (`objects`) of JSONL, or of a table (see `fact_rows`).
 
     It is the scored one of an edition, by whose names relations are called. keeps: predicate for the rows to yield;
-    None for all. loose: whether the last row is in a block with values other than lists of `item`s. Only one block of
-    lines is in memory at a time.
+    None for all. respelled: other name of a relation in the rows -> the edition's. loose: whether the last row is in a
+    block with values other than lists of `item`s. Only one block of lines is in memory at a time.
     """
 
     def __init__(self, path: Path, edition: Edition, item: Any) -> None:
         self._decoders = [_decoder(edition.column, ("objects", kind)) for kind in (list[item], Any)]
         self.path, self.column, self.loose, self._edition = path, edition.column, False, edition
         self.keeps: Callable[[Any], bool] | None = None
+        self.respelled: dict[str, str] = {}
 
     def rows(self) -> Iterator[Any]:
         """Yield the rows in file order. InputError, with file, line and field, for a wrong row or an empty file."""
@@ -88,7 +89,8 @@ class Column:
             yield from ((f"line {number}", self._spelt(row)) for row in decoded(self.path, line, decoder, number))
 
     def _spelt(self, row: Any) -> Any:
-        row.Relation = self._edition.spelt(row.Relation) or row.Relation
+        if (own := self._edition.spelt(row.Relation) or row.Relation) != row.Relation:
+            self.respelled[row.Relation], row.Relation = own, own
         return row
 
 

@@ -136,7 +136,20 @@ def test_runs_of_another_split_or_spelling_are_named_as_such(files: Path, tmp_pa
     rows = [row | {"SubjectEntity": row["SubjectEntity"] + "\xa0"} for row in VAL]
     (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     made = lmkbc.compare(files / "good.jsonl", tmp_path / "s.jsonl", edition="mini")
-    assert (made.split, made.comparisons[0].overall.second) == ("val", pytest.approx(1.0))
+    assert (made.split, made.comparisons[0].overall.second, made.remarks) == ("val", pytest.approx(1.0), [])
+
+
+def test_relations_by_other_names_are_scored_named_and_give_the_edition_away(
+    files: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = [row | {"Relation": " country borders" if row["Relation"] == RELATION else row["Relation"]} for row in VAL]
+    (tmp_path / "w.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = lmkbc.score(tmp_path / "w.jsonl")
+    assert (found.edition.name, found.f1, found.evaluation.remarks) == ("mini", 1.0, "")
+    told = f"w.jsonl: relations read by other names, ' country borders' as {RELATION}; the official script finds none"
+    assert told in caplog.text
+    made = lmkbc.compare(files / "good.jsonl", tmp_path / "w.jsonl")
+    assert (made.edition.name, made.comparisons[0].overall.second, made.remarks) == ("mini", pytest.approx(1.0), [])
 
 
 def test_runs_are_compared_and_shown(files: Path, tmp_path: Path) -> None:
