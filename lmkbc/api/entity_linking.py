@@ -9,7 +9,9 @@ from typing import Annotated, TypedDict, Unpack
 
 from msgspec import Meta
 
+from lmkbc.api.scores import run_edition
 from lmkbc.commands.keywords import chosen_edition, keywords
+from lmkbc.edition import Edition
 from lmkbc.errors import InputError, OptionError
 from lmkbc.files.places import all_placed, placed
 from lmkbc.files.writable import check_file, check_new
@@ -25,6 +27,7 @@ from lmkbc.link.train_objects import TrainObjects
 from lmkbc.link.wikidata import CONTACT
 from lmkbc.names import as_qid
 from lmkbc.progress import Report, silent
+from lmkbc.run.saved import SavedRun
 from lmkbc.session.options import (
     ApiUrl,
     Contact,
@@ -77,6 +80,8 @@ def link(
 ) -> LinkReport:
     """Link the names in a predictions file to Wikidata, and return counts and the names without a link.
 
+    Rows about queries of a split here get its SubjectEntityID.
+
     InputError for wrong input, before anything is searched.
     """
     sources = settled(LinkSources, options)
@@ -86,8 +91,11 @@ def link(
     if limit is not None and limit < 1:
         raise OptionError("limit", f"is {limit}: give at least one row")
     relations = [space.relation(name) for name in names_of(relation)]
-    rows = explained.read_rows(source, space.relations)
-    linker = _linker(space, sources)
+    edition = run_edition(space, [SavedRun.at(source)], sources["edition"])
+    rows = explained.read_rows(source, space.relations, edition)
+    if found := space.split_of({(row.SubjectEntity, row.Relation) for row in rows}, edition):
+        explained.identify(rows, space.queries(*found))
+    linker = _linker(space, edition, sources)
     part = [row for row in rows if not relations or space.relation(row.Relation) in relations][:limit]
     report = explained.link_rows(part, target, linker, progress)
     if isinstance(linker.search, Wikidata):
@@ -108,13 +116,14 @@ def explain_link(
     name = space.relation(relation).names[0]
     contact = sources["contact"] or os.environ.get(CONTACT)
     searches = bool(sources["search_table"] or (contact and not sources["offline"]))
-    chosen, offers = explained.explain(_linker(space, sources, searches=searches), text, name, subject)
+    linker = _linker(space, chosen_edition(space, sources["edition"]), sources, searches=searches)
+    chosen, offers = explained.explain(linker, text, name, subject)
     return chosen, offers, searches
 
 
-def _linker(space: Workspace, sources: LinkSources, *, searches: bool = True) -> Linker:
+def _linker(space: Workspace, edition: Edition, sources: LinkSources, *, searches: bool = True) -> Linker:
     """Return the linker that uses the sources. searches: whether Wikidata or a table of searches is one of them."""
-    edition, index = chosen_edition(space, sources["edition"]), sources["index"]
+    index = sources["index"]
     search: Search | None = None
     if searches:
         search = open_search(

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 import polars as pl
 
+from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.columns import refuse_answers
@@ -18,9 +19,10 @@ from lmkbc.files.jsonl import numbered, read_jsonl
 from lmkbc.link.hits import Hit, Link
 from lmkbc.link.linker import Linker
 from lmkbc.link.wordings import sendable
+from lmkbc.names import subject_key
 from lmkbc.progress import Report, silent, tracked
 from lmkbc.relation import Relation
-from lmkbc.types import Candidate, CandidateSet, Query
+from lmkbc.types import Candidate, CandidateSet, Query, grouped
 
 
 class PredictionRow(msgspec.Struct, gc=False, omit_defaults=True):
@@ -80,11 +82,15 @@ class LinkReport:
         return counts.sort(columns).rows()
 
 
-def read_rows(source: Path, relations: Mapping[str, Relation]) -> list[PredictionRow]:
-    """Read the rows of a predictions file. InputError names the wrong line and field."""
+def read_rows(source: Path, relations: Mapping[str, Relation], edition: Edition) -> list[PredictionRow]:
+    """Read the rows of a predictions file, with the edition's names of its relations.
+
+    InputError names the wrong line and field.
+    """
     try:
         rows = read_jsonl(source, PredictionRow)
         for position, row in enumerate(rows):
+            row.Relation = edition.spelt(row.Relation) or row.Relation
             if wrong := _what_is_wrong(row, relations):
                 line = next(islice(numbered(source), position, None))[0]
                 raise InputError(f"{source}, line {line}, field {wrong}")
@@ -92,6 +98,14 @@ def read_rows(source: Path, relations: Mapping[str, Relation]) -> list[Predictio
         refuse_answers(source, "ObjectEntities", tables=False)
         raise
     return rows
+
+
+def identify(rows: Iterable[PredictionRow], queries: Iterable[Query]) -> None:
+    """Give rows without a SubjectEntityID that of their query, unless queries of one name have several."""
+    ids = grouped(((subject_key(one.subject), one.relation), one.subject_id) for one in queries)
+    for row in rows:
+        own = {*ids.get((subject_key(row.SubjectEntity), row.Relation), ())}
+        row.SubjectEntityID = row.SubjectEntityID or (own.pop() if len(own) == 1 else None)
 
 
 def link_rows(rows: Sequence[PredictionRow], target: Path, linker: Linker, progress: Report = silent) -> LinkReport:

@@ -47,6 +47,20 @@ def test_a_predictions_file_is_linked_and_counted(tmp_path: Path, table: Path) -
     }
 
 
+def test_linked_rows_have_the_ids_of_the_queries_of_their_split(tmp_path: Path) -> None:
+    gold = rows(Path(__file__).parents[2] / "eval" / "mini" / "val.jsonl")[:30]
+    given = [
+        {"SubjectEntity": f"{row['SubjectEntity']} ", "Relation": str(row["Relation"]).lower(), "ObjectEntities": []}
+        for row in gold
+    ]
+    given += [given[0] | {"SubjectEntity": "Ulmia"}, given[1] | {"SubjectEntityID": "Q1"}]
+    (tmp_path / "p.jsonl").write_text("".join(json.dumps(row) + "\n" for row in given))
+    lmkbc.link(tmp_path / "p.jsonl", tmp_path / "linked.jsonl", offline=True)
+    made = rows(tmp_path / "linked.jsonl")
+    assert [row.get("SubjectEntityID") for row in made] == [*(row["SubjectEntityID"] for row in gold), None, "Q1"]
+    assert [row["Relation"] for row in made[:30]] == [row["Relation"] for row in gold]
+
+
 GOOD = '{"SubjectEntity": "Ulm", "Relation": "spouse", "ObjectEntities": []}'
 ODD_ROWS = {
     '{"SubjectEntity": "Ulm", "Relation": "spous", "ObjectEntities": []}': "Relation: unknown 'spous'; did you mean",
