@@ -63,7 +63,7 @@ class LinkSources(TypedDict, total=False):
 def link(
     predictions: Annotated[
         Path | str,
-        Meta(description="Predictions file whose objects are names.", extra={"argument": True, "default": None}),
+        Meta(description="Run or predictions file whose objects are names.", extra={"argument": True, "default": None}),
     ],
     out: Annotated[Path | str, Meta(description="File for the linked predictions.")] = "linked.jsonl",
     *,
@@ -86,12 +86,13 @@ def link(
     """
     sources = settled(LinkSources, options)
     space = Workspace(sources["workspace"], sources["data"], trust=sources["trust"])
-    source, target = Path(predictions), Path(out)
+    run, target = SavedRun.at(Path(predictions)), Path(out)
+    source = run.predictions
     check_new(target, source, placed(sources["index"]), placed(sources["search_table"]))
     if limit is not None and limit < 1:
         raise OptionError("limit", f"is {limit}: give at least one row")
     relations = [space.relation(name) for name in names_of(relation)]
-    edition = run_edition(space, [SavedRun.at(source)], sources["edition"])
+    edition = run_edition(space, [run], sources["edition"])
     rows = explained.read_rows(source, space.relations, edition)
     if found := space.split_of({(row.SubjectEntity, row.Relation) for row in rows}, edition):
         explained.identify(rows, space.queries(*found))

@@ -17,6 +17,7 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.evaluation.official import Evaluation, evaluate
 from lmkbc.files.columns import Given
+from lmkbc.files.fact_rows import stream
 from lmkbc.files.jsonl import numbered
 from lmkbc.files.places import placed
 from lmkbc.files.tables import SCORES, columns_of, folded
@@ -304,7 +305,7 @@ def _pairs(rows: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
 def _first_rows(path: Path) -> list[dict[str, Any]]:
     """Return a file's first rows; none for a file without subjects and relations."""
     try:
-        rows = [json.loads(line) for _, line in islice(numbered(path), SAMPLE)]
+        rows = [json.loads(line) for _, line in islice(numbered(path, stream), SAMPLE)]
         return [row for row in rows if isinstance(row["Relation"], str) and isinstance(row["SubjectEntity"], str)]
     except (InputError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return []

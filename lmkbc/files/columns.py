@@ -94,14 +94,14 @@ class Column:
         return row
 
 
-def refuse_answers(path: Path, column: str, *, tables: bool = True) -> None:
+def refuse_answers(path: Path, column: str) -> None:
     """Raise InputError for a file of what models answered, in place of what was selected of it.
 
-    column: the objects that are wanted. tables: whether they may be in a table, as `fact_rows` reads it.
+    column: the objects that are wanted.
     """
     first, table = b"", list[str]()
     with suppress(InputError):
-        _, first = next(numbered(path, *[stream] * tables), (0, b""))
+        _, first = next(numbered(path, stream), (0, b""))
     if not (is_object := first.lstrip()[:1] == b"{"):  # Parquet, or a table with other columns than `fact_rows` has
         with suppress(InputError):
             table = columns_of(path)
@@ -120,7 +120,7 @@ def refuse_answers(path: Path, column: str, *, tables: bool = True) -> None:
             f"{path} has no {field_of(path, ' and '.join(lacking[:2]))}: if it is of a script of yours, {way}' "
             "makes predictions of it"
         ) from None
-    if table and not (tables and is_table(path) and {*COLUMNS[:2]} <= {name.casefold() for name in table}):
+    if table and not (is_table(path) and {*COLUMNS[:2]} <= {name.casefold() for name in table}):
         column = f":answers={column}" if column in table else ""
         raise InputError(
             f"{path} is a table with the columns {', '.join(table)}, where lines of JSON with "

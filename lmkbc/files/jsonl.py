@@ -105,7 +105,7 @@ def row_blocks(
                     break
             line += block.count(b"\n") + 1
     if not any_row:
-        raise InputError(f"{path} is empty: it needs one JSON object per line")
+        raise InputError(f"{path} is empty: it needs one JSON object per line, or, as a table, rows below its header")
 
 
 def decoded(path: Path, block: bytes, decoder: msgspec.json.Decoder[Row], first: int = 1) -> list[Row]:

@@ -92,6 +92,8 @@ def _as_recorded(given: Path, space: Workspace, edition: Edition, asked: Sequenc
     made_of = [] if mapping or first is None else [*_of_mappings(rows, space, edition, asked)]
     rows = made_of or rows
     named_there = dict.fromkeys(name for row in rows for name in row.more)
+    if not named_there:
+        raise InputError(f"{path} holds no row: give one for each query (docs/files.md, 'Answers of a script')")
     if len(rows) == 1 < len(asked) and not mapping and (relation := _relation_of(named_there, space, edition, asked)):
         raise InputError(
             f"{path} maps subjects of {relation} to answers, and names no relation: add --relation {relation}"

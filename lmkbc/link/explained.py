@@ -15,7 +15,8 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.columns import refuse_answers
-from lmkbc.files.jsonl import numbered, read_jsonl
+from lmkbc.files.fact_rows import stream
+from lmkbc.files.jsonl import numbered, row_blocks
 from lmkbc.link.hits import Hit, Link
 from lmkbc.link.linker import Linker
 from lmkbc.link.wordings import sendable
@@ -88,14 +89,16 @@ def read_rows(source: Path, relations: Mapping[str, Relation], edition: Edition)
     InputError names the wrong line and field.
     """
     try:
-        rows = read_jsonl(source, PredictionRow)
+        rows = [
+            row for some, _ in row_blocks(source, msgspec.json.Decoder(PredictionRow), source=stream) for row in some
+        ]
         for position, row in enumerate(rows):
             row.Relation = edition.spelt(row.Relation) or row.Relation
             if wrong := _what_is_wrong(row, relations):
-                line = next(islice(numbered(source), position, None))[0]
+                line = next(islice(numbered(source, stream), position, None))[0]
                 raise InputError(f"{source}, line {line}, field {wrong}")
     except InputError:
-        refuse_answers(source, "ObjectEntities", tables=False)
+        refuse_answers(source, "ObjectEntities")
         raise
     return rows
 

@@ -209,7 +209,7 @@ def _files(tmp_path: Path, index: Path) -> None:
         ("audit made", "made is a run, not a knowledge base"),
         ("export s.csv --format csv --out x", "s.csv is no directory: give one of 'lmkbc build'"),
         ("evaluate base", "it is a knowledge base; 'lmkbc report base' shows it"),
-        ("link made", "made is a directory: give a file of it (predictions.jsonl)"),
+        ("link folder", "folder holds no predictions.jsonl: this is no run; give a finished run"),
         ("predict -s val -e mini --from p.jsonl --out o", "predictions are no answers of a model"),
         ("predict -s val -e mini --system majority --out o", "unknown system 'majority': 'lmkbc systems list' says"),
         ("systems check prior --any-model", "are of a server: give --base-url too"),

@@ -662,6 +662,16 @@ def test_a_query_in_two_spellings_counts_once(kept: Callable[..., tuple[set[str]
     assert (found, "(1 query)" in said) == (BOTH, True), said
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.jsonl", ""), ("a.jsonl", "\n\n"), ("a.csv", ""), ("a.csv", "subject,relation,object\n"), ("a.json", "[]")],
+)
+def test_a_file_without_a_row_is_named_as_such(command: Command, name: str, content: str) -> None:
+    Path(name).write_text(content)
+    error = command.fails("predict", "--edition", "mini", "--split", "val", "--from", name)
+    assert error.endswith(f"{name} holds no row: give one for each query (docs/files.md, 'Answers of a script')\n")
+
+
 A_ROW = PAIR | {"answers": sorted(BOTH)}
 
 

@@ -61,6 +61,14 @@ def test_linked_rows_have_the_ids_of_the_queries_of_their_split(tmp_path: Path) 
     assert [row["Relation"] for row in made[:30]] == [row["Relation"] for row in gold]
 
 
+def test_a_table_is_linked(tmp_path: Path, table: Path) -> None:
+    lines = "subject,relation,object\r\nUlmia,country borders,spain\r\nUlmia,country borders,Atlantis\r\n"
+    (tmp_path / "p.csv").write_bytes(b"\xef\xbb\xbf" + lines.encode())
+    lmkbc.link(tmp_path / "p.csv", tmp_path / "linked.jsonl", edition="mini", search_table=table)
+    (row,) = rows(tmp_path / "linked.jsonl")
+    assert (row["Relation"], row["ObjectEntitiesID"]) == ("CountryBordersCountry", ["Q29", "Q7"])
+
+
 GOOD = '{"SubjectEntity": "Ulm", "Relation": "spouse", "ObjectEntities": []}'
 ODD_ROWS = {
     '{"SubjectEntity": "Ulm", "Relation": "spous", "ObjectEntities": []}': "Relation: unknown 'spous'; did you mean",

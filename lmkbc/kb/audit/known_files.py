@@ -16,6 +16,7 @@ import msgspec
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files import reader
+from lmkbc.files.columns import refuse_answers
 from lmkbc.files.jsonl import decoded, numbered
 from lmkbc.files.splits import QueryRow, check_one_meaning, examples_of
 from lmkbc.files.tables import InputTable, TableRow, columns_of
@@ -98,11 +99,17 @@ def _table(path: Path) -> Iterator[TableRow]:
     called = {name.casefold() for name in columns_of(path)}
     if "subjectentity" in called:
         for number, line in numbered(path):
-            (example,) = examples_of(decoded(path, line, _LABELLED, number))
+            rows = decoded(path, line, _LABELLED, number)
+            if rows[0].ObjectEntities is None and rows[0].ObjectEntitiesID is None:
+                refuse_answers(path, "ObjectEntities")
+                raise InputError(f"{path}, line {number}: no list of objects; where it is not known, leave the row out")
+            (example,) = examples_of(rows)
             query, cells = example.query, [(name, one.id) for one in example.objects for name in one.names or ("",)]
             for name, qid in cells or [("", None)]:
                 values = (query.relation, query.subject, name, query.subject_id, qid, None, None, None)
                 yield TableRow(f"{path}, line {number}", values)
+        return
+    if not called:
         return
     columns = COLUMNS if "property" in called or "relation" not in called else ("relation", *COLUMNS[1:])
     yield from InputTable(path, columns, 3, ends=True).rows()

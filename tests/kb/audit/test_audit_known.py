@@ -148,6 +148,8 @@ def test_a_labelled_split_of_the_base_s_edition(command: Command, split: str, kn
             "known, line 2: no entity of Wikidata's JSON (nested too deeply)",
         ),
         (lambda: b"", "known holds no statement"),
+        (lambda: b"subject,relation,object\n", "known holds no statement"),
+        (lambda: b'{"SubjectEntity": "a", "Relation": "children", "completions": ["2"]}\n', "known holds completions"),
         (lambda: b"\x00\xff" * 99, "known"),
     ],
 )
