@@ -19,7 +19,7 @@ from lmkbc.kb.base.knowledge import Knowledge
 from lmkbc.kb.base.manifest import About, relation_names
 from lmkbc.kb.base.reviews import Review, Reviews, Verdict
 from lmkbc.kinds.kind import Stated, kind_of
-from lmkbc.names import as_qid
+from lmkbc.names import as_qid, name_key
 from lmkbc.words import names_nothing
 
 COLUMNS = {"reviewed_by": "reviewer", "reviewed_on": "date"}
@@ -90,6 +90,8 @@ def decisions(path: Path, relations: Mapping[str, About], reviewer: str, today: 
             sentence = f"{place}, field relation: {row.relation!r} is no relation of this base"
             raise InputError(f"{sentence}: {did_you_mean(row.relation, relations)}")
         row = msgspec.structs.replace(row, relation=own)
+        if verdict is Verdict.RIGHT and has_object and has_value and _is_its_id(row):
+            row, has_value = msgspec.structs.replace(row, object_id=row.value_id, value=None, value_id=None), False
         _check(label, has_value=has_value, has_object=has_object)
         about = relations[row.relation]
         if has_value and not row.value_id:
@@ -110,13 +112,20 @@ def decisions(path: Path, relations: Mapping[str, About], reviewer: str, today: 
             yield _decision(place, row, Verdict.RIGHT, value, _cited(row), (reviewer, today))
 
 
+def _is_its_id(row: LabelRow) -> bool:
+    """Return whether what a row has in place of its object is the object's own QID, perhaps with its name."""
+    same_name = not row.value or name_key(row.value) == name_key(row.object)
+    return bool(row.value_id) and same_name and row.object_id in (None, "", row.value_id)
+
+
 def _check(label: Label, *, has_value: bool, has_object: bool) -> None:
     """Raise InputError for a label that contradicts itself, or that is about nothing."""
     place, row, verdict = label
     if not has_object and not has_value:
         raise InputError(f"{place}, field object: empty; name the object that is {verdict}, or a right one as value")
     if has_value and (verdict is Verdict.UNKNOWN or (verdict is Verdict.RIGHT and has_object)):
-        raise InputError(f"{place}, field value: {row.value!r} stands beside a label {verdict}; leave one of them out")
+        field, cell = ("value", row.value) if row.value else ("value_id", row.value_id)
+        raise InputError(f"{place}, field {field}: {cell!r} stands beside a label {verdict}; leave one of them out")
 
 
 def _check_name(place: str, text: str | None) -> None:

@@ -9,7 +9,7 @@ import heapq
 import io
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
@@ -249,16 +249,25 @@ class Knowledge:
                 if folder not in STATES:
                     for fact in frame.filter(pl.col("subject_row").is_in([*found])).iter_rows(named=True):
                         own[fact["subject_row"]].append(fact)
-        made, emptied, single = dict[int, list[Mapping[str, Any]]](), [], self.relations[relation].one_object
+        made, emptied, single = dict[int, list[dict[str, Any]]](), [], self.relations[relation].one_object
         for row, (name, qid) in subjects.items():
             kept, lacking = SubjectReviews(reviews.about(name, qid), one_object=single).applied(own[row])
             made[row] = [*kept, *(_given(row, name, qid, one) for one in lacking)]
             if own[row] and not made[row]:
                 emptied.append((row, name, qid))
+        self._settle([fact for facts in made.values() for fact in facts])
         known = {id(one) for about in subjects.values() for one in reviews.about(*about)}
         unasked = [one for one in reviews.rows if id(one) not in known]
         self._decisions[relation] = _Decided(made, emptied, unasked)
         return self._decisions[relation]
+
+    def _settle(self, facts: Iterable[dict[str, Any]]) -> None:
+        """Give facts whose object has its QID by decision the number of the thing that the base has for it."""
+        bare = [fact for fact in facts if fact["object_id"] and fact.get("object_entity") is None]
+        numbers = self._settled.with_row_index().filter(pl.col("id").is_in([fact["object_id"] for fact in bare]))
+        number_of = dict(numbers.select("id", "index").iter_rows())
+        for fact in bare:
+            fact["object_entity"] = number_of.get(fact["object_id"])
 
     @property
     def left_out(self) -> dict[str, int]:

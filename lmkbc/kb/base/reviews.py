@@ -98,6 +98,12 @@ def _dispute(reviews: Sequence[Review]) -> str:
     return f"{reviews[0].relation} of {reviews[0].subject!r}: {', '.join(each)}; {counts} counts"
 
 
+def _with_id(review: Review, earlier: Iterable[Review]) -> Review:
+    """Return a decision about an object, with the last QID of earlier ones that agree if it names none."""
+    ids = [one.object_id for one in earlier if one.object_id and one.verdict is Verdict.RIGHT is review.verdict]
+    return msgspec.structs.replace(review, object_id=ids[-1]) if ids and not review.object_id else review
+
+
 def _by_object(reviews: Iterable[Review]) -> list[list[Review]]:
     """Return the decisions about each object of a subject, in order, the one that counts last."""
     groups = list[list[Review]]()
@@ -116,21 +122,32 @@ class SubjectReviews:
 
     def __init__(self, reviews: Sequence[Review], *, one_object: bool) -> None:
         self._groups = _by_object(reviews)
-        self._last = [group[-1] for group in self._groups]
+        self._last = [_with_id(group[-1], group[:-1]) for group in self._groups]
         right = [one for one in self._last if one.verdict is Verdict.RIGHT]
         if one_object and right:
             place = {id(one): at for at, one in enumerate(reviews)}
-            right = [max(right, key=lambda one: (one.reviewed_on, place[id(one)]))]
+            given = [(group[-1], one) for group, one in zip(self._groups, self._last, strict=True) if one in right]
+            right = [max(given, key=lambda pair: (pair[0].reviewed_on, place[id(pair[0])]))[1]]
         self.right, self._is_alone = right, one_object and bool(right)
 
     def applied(self, facts: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[Review]]:
-        """Return the facts that stay, and right objects that are no fact. facts: rows of the subject in a base."""
+        """Return the facts that stay, and right objects that are no fact. facts: rows of the subject in a base.
+
+        A fact without a QID takes that of its decision, unless another fact has it.
+        """
         kept, lacking = list[dict[str, Any]](), [*self.right]
+        linked = {row["object_id"] for row in facts}
         for row in facts:
             found = next((one for one in self._last if one.is_of(row)), None)
             if found in self.right:
                 lacking = [one for one in lacking if one != found]
-                kept.append({**row, "confidence": 1.0, "calibrated": True, **decided(found)})
+                taken = {}
+                if found and found.object_id and row["object_id"] is None:
+                    if found.object_id in linked:
+                        continue
+                    taken = {"object_id": found.object_id, "object_entity": None}
+                    linked.add(found.object_id)
+                kept.append({**row, **taken, "confidence": 1.0, "calibrated": True, **decided(found)})
             elif not self._is_alone and (found is None or found.verdict is Verdict.UNKNOWN):
                 kept.append(row)
         return kept, lacking
@@ -210,14 +227,15 @@ class Reviews:
             keys = [(review.relation, review.reviewed_by, key) for key in keys_of(review.subject, review.subject_id)]
             row, near = msgspec.structs.asdict(review), {at: one for key in keys for at, one in index[key].items()}
             about = (one for at, one in near.items() if at in own and one.is_about(review.subject, review.subject_id))
+            after = review
             if there := next((one for one in about if one.is_of(row)), None):
-                day = there.reviewed_on if id(review) in loose else review.reviewed_on
-                if there.reviewed_on > day or msgspec.structs.replace(review, reviewed_on=day) == there:
+                day, after = there.reviewed_on if id(review) in loose else review.reviewed_on, _with_id(review, [there])
+                if there.reviewed_on > day or msgspec.structs.replace(after, reviewed_on=day) == there:
                     continue
                 del own[id(there)]
-            own[id(review)] = review
+            own[id(after)] = after
             for key in keys:
-                index[key][id(review)] = review
+                index[key][id(after)] = after
         return Reviews(own.values())
 
     def disputes(self, one_object: Mapping[str, bool]) -> list[str]:

@@ -274,6 +274,12 @@ def test_a_build_takes_over_the_decisions_of_another_base(command: Command) -> N
         ("country-borders,subject 0,Q1,,,wrong", "line 2, field object: empty"),
         ("country-borders,,,Mali,,wrong", "line 2, field subject: Expected `str` of length >= 1"),
         ("country-borders,subject 0,Q1,Mali,,right,Togo", "line 2, field value: 'Togo' stands beside a label right"),
+        (
+            "country-borders,subject 0,Q1,Mali,Q11,right,,Q12",
+            "line 2, field value_id: 'Q12' stands beside a label right",
+        ),
+        ("country-borders,subject 0,Q1,Mali,,unknown,,Q11", "line 2, field value_id: 'Q11' stands beside a label unk"),
+        ("country-borders,subject 0,Q1,Mali,,right,,Mali", "line 2, field object_id: 'Mali' is no QID"),
         ("country-borders,subject 0,Q1,Mali,,wrong,Mali", "line 2, field value: 'Mali' is the wrong object itself"),
         ("country-borders,subject 0,Q0,Mali,,wrong", "line 2, field subject_id: "),
         ("children,subject 0,Q1,4,,wrong,many", "line 2, field value: 'many' is no number that an answer can match"),
@@ -515,3 +521,55 @@ def test_a_decision_by_name_is_about_each_fact_of_the_name(run: Command) -> None
     labels("country-borders,subject 0,,Congo,Q974,wrong")
     run.done("review", "two", "labels.csv", "--reviewer", "Bob")
     assert [row.object_id for row in Knowledge(Path("two")).facts()] == ["Q971"]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "Nowhere,Q77,right",
+        "nowhere,,right,,Q77",
+        "nowhere,,right,Nowhere,Q77",
+        "nowhere,,wrong,nowhere,Q77",
+    ],
+)
+def test_a_fact_without_a_qid_takes_that_of_its_decision_in_every_reader(run: Command, row: str) -> None:
+    labels(f"country-borders,subject 1,Q2,{row}")
+    run.done("review", "kb", "labels.csv", "--reviewer", "Ann")
+    labels("country-borders,subject 1,Q2,nowhere,,right")  # of another person, and of the same one again
+    for reviewer in ("Bob", "Ann"):
+        run.done("review", "kb", "labels.csv", "--reviewer", reviewer)
+    (found,) = (one for one in Knowledge(Path("kb")).facts() if one.subject == "subject 1" and one.relation == BORDERS)
+    assert (found.object_id, found.object_node.node, found.confidence) == ("Q77", "Q77", 1.0)
+    Path("known.csv").write_text("subject,property,object\nQ2,P47,Q12\n")
+    run.done("export", "kb", "--format", "quickstatements", "--known", "known.csv", "--out", "qs")
+    assert ("Q2", "P47", "Q77") in [one[:3] for one in version_1(Path("qs/review-00001.txt").read_text())]
+    for form in ("csv", "graphml", "statements", "ntriples", "wikidata-json", "turtle", "jsonld", "parquet"):
+        run.done("export", "kb", "--format", form, "--least", "0.9", "--out", f"kb.{form}")
+        assert b"Q77" in Path(f"kb.{form}").read_bytes(), form
+    assert "Q77" in run.done("query", "kb", "SELECT ?o { wd:Q2 wdt:P47 ?o }")[0]
+    run.done("report", "kb")
+    pieces = [re.search(r'","([^"]+)"', path.read_text()) for path in Path("kb/report/facts").iterdir()]
+    assert any(b'"Q77"' in gzip.decompress(base64.b64decode(one[1])) for one in pieces if one)
+
+
+def test_a_qid_of_a_decision_makes_no_second_fact_and_none_that_a_person_called_wrong(run: Command) -> None:
+    borders = [
+        fact(0, BORDERS, "Congo", 0.9),
+        fact(0, BORDERS, "Kongo", 0.6, object_id="Q974"),
+        fact(1, BORDERS, "Niger", 0.5, object_id="Q10"),
+        fact(2, BORDERS, "Mali", 0.5),
+    ]
+    written(Path("two"), borders)
+    labels("country-borders,subject 0,,Congo,Q974,right", "country-borders,subject 1,,Niger,Q1032,right")
+    run.done("review", "two", "labels.csv")
+    assert {(row.subject, row.object_id) for row in Knowledge(Path("two")).facts()} == {
+        ("subject 0", "Q974"),
+        ("subject 1", "Q10"),  # another thing of this name
+        ("subject 1", "Q1032"),
+        ("subject 2", None),
+    }
+    labels("country-borders,subject 2,,Mali,Q11,wrong,,,,,Ann,2026-11-02")
+    run.done("review", "two", "labels.csv")
+    labels("country-borders,subject 2,,Mali,,right,,,,,Bob,2026-11-03")
+    run.done("review", "two", "labels.csv")
+    assert [row.object_id for row in Knowledge(Path("two")).facts() if row.reviewed_by == "Bob"] == [None]
