@@ -140,6 +140,12 @@ class Edition:
         """Return the edition's name of a relation by any of its names; "" if the edition does not ask for it."""
         return self.names.own(name) or (name if name in self.relations else "")
 
+    def needs_id(self, name: str) -> bool | None:
+        """Return whether objects of a relation need a QID; None if the edition does not know the relation's kind."""
+        scorer = self.metric.scorer
+        known = scorer.relations if self.target == "id" and isinstance(scorer, KindScorer) else {}
+        return known[own].has_entities() if (own := self.spelt(name)) in known else None
+
     def lacks(self, name: str) -> str:
         """Return the end of an error about a relation that the edition does not ask for, as it is written."""
         return f"{name!r} is no relation of edition {self.name}; {did_you_mean(name, self.relations)}"

@@ -6,6 +6,7 @@ import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -75,7 +76,9 @@ class Column:
     def rows(self) -> Iterator[Any]:
         """Yield the rows in file order. InputError, with file, line and field, for a wrong row or an empty file."""
         try:
-            for rows, reader in row_blocks(self.path, *self._decoders, source=stream):
+            for rows, reader in row_blocks(
+                self.path, *self._decoders, source=partial(stream, needs_id=self._edition.needs_id)
+            ):
                 self.loose = reader > 1
                 yield from filter(self.keeps or (lambda _: True), map(self._spelt, rows))
         except InputError:
@@ -85,7 +88,7 @@ class Column:
     def numbered(self) -> Iterator[tuple[str, Any]]:
         """Yield each row and its SubjectEntityID with its line. InputError for two rows on a line."""
         decoder = _decoder(self.column, ("objects", Any), ("SubjectEntityID", Any, None))
-        for number, line in numbered(self.path, stream):
+        for number, line in numbered(self.path, partial(stream, needs_id=self._edition.needs_id)):
             yield from ((f"line {number}", self._spelt(row)) for row in decoded(self.path, line, decoder, number))
 
     def _spelt(self, row: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,8 +18,8 @@ log = logging.getLogger(__name__)
 
 ENDINGS = (".jsonl", ".csv", ".tsv")
 """Endings of the files of splits; all but the first are tables."""
-COLUMNS = ("subject", "relation", "object", "subject_id", "object_id")
-FIELDS = ("SubjectEntity", "Relation", "ObjectEntities", "SubjectEntityID", "ObjectEntitiesID")
+COLUMNS = ("subject", "relation", "object", "object_id", "subject_id")
+FIELDS = ("SubjectEntity", "Relation", "ObjectEntities", "ObjectEntitiesID", "SubjectEntityID")
 """Fields of JSONL in the order of the columns."""
 
 
@@ -33,24 +33,28 @@ def field_of(path: Path, name: str) -> str:
     return f"column {dict(zip(FIELDS, COLUMNS, strict=True)).get(name, name)}" if is_table(path) else f"field {name}"
 
 
-def stream(path: Path) -> IO[bytes]:
+def stream(path: Path, needs_id: Callable[[str], bool | None] = lambda _: None) -> IO[bytes]:
     """Return a split as a stream with one query a line, on the line where it begins: see `jsonl.stream`.
+
+    needs_id: function from the name of a relation to whether its objects need an `object_id`; False where they are
+    values, which stand for it if it is blank; None where it is not known.
 
     Rows with the same subject and relation are one query, and those with the same `object_id` one object with several
     names. A blank object says that there is none, and so does a word such as "none" in any language, unless it is the
     name of an `object_id`. InputError names the line of a wrong row.
     """
-    return reader.joined(_lines(path)) if is_table(path) else jsonl.stream(path)
+    return reader.joined(_lines(path, needs_id)) if is_table(path) else jsonl.stream(path)
 
 
-def _lines(path: Path) -> Iterator[bytes]:
+def _lines(path: Path, needs_id: Callable[[str], bool | None]) -> Iterator[bytes]:
     queries: dict[tuple[str, str, str | None], dict[Any, TableRow]] = {}
     rows = 0
     for rows, row in enumerate(InputTable(path, COLUMNS, 2).rows(), start=1):  # noqa: B007 -- counted below
-        *first, name, subject_id, qid = (value and value.strip() for value in row.values)
+        *first, name, qid, subject_id = (value and value.strip() for value in row.values)
         qid = "" if says_none(qid) else qid
-        values = (*first, "" if says_none(name) and not qid else name, subject_id, qid)
-        query = values[0] or "", values[1] or "", values[3] or None
+        name = ("" if says_none(name) else name) if not qid else qid if name == "" else name
+        values = (*first, name, qid, subject_id)
+        query = first[0] or "", first[1] or "", subject_id or None
         queries.setdefault(query, {}).setdefault(values, row._replace(values=values))
     if again := rows - sum(map(len, queries.values())):
         log.warning(
@@ -60,15 +64,22 @@ def _lines(path: Path) -> Iterator[bytes]:
     for query, own in queries.items():
         facts = [*own.values()]
         line = int(facts[0].place.rpartition(" ")[2])
-        yield b"\n" * (line - written - 1) + msgspec.json.encode(_row(*query, facts)) + b"\n"
+        yield b"\n" * (line - written - 1) + msgspec.json.encode(_row(*query, facts, needs_id(query[1]))) + b"\n"
         written = line
 
 
-def _row(subject: str, relation: str, subject_id: str | None, rows: list[TableRow]) -> dict[str, Any]:
-    """Return a query as a row of a split, without fields of columns that the table lacks."""
+def _row(
+    subject: str, relation: str, subject_id: str | None, rows: list[TableRow], needs_id: bool | None
+) -> dict[str, Any]:
+    """Return a query as a row of a split, without fields of columns that the table lacks. needs_id: as in `stream`."""
     names: dict[str, dict[str, None]] = {}
     for row in rows:
-        *_, name, _, qid = row.values
+        *_, name, qid, _ = row.values
+        if name and not qid and needs_id:
+            raise InputError(
+                f"{row.place}, column object_id: nothing there for the object {name!r}; write its QID. Where there is "
+                "no object, leave both blank; where it is not known, leave the query out"
+            )
         if name:
             names.setdefault(qid or name, {})[name] = None
     if names and (bare := next((row.place for row in rows if not row.values[2]), "")):
@@ -77,7 +88,9 @@ def _row(subject: str, relation: str, subject_id: str | None, rows: list[TableRo
             "object, and another row names one; remove one of them"
         )
     objects = [next(iter(spelt)) if len(spelt) == 1 else [*spelt] for spelt in names.values()]
-    has_ids = all(row.values[4] or (row.values[4] is not None and not names) for row in rows)
+    has_ids = (needs_id is False and rows[0].values[2] is not None) or all(
+        row.values[3] or (row.values[3] is not None and not names) for row in rows
+    )
     fields = {
         "SubjectEntity": subject,
         "SubjectEntityID": subject_id,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate
 from pathlib import Path
 
@@ -150,7 +150,7 @@ def _rows(path: Path, edition: Edition, *, labelled: bool = False) -> Iterator[t
     labelled: whether a row without a list of objects is wrong: it would be taken for one whose answer is empty.
     """
     seen = set[Query]()
-    for rows, _ in row_blocks(path, _ROW, source=stream):
+    for rows, _ in row_blocks(path, _ROW, source=partial(stream, needs_id=edition.needs_id)):
         for row in rows:
             relation = edition.spelt(row.Relation)  # the edition's own string, since a split may have millions of rows
             query = Query(row.SubjectEntity, relation, row.SubjectEntityID)
@@ -166,7 +166,7 @@ def _rows(path: Path, edition: Edition, *, labelled: bool = False) -> Iterator[t
 def _bad_query(path: Path, bad: QueryRow, repeated: bool, edition: Edition) -> InputError:
     """Return the error for a row that decodes but is wrong, with its line."""
     same = []
-    for number, line in numbered(path, stream):
+    for number, line in numbered(path, partial(stream, needs_id=edition.needs_id)):
         (row,) = decoded(path, line, _ROW, number)
         if (row.SubjectEntity, row.SubjectEntityID) == (bad.SubjectEntity, bad.SubjectEntityID) and (
             row.Relation == bad.Relation or edition.spelt(row.Relation) == edition.spelt(bad.Relation) != ""
@@ -196,7 +196,7 @@ def check_values(path: Path, edition: Edition, relations: Mapping[str, Relation]
 
     That is no number, or no date, in its form; a word that says that there is no object, or that it is not known.
     """
-    for number, line in numbered(path, stream):
+    for number, line in numbered(path, partial(stream, needs_id=edition.needs_id)):
         (row,) = decoded(path, line, _ROW, number)
         if (asked := relations.get(row.Relation)) is None:
             continue

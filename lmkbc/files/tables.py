@@ -158,7 +158,7 @@ class InputTable:
         header = [own if (own := self._also.get(name, name)) not in header else name for name in header]
         for name in self._columns[: self._needed]:
             if name not in header:
-                first = ",".join(self._columns[: max(self._needed, 2)])
+                first = ",".join(self._columns[: self._needed + 2])
                 found = ", ".join(map(repr, filter(None, names)))[:200] or "none"
                 raise InputError(
                     f"{self.path} has no column {name!r}, but {found}: the first line must name it, as in {first}"

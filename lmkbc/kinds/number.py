@@ -22,6 +22,8 @@ NO_UNIT = "Q199"
 """Wikidata's item for the number one, used as the unit of counts."""
 _LINE = re.compile(r"-?\d[\d,]{0,40}(?:\.\d{1,40})?")
 _GIVEN = re.compile(r"([+-]?(?:\d{1,3}(?:,\d{2,3})*,\d{3}|\d{1,40})(?:\.\d{1,40})?(?:[eE][+-]?\d{1,2})?)\s?")
+_ABOUT = re.compile(rf"^(?:{FORM.date_circa.pattern})(?=[^\W\d]{{0,4}}\s?[-+\d])", re.IGNORECASE)
+"""A word for an approximate number, as for a date; what stands between is a currency."""
 _MARKED = re.compile(r"([+-]?\d{1,3}(?:[.,'’\s]\d{3})*(?:[.,]\d+)?)(?![.,\d])(.*)")
 """A number that may have separators of thousands or a decimal mark, and what stands behind it."""
 _KNOWN = re.compile(r"([+-]?\d[\d.,]*)(?:U([1-9]\d*))?\s*")
@@ -85,7 +87,8 @@ class Number(Kind):
 
     def meaning(self, text: str, relation: Relation) -> Hashable:
         """Return the number in the relation's unit. Its commas and points mean what they do in a reply."""
-        text = FORM.no_coins.sub("", FORM.price_before.sub(r"\2 \1", text.strip()))
+        text = _ABOUT.sub("", f"{text.strip()} ") if _ABOUT.match(text.strip()) else text.strip()
+        text = FORM.no_coins.sub("", FORM.price_before.sub(r"\2 \1", text))
         marked = _MARKED.fullmatch(text)  # what stands behind a number shows that it is no number in the form of ours
         end = scale_at(marked[2], 0)[1] if marked else 0
         digits = read_numbers(f"{marked[1]}{marked[2][:end] or (marked[2][:1] and ' ')}", relation) if marked else []

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from lmkbc.kinds.kind import KnownValue, Match, Stated, kind_of
-from lmkbc.names import name_key
+from lmkbc.names import as_qid, name_key
 from lmkbc.relation import Relation
 from lmkbc.types import Candidate, Example, GoldObject, Query
 
@@ -40,6 +40,26 @@ class Statements:
             return tuple(dict.fromkeys(self._valued(query, candidate, relation)))
         splits = (split for stated in (self._own, self._other) for split in self._found(stated, query, candidate))
         return tuple(dict.fromkeys(splits))
+
+    def qid(self, query: Query, candidate: Candidate) -> str | None:
+        """Return the QID that rows about a subject have for an object of this name; None without one, or of several."""
+        named = _looked_up((candidate.text,), None)
+        own = (
+            (query.relation, one, other) for one in _looked_up((query.subject,), query.subject_id) for other in named
+        )
+        found = {qid for key in own for qid in self._ids.get(key, ())}
+        return found.pop() if len(found) == 1 else None
+
+    @cached_property
+    def _ids(self) -> _Stated:
+        """Return the QIDs that rows have for the objects of their own subject."""
+        return _indexed(
+            (qid, row.query.relation, pair)
+            for _, row in self._each()
+            for gold in row.objects
+            if (qid := as_qid(gold.id or ""))
+            for pair in _pairs(_subject(row.query), _object(gold))
+        )
 
     def _valued(self, query: Query, candidate: Candidate, relation: Relation) -> Iterator[str]:
         """Yield the splits whose rows have a value that is the same, or more exact."""

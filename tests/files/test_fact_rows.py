@@ -3,13 +3,17 @@
 import csv
 import json
 import re
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from command import Command
-from small import small_edition
+from small import small_edition, small_relation
 
+import lmkbc
 from lmkbc.files.splits import read_examples
+from lmkbc.kinds.kind import kind_of
 
 ROWS = """subject,relation,object
 Lang 1,designer,Ada
@@ -66,9 +70,24 @@ def test_a_query_is_named_by_its_first_line_and_ids_name_one_object(own: Command
     shown = json.loads(own.done("data", "check", "languages", "--json")[0])
     assert [(row["rows"], row["state"]) for row in shown if row["split"] == "val"] == [(2, "ok")]
     Path("data/val.csv").write_text(text + "C,designer,Bob,,\n")
-    assert "val.csv, line 5: no column object_id, or nothing in it beside an object" in own.fails(
+    assert "val.csv, line 5, column object_id: nothing there for the object 'Bob'; write its QID" in own.fails(
         "tune", "--from", "own.jsonl"
     )
+    for rows, told in (
+        ("C,designer,unbekannt,,\n", "line 5, column object_id: nothing there for the object 'unbekannt'"),
+        ("C,designer,Ada,,Q7\nC,designer,Bob,,\n", "line 6, column object_id: nothing there for the object 'Bob'"),
+        ("C,born,unknown,,\n", "line 5, column object: 'unknown' names no object"),
+    ):
+        Path("data/val.csv").write_text(text + rows)
+        assert told in own.fails("data", "check", "languages")
+    Path("data/val.csv").write_text(text + "C,born,1875,,\nD,designer,,,Q8\n")
+    space = lmkbc.Workspace(trust=True)
+    *_, year, bare = space.examples(space.edition("languages"), "val")
+    assert [(one.names, one.id) for one in (*year.objects, *bare.objects)] == [(("1875",), "1875"), ((), "Q8")]
+    Path("data/val.csv").write_text("Subjekt;Relation;Objekt;Objekt_ID\nA;designer;Ada;Q7\n")
+    told = own.fails("data", "check", "languages")
+    assert "no column 'subject', but 'Subjekt', 'Relation', 'Objekt', 'Objekt_ID': the first line must name it" in told
+    assert told.endswith("as in subject,relation,object,object_id\n")
 
 
 @pytest.mark.parametrize(
@@ -207,8 +226,8 @@ def test_digits_that_mean_two_numbers_are_refused_in_a_table(own: Command) -> No
     [
         (
             "number",
-            "ca. 3 Mio",
-            "column object: 'ca. 3 Mio' is no number that an answer can match; write it as digits",
+            "mind. 3 Mio",
+            "column object: 'mind. 3 Mio' is no number that an answer can match; write it as digits",
         ),
         ("number", "several", "line 3, column object: 'several' is no number"),
         ("date", "sometime in May", "line 3, column object: 'sometime in May' is no date"),
@@ -297,3 +316,13 @@ def test_numbers_of_rows_are_known_to_bases_and_audits_as_facts_have_them(own: C
     assert "facts that labelled rows state: 2 of 2" in told
     table = own.done("audit", "kb", "--known", "val", "--trust")[0]
     assert re.search(r"\*\*\* All \*\*\*  all +2 +2 +0 +0 ", table)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("ca. 39 m", "39"), ("rund 39 Meter", "39"), ("um 1.255", "1255"), ("≈ 3 km", "3000"), ("ca. 38-40 m", None)],
+)
+def test_an_approximate_number_is_gold_as_an_approximate_date_is(text: str, number: str | None) -> None:
+    metres = replace(small_relation(kind="number"), unit="m", language="de")
+    meant = kind_of(metres).meaning(text, metres)
+    assert meant == (number and Decimal(number))

@@ -66,6 +66,15 @@ def test_an_inverse_states_the_other_relation_alone() -> None:
     assert stated.stated_by(asked("Bach", relation="hasParent"), Candidate("Carl")) == ()
 
 
+def test_the_qid_of_an_object_is_that_of_its_subject_s_own_rows() -> None:
+    rows = [row("Chad", ("Congo", "Q971")), row("Chile", ("Peru", "Q419")), row("Mali", ("Congo", "Q974"))]
+    stated = Statements({"train": rows, "val": [row("Chad", ("congo", "Q974"))]}, RELATIONS)
+    assert stated.qid(asked("chile", "Q298"), Candidate("PERU")) == "Q419"
+    assert stated.qid(asked("Mali"), Candidate("Congo")) == "Q974"
+    assert stated.qid(asked("Chad"), Candidate("Congo")) is None  # the rows differ
+    assert stated.qid(asked("Niger"), Candidate("Congo")) is None
+
+
 def test_a_row_s_own_facts_count_too_and_numbers_by_their_value() -> None:
     stated = Statements({"train": [*TRAIN, row("Bach", ("", "20"), relation=CHILDREN)]}, RELATIONS)
     assert stated.stated_by(asked("Chile", "Q298"), Candidate("Peru", id="Q419")) == ("train",)

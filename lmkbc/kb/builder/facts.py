@@ -173,6 +173,8 @@ class Maker:
         models = tuple(source for source in kept.sources if str(source) not in stated_by) or kept.sources
         literal, precision = kind_of(relation).literal((kept.id or "", kept.text))
         qid = kept.id if relation.has_entities() and kept.id and as_qid(kept.id) == kept.id else None
+        if stated_by and self.statements and relation.has_entities():  # linking leaves out the row of the query itself
+            qid = qid or self.statements.qid(query, kept)
         return (
             writable(kept.text),
             qid,

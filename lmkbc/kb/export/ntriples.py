@@ -114,13 +114,14 @@ class Triples:
         return iri(f"{PROP if fact.about.is_of_wikidata() else f'{self.base}prop/'}{kind}{fact.about.property}")
 
     def labels(self, fact: FactRow) -> Iterator[str]:
-        """Yield the labels of a fact's nodes, and the spellings that the fact has for them."""
+        """Yield the labels of a fact's nodes, and the spellings that the fact has, in the language of its relation."""
+        tag = f"@{fact.about.language}" if _LANGUAGE.fullmatch(fact.about.language) else ""
         things = [(fact.subject_node, fact.subject), (fact.object_node, fact.object)]
         for thing, name in things[: 1 + kind_of(fact.about).is_entity]:
             if self.all_labels or thing.id is None:
-                yield line(self.node(thing), RDFS_LABEL, text(thing.name))
+                yield line(self.node(thing), RDFS_LABEL, text(thing.name, tag))
                 if name != thing.name:
-                    yield line(self.node(thing), ALSO, text(name))
+                    yield line(self.node(thing), ALSO, text(name, tag))
 
     def value(self, fact: FactRow) -> str:
         """Return the object as a simple value. LeftOutError for one that cannot be written."""

@@ -89,3 +89,13 @@ def test_a_text_has_its_language_in_every_format(code: str) -> None:
         assert literal.language == code.lower()
     for form in ("csv", "graphml", "wikidata-json", "quickstatements", "quickstatements-csv"):
         assert re.search(rf"\b{code}\b", exported(form, [row]).text), form
+
+
+@pytest.mark.parametrize(("language", "tag"), [("de", "@de"), ("", ""), ("no language", "")])
+def test_labels_of_things_have_the_language_of_the_relation(language: str, tag: str) -> None:
+    row = fact("Turm", kind="entity", property="P47")
+    row = row._replace(about=type(row.about)("P47", "entity", language=language))
+    for form in ("ntriples", "statements"):
+        labels = [one for one in exported(form, [row]).text.splitlines() if "rdf-schema#label" in one]
+        assert labels
+        assert all(one.endswith(f'"{tag} .') for one in labels), labels
