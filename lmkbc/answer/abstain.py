@@ -47,15 +47,6 @@ def is_abstention(text: str, relation: Relation) -> bool:
     return not _is_title(text) and (lacks or bool(FORM.denial.search(key)))
 
 
-def is_mute(answer: str) -> bool:
-    """Return whether an answer consists of mere marks, such as "-", "{}" or a pair of quotes.
-
-    They neither name nor deny an object. An empty list is not among them, and neither are signs for nothing inside a
-    list.
-    """
-    return FORM.marks.fullmatch(answer) is not None
-
-
 def is_refusal(text: str) -> bool:
     """Return whether a model declines to answer, which differs from the answer that there is no object."""
     key = folded_key(text)

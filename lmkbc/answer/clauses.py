@@ -51,7 +51,7 @@ def _names_of(clause: str, relation: Relation, subject: str) -> str:
     clause = FORM.besides.sub("", FORM.aside.sub("", FORM.placed.sub(r"\1", clause)))
     if relation.object_type.qid in SETTLEMENTS:
         clause = FORM.aside_of_place.sub("", clause)
-    clause = FORM.plus.sub(", ", clause) if "," in relation.shape.separators else clause
+    clause = FORM.plus.sub(", plus ", clause) if "," in relation.shape.separators else clause
     if has_term("owned", stems(relation.statement, *relation.clozes)):
         if owner := _owner(clause, subject):
             return owner
@@ -126,7 +126,7 @@ def _run_of_names(words: list[str], relation: Relation) -> str:
     ends = run.endswith(",") or _is_between(following) or vocabulary(relation.shape).canonical(run)
     if following.islower() and (
         has_term(following.strip(".,:"), object_terms(relation))  # as in "Mexican states"
-        or (_are_things(relation) and not ends)  # as in "Celtic harp"
+        or (are_things(relation) and not ends)  # as in "Celtic harp"
     ):
         return ""
     of_another = words[end - 1].endswith(("'s", "’s")) and not _is_between(following or "is")
@@ -151,9 +151,11 @@ def _without(subject: str, clause: str) -> str:
 
 def _is_elsewhere(words: list[str], place: int, relation: Relation) -> bool:
     """Return whether a word says where the subject is, as in "a country in South Asia", which the clozes do not."""
-    if words[place + 1] != "in" or not has_term(folded_key(words[place]), stems(relation.subject_type.noun)):
-        return False
-    return not any(f"{words[place]} in " in cloze for cloze in relation.clozes)
+    return (
+        words[place + 1] == "in"
+        and has_term(folded_key(words[place]), stems(relation.subject_type.noun))
+        and not any(f"{words[place]} in " in cloze for cloze in relation.clozes)
+    )
 
 
 def _is_in_title(words: list[str], place: int) -> bool:
@@ -221,10 +223,6 @@ def mentioned(text: str, relation: Relation) -> list[Word]:
     return found
 
 
-_ADVERB = (
-    r"(?:(?:(?:best |also |widely )?known as|(?:is |was )?(?:also )?able to|also|most likely|mainly|primarily|currently"
-    r"|still|mostly|only|entirely|both) )?"
-)
 LONGEST_NAME = 4
 """Maximum number of words of an object in lower case."""
 
@@ -244,7 +242,7 @@ def predicated(text: str, relation: Relation, subject: str) -> list[Word]:
             parts = [part.text for part in parted(FORM.behind.sub("", objects), relation)]
             if relation.shape.conjunction:
                 parts = [piece for part in parts for piece in part.split(" and ")]
-            before = FORM.before_thing if _are_things(relation) else FORM.nation  # "an Italian novelist Ann Lee"
+            before = FORM.before_thing if are_things(relation) else FORM.nation  # "an Italian novelist Ann Lee"
             names = (before.sub("", part.strip(), count=1) for part in parts)
             words = [*takewhile(partial(_may_be_object, subject=subject), names)]
             found += [Word(word, quoted=False) for word in words]
@@ -253,7 +251,7 @@ def predicated(text: str, relation: Relation, subject: str) -> list[Word]:
     return found
 
 
-def _are_things(relation: Relation) -> bool:
+def are_things(relation: Relation) -> bool:
     """Return whether a relation's objects are things in lower case, such as harps, by the names that it lists.
 
     A capital belongs to such a name, as in "English horn". What the subject itself is, such as a poet, is none.
@@ -264,9 +262,9 @@ def _are_things(relation: Relation) -> bool:
 
 def _claimed(sentence: str, relation: Relation, subject: str) -> list[str]:
     """Return what a sentence may say that the objects are: behind a frame or such as "include", or before "are the"."""
-    named = "|".join(map(re.escape, {subject, *subject.split()[-1:]} - {""}))
-    begins = re.compile(rf"\b(?:{named}|he|she|they|who)\s+" if named else r"\b(?:he|she|they|who)\s+", re.IGNORECASE)
-    rests = [sentence[one.end() :] for one in begins.finditer(sentence)]
+    named = filter(None, (subject, *subject.split()[-1:], "he", "she", "they", "who"))
+    begins = re.compile(rf"\b(?:{'|'.join(map(re.escape, named))})\s+", re.IGNORECASE)
+    rests = [sentence, *(sentence[one.end() :] for one in begins.finditer(sentence))]
     frames = _frames(relation.statement, *relation.clozes)
     found = [rest[frame.end() :] for rest in rests for one in frames if (frame := one.match(rest))]
     included = FORM.include.search(sentence)
@@ -281,7 +279,7 @@ def _claimed(sentence: str, relation: Relation, subject: str) -> list[str]:
 def _frames(*sentences: str) -> list[re.Pattern[str]]:
     """Return patterns of what stands between subject and object in a relation's sentences, in any tense."""
     frames = [FORM.either.sub(r"\1", frame[1]) for one in sentences if (frame := FORM.frame.search(one))]
-    return [re.compile(_ADVERB + _pattern(frame), re.IGNORECASE) for frame in frames]
+    return [re.compile(FORM.adverb.pattern + _pattern(frame), re.IGNORECASE) for frame in frames]
 
 
 def said_frames(relation: Relation) -> list[re.Pattern[str]]:
@@ -311,9 +309,9 @@ def _pattern(frame: str) -> str:
         elif word in ("of", "by"):
             words.append(rf"(?:{word}|{'from|due to|in' if word == 'of' else 'in'}) ")
         elif word in WORDS["be"]:
-            words.append(rf"(?:is|was|are|were) {_ADVERB}")
+            words.append(rf"(?:is|was|are|were) {FORM.adverb.pattern}")
         else:
-            words.append(rf"{re.escape(word[:-1] if len(word) > 3 else word)}\w{{0,3}} {_ADVERB}")
+            words.append(rf"{re.escape(word[:-1] if len(word) > 3 else word)}\w{{0,3}} {FORM.adverb.pattern}")
     return "".join(words)
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from lmkbc.answer.abstain import has_term, has_verb, object_terms, phrase_terms, relation_words, stems
 from lmkbc.answer.literal import Bracketed, Word, read_literals
-from lmkbc.answer.markup import TextTable, read_tags, unstyled, untagged, without_signs
+from lmkbc.answer.markup import TextTable, read_tags, unstyled, without_signs
 from lmkbc.kinds.kind import kind_of
 from lmkbc.models.thoughts import answer_of, bounded
 from lmkbc.names import folded_key, name_key, shown
@@ -44,7 +44,7 @@ def narrowed(text: str) -> tuple[str | None, bool]:
     on_line = bool(marks) and not answer.lstrip(" \t*_").startswith("\n")
     if fences := [fence for _, fence in FORM.fence.findall(answer)]:  # an empty fence is no answer
         answer = next((fence for fence in reversed(fences) if shown(fence)), FORM.fence.split(answer, maxsplit=1)[0])
-    if "<" in answer and not shown(untagged(answer)) and not read_tags(answer):  # empty tags alone
+    if "<" in answer and not shown(FORM.tag.sub(" ", answer)) and not read_tags(answer):  # empty tags alone
         answer = ""
     left = FORM.remark_line.sub("", answer)  # without lines such as "Confidence: 95%"
     return shown((shown(left) or shown(answer)).strip(" \t\r\n`")), on_line

@@ -14,7 +14,7 @@ from babel import Locale, UnknownLocaleError
 
 from lmkbc.answer.abstain import has_persons, has_term, has_verb, name_terms, stems, terms
 from lmkbc.answer.clean import SETTLEMENTS
-from lmkbc.answer.lists import is_capitalised
+from lmkbc.answer.lists import is_capitalised, is_firm
 from lmkbc.answer.own_words import ENGLISH, denies, names_stated
 from lmkbc.kinds.kind import kind_of
 from lmkbc.names import folded_key, shown
@@ -87,7 +87,7 @@ def adapted(text: str, relation: Relation, subject: str) -> str:
     if relation.has_values():
         return plain
     plain = replaced(plain, "pairs")
-    if relation.has_entities() and (names := names_stated(plain, relation, subject)):
+    if relation.has_entities() and (names := names_stated(FORM.plus.sub(", ", plain), relation, subject)):
         return _joined(names, relation)
     if has_titles(relation) or text[:1] in tuple("[{(<|") or len(text) > 20 * LONGEST_SENTENCE:
         return text
@@ -175,7 +175,12 @@ def _from_name(rest: str) -> str:
 
 def _joined(line: str, relation: Relation) -> str:
     """Return a line with " and " or a comma at the joints of another language that are no part of a name."""
-    if has_verb(line) or len(line) > 4 * LONGEST_SENTENCE or (";" in line and ";" in relation.shape.separators):
+    if (
+        has_verb(line)
+        or is_firm(line, relation)
+        or len(line) > 4 * LONGEST_SENTENCE
+        or (";" in line and ";" in relation.shape.separators)
+    ):
         return line
     if FORM.point.search(line) and places().issuperset(map(folded_key, FORM.point.split(line.strip(_WRAP)))):
         line = FORM.point.sub(", ", line)

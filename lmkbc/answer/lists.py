@@ -5,7 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from lmkbc.answer.abstain import PERSONS, has_persons, has_term, has_verb, is_made_of, object_terms, stems, terms
+from lmkbc.answer.abstain import (
+    PERSON,
+    PERSONS,
+    has_persons,
+    has_term,
+    has_verb,
+    is_made_of,
+    object_terms,
+    stems,
+    terms,
+)
 from lmkbc.answer.clean import trim, vocabulary
 from lmkbc.answer.literal import Word
 from lmkbc.names import LONGEST, folded_key, name_key, without_trailer
@@ -14,6 +24,8 @@ from lmkbc.words import FORM, WORDS
 
 LONGEST_LABEL = 6
 """Maximum number of words of a label."""
+NO_FIRMS = stems(*WORDS["no_firms"])
+"""Terms of types of objects that are no firms."""
 _LABELS = WORDS["groups"] | frozenset(
     "name names label id answer answers object objects entity entities item items result results output option list "
     "north south east west northeast northwest southeast southwest".split()
@@ -239,11 +251,7 @@ def parted(text: str, relation: Relation) -> list[Word]:
         several = labelled or (marks == ";" and " and " in part)
         named += (several and names_in_line(without_trailer(name.strip()), relation, labelled=labelled)) or [name]
     each = named if marks == ";" and len(parts) > 1 else _conjuncts(named, relation)
-    texts = (
-        FORM.leading_and.sub("", part.strip(), count=1) if FORM.leading_and.match(part.strip()) else part
-        for part in each
-    )
-    kept = [part for part in texts if part.strip() not in ("", "and", "or")]
+    kept = [FORM.leading_and.sub("", part.strip()) for part in each if part.strip() not in ("", "and", "or")]
     if any(part.count(mark) % 2 for part in kept for mark in '*"') and marked:  # "He wrote *Dido and Aeneas*."
         kept = [one[2] for one in marked]
     return [Word(part, quoted=False) for place, part in enumerate(kept) if not (place and FORM.asides.match(part))]
@@ -293,16 +301,27 @@ def is_label(text: str, relation: Relation) -> bool:
 def _conjuncts(parts: list[str], relation: Relation) -> Iterator[str]:
     """Yield parts without an "and" at their start; the last part is split at its "and" if the relation allows it.
 
-    What adds to a list or speaks of it, as in "Chad and Mali, plus Togo" and "Chad and Mali, but not Togo", ends it.
+    What adds to a list or speaks of it, as in "Chad and Mali, plus Togo" and "Chad and Mali, but not Togo", ends it. So
+    does a bracket before a further "and", as in "Chad and Mali (since 1960), and Togo".
     """
-    ends = [bool(FORM.adds_to_list.match(part) or FORM.asides.match(part)) for part in parts[1:]]
-    for part, ends_here in zip(parts, [*ends, True], strict=False):
-        name = part.strip()[leading.end() :] if (leading := FORM.leading_and.match(part.strip())) else part.strip()
-        last = ends_here and name == part.strip()
-        if last and relation.shape.conjunction and not (relation.functional and FORM.two_words.fullmatch(name)):
+    for part, following in zip(parts, [*parts[1:], "plus "], strict=False):
+        whole = FORM.adds_to_list.sub("", part).strip()
+        name = FORM.leading_and.sub("", whole)
+        further = name[-1:] == ")" and FORM.leading_and.match(following.strip())
+        ends = further or FORM.adds_to_list.match(following) or FORM.asides.match(following)
+        if ends and name == whole and relation.shape.conjunction and not (len(parts) == 1 and is_firm(name, relation)):
             yield from _parted(name, vocabulary(relation.shape).canonical)
         else:
             yield name
+
+
+def is_firm(text: str, relation: Relation) -> bool:
+    """Return whether a text has two names as a firm such as "Blohm & Voss", and no relation of persons or places."""
+    pair, known = FORM.two_words.fullmatch(without_trailer(text)), vocabulary(relation.shape).canonical
+    if not pair or relation.functional:
+        return pair is not None
+    others = relation.object_type.qid == PERSON or has_term(folded_key(relation.object_type.noun), NO_FIRMS)
+    return not (others or any(map(known, pair.groups())))
 
 
 def _parted(name: str, known: Callable[[str], str | None]) -> Iterator[str]:
@@ -312,7 +331,7 @@ def _parted(name: str, known: Callable[[str], str | None]) -> Iterator[str]:
     ]
     start = 0
     for joint, following in zip(joints, [*(one.start() for one in joints[1:]), len(name)], strict=False):
-        if start <= joint.start() and not known(trim(name[start:following])):
+        if start <= joint.start() and not known(trim(without_trailer(name[start:following]))):
             yield name[start : joint.start()]
             start = joint.end()
     yield name[start:]

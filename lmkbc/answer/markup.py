@@ -114,11 +114,9 @@ def unstyled(text: str) -> str:
     """Return a text without tags of style; a raised figure becomes a power."""
     if "<" not in text:
         return text
-    text = re.sub(r"<br\s*/?>", "\n", FORM.raised.sub(_raised, text), flags=re.IGNORECASE)
-    text = re.sub(r"</?(?:table|thead|tbody)(?:\s[^<>]*)?>", "", FORM.inline_tag.sub("", text), flags=re.IGNORECASE)
     return FORM.row.sub(
         lambda row: f"\n| {FORM.cells.sub(' | ', row['cells'])} |" + ("\n|---|" if row["kind"] in "hH" else ""),
-        text,
+        FORM.inline_tag.sub("", replaced(FORM.raised.sub(_raised, text), "tags")),
     )
 
 
@@ -128,11 +126,6 @@ def _raised(mark: re.Match[str]) -> str:
         return mark[1] if mark[1].strip("[]").isalnum() and mark[0][3] in "bB" else ""
     before = mark.string[max(0, mark.start() - 2) : mark.start()]
     return f"^{mark[1]}" if before.endswith(("m", "mi", "ft")) or not before[-1:].isalpha() else ""
-
-
-def untagged(text: str) -> str:
-    """Return a text without any tags."""
-    return FORM.tag.sub(" ", text)
 
 
 def read_tags(text: str) -> list[Bracketed]:
@@ -179,7 +172,8 @@ def read_table(text: str, keys: Callable[[str], bool]) -> TextTable | None:
         [*block] for barred, block in groupby(lines, lambda line: "|" in line or FORM.rule.fullmatch(line)) if barred
     ]
     for block in reversed(blocks):
-        rows = [_cells(line) for line in block if not FORM.rule.fullmatch(line)]
+        bare = [line.strip().removeprefix("|").removesuffix("|") for line in block if not FORM.rule.fullmatch(line)]
+        rows = [[*map(str.strip, re.split(r"(?<!\\)\|", line))] for line in bare]
         inner = [
             at for at, line in enumerate(block) if at and FORM.rule.fullmatch(line) and "|" in line + block[at - 1]
         ]
@@ -202,7 +196,3 @@ def read_table(text: str, keys: Callable[[str], bool]) -> TextTable | None:
             if mark == "\t":
                 return TextTable((), rows)
     return None
-
-
-def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().removeprefix("|").removesuffix("|"))]

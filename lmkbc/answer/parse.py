@@ -18,13 +18,12 @@ from lmkbc.answer.abstain import (
     has_verb,
     is_abstention,
     is_failure,
-    is_mute,
     is_prose,
     is_refusal,
     object_terms,
     terms,
 )
-from lmkbc.answer.clauses import LONGEST_CLAUSE, emphasised, mentioned, predicated, said_frames, stated
+from lmkbc.answer.clauses import LONGEST_CLAUSE, are_things, emphasised, mentioned, predicated, said_frames, stated
 from lmkbc.answer.clean import trim, vocabulary
 from lmkbc.answer.elements import SHORT, column, elements, is_head, mended, narrowed
 from lmkbc.answer.languages import adapted, has_titles, says_nothing, with_and
@@ -78,7 +77,7 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
         return Parsed(State.ABSTAINED)
     asks = FORM.question.fullmatch(answer) and not has_titles(relation)
     counts = relation.has_entities() and len(answer) < SHORT and FORM.numbering.fullmatch(answer)
-    if asks or counts or is_mute(answer) or is_failure(answer):
+    if asks or counts or FORM.marks.fullmatch(answer) or is_failure(answer):
         return Parsed(State.UNPARSED)
     if relation.is_verbatim():
         own = _without_subject(answer, subject)
@@ -103,7 +102,8 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
 
 def _read(answer: str, relation: Relation, subject: str, marked: bool) -> Parsed:
     """Return the objects of an answer, or of a part of it between corrections."""
-    own = _unremarked(_without_subject(answer, subject), relation, subject)
+    text = answer if has_titles(relation) else FORM.denied_name.sub(r"\1", answer)
+    own = _unremarked(_without_subject(text, subject), relation, subject)
     if says_nothing(own, relation, subject):
         return Parsed(State.ABSTAINED)
     return (
@@ -184,7 +184,7 @@ def _several(word: Word, relation: Relation) -> list[Word]:
     if relation.has_values() or not key or key in ("name", "label") or not word.quoted:
         return [word]
     parts = bulleted(word.text, relation) or parted(word.text, relation)
-    if not parts or _is_listed(word, relation):
+    if not parts or vocabulary(relation.shape).canonical(trim(word.text)):
         return [word]
     return [part._replace(quoted=True, whole=word.whole or place < len(parts) - 1) for place, part in enumerate(parts)]
 
@@ -234,8 +234,9 @@ def _tidy(word: Word, relation: Relation) -> str:
         text = bare
     if word.quoted or relation.has_values():
         return text
-    said = next((end for frame in said_frames(relation) if (end := frame.match(text))), None)
-    return FORM.article_before.sub("", text[said.end() :] if said and is_capitalised(text[said.end() :]) else text)
+    ends = (found.end() for frame in said_frames(relation) if (found := frame.match(text)))
+    end = next((end for end in ends if is_capitalised(text[end:]) or are_things(relation)), 0)
+    return FORM.article_before.sub("", text[end:])
 
 
 def _without_subject(text: str, subject: str) -> str:
@@ -289,6 +290,7 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
     """
     text = _with_commas(body(FORM.inserted.sub(" and ", text), relation), relation)
     text = FORM.further_end.sub("", FORM.only.sub("", FORM.though.sub("", FORM.opener.sub("", text))))
+    text = FORM.and_does.sub("", text) if are_things(relation) else text
     fields = own_fields(text, relation)
     text = fields or _said_apart(text, relation, subject) or text
     if _is_denied(text, relation):
@@ -320,7 +322,7 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
     by_year = dated(text)  # a year may have no object
     for words in paragraphs:
         first = words[0] if words and not by_year else None
-        if first and is_abstention(_tidy(first, relation), relation) and not _is_listed(first, relation):
+        if first and is_abstention(_tidy(first, relation), relation) and not listed(trim(first.text)):
             return Parsed(State.ABSTAINED)
         objects, _ = _judge(words, relation, subject)
         if objects:
@@ -407,11 +409,6 @@ def _is_sentence(paragraph: str) -> bool:
     return len(first) <= 4 * LONGEST and (is_refusal(first) or (has_verb(first) and not FORM.lead.match(first)))
 
 
-def _is_listed(word: Word, relation: Relation) -> bool:
-    """Return whether the shape lists a word."""
-    return vocabulary(relation.shape).canonical(trim(word.text)) is not None
-
-
 def _why_nothing(text: str, relation: Relation) -> State:
     """Return the state of a text without objects. Only its first and last sentences may say that there is none."""
     if is_refusal(text[:2000]):
@@ -432,7 +429,7 @@ def verbatim(text: str, relation: Relation, subject: str, null: str = "", lines:
     answer, _ = narrowed(text)
     if not answer:
         return Parsed(State.TRUNCATED if answer is None else State.UNPARSED)
-    if is_mute(answer):
+    if FORM.marks.fullmatch(answer):
         return Parsed(State.ABSTAINED if answer == null else State.UNPARSED)
 
     def plain(text: str) -> list[str]:

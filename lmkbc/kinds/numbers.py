@@ -150,20 +150,21 @@ def _meant(text: str, relation: Relation) -> list[_Found]:
             one for one in numbers if relation.unit is None or one.scale is not None
         ]  # years as a range
     if len(numbers) > 1 and (
-        stated := [number for number in numbers[:MOST_READ] if _is_stated(number, bare, relation)]
+        stated := [number for number in numbers[:MOST_READ] if _is_stated(number, bare, terms(relation))]
     ):
-        return stated[:1] if relation.has_one_object() else stated
+        by_name = sorted(stated, key=lambda number: not _is_stated(number, bare, reader.known))
+        return by_name[:1] if relation.has_one_object() else stated
     others = len(numbers) if unit_of(relation.unit) is None else len(found)
     if numbers and others > 1 and len(bare.split()) > SENTENCE + others:
         return []
     return numbers
 
 
-def _is_stated(number: _Found, text: str, relation: Relation) -> bool:
-    """Return whether a word of the relation stands beside a number, as in "a capacity of 5,000" and "5,000 seats"."""
+def _is_stated(number: _Found, text: str, known: frozenset[str]) -> bool:
+    """Return whether a term stands beside a number, as in "a capacity of 5,000" and "5,000 seats"."""
     before = text[max(0, number.start - 40) : number.start].split()[-3:]
     beside = folded_key(" ".join([*before, *text[number.end : number.end + 40].split()[:1]]))
-    return has_term(beside, terms(relation))
+    return has_term(beside, known)
 
 
 def _named(numbers: list[_Found], text: str, known: frozenset[str]) -> list[_Found]:
@@ -199,7 +200,8 @@ class _Reader:
         self._noun, self._own, self._whole = relation.unit, unit_of(relation.unit), relation.shape.integer
         noun = re.escape((relation.unit or "").removesuffix("s"))
         money = named_at(f" {relation.unit}", 0) if self._noun and not self._own else None
-        letter = rf"(?<=\s){noun[:1]}(?!{LETTER})" if money and is_money(money.units[0]) else "(?!)"  # "8 M" of "Mark"
+        self._few = 0 if money and is_money(money.units[0]) else 3  # words, as of "about 900 souls": any noun counts
+        letter = "(?!)" if self._few else rf"(?<=\s){noun[:1]}(?!{LETTER})"  # "8 M" of "Mark"
         self._counted, self.known = re.compile(rf"[-\s]{{0,3}}(?:(?i:{noun})|{letter})"), name_terms(relation)
         self._terms = self.known if self._own else terms(relation) | _ANY_COUNTED
         self._speaks = bool(relation.unit and relation.language)  # else unit and reply may differ in their language
@@ -288,7 +290,11 @@ class _Reader:
 
         What a relation counts may be named by a form of its unit, a compound or a part of it, and by its terms.
         """
-        noun = FORM.counted_noun.match(text, end) if self._own or self._speaks else None
+        noun = (
+            FORM.counted_noun.match(text, end)
+            if self._own or (self._speaks and len(text.split()) > self._few)
+            else None
+        )
         key, unit = folded_key(noun[1]) if noun else "", folded_key(self._noun or "")
         starts = (one[: max(4, len(one) - 2)] in other for one, other in ((key, unit), (unit, key)))
         is_form = is_like_unit(key) if self._own else any(starts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from operator import itemgetter
 
-from lmkbc.answer.abstain import has_term, is_abstention, is_refusal, phrase_terms, stems
+from lmkbc.answer.abstain import has_term, is_abstention, is_refusal, name_terms, phrase_terms, stems
 from lmkbc.answer.clauses import LONGEST_CLAUSE
 from lmkbc.answer.clean import trim
 from lmkbc.answer.own_words import speaks_of
@@ -29,7 +29,7 @@ def best_values(text: str, relation: Relation, subject: str) -> tuple[str, ...] 
     """
     found: list[tuple[tuple[bool, bool, bool], tuple[str, ...]]] = []
     unit, short = stems(relation.unit or ""), len(text) <= LONGEST_CLAUSE  # reasoning says "wait" again and again
-    read = kind_of(relation).read
+    read, known = kind_of(relation).read, unit | phrase_terms(relation) | name_terms(relation)
     name = "(?!)" if subject.isdigit() or not subject else rf"(?<!{LETTER}){re.escape(subject)}(?!{LETTER})"
     plain = re.sub(name, "", text)  # it may be "One Piece"
     for sentence in (FORM.number_sentence.split(plain, MOST) if short else plain.split("\n", MOST))[:MOST]:
@@ -42,7 +42,8 @@ def best_values(text: str, relation: Relation, subject: str) -> tuple[str, ...] 
             return ("0",) if none and has_term(folded_key(none[1] or f"{none[2]}ren"), unit) else ()
         bullet = FORM.bullet.match(sentence) if relation.has_numbers() else None
         better = FORM.better.split(FORM.other_part.sub("", sentence[bullet.end() :] if bullet else sentence))[-1]
-        if values := tuple(read(FORM.number_remark.split(better)[0], relation) or read(better, relation)):
+        alone = _from_total(FORM.number_remark.split(better)[0], known)
+        if values := tuple(read(alone, relation) or read(better, relation)):
             if len(values) > 1 and relation.has_one_object() and kind_of(relation).asks_when:
                 values = _of_the_relation(better, relation) or values
             if not found and (FORM.alone.fullmatch(sentence) or len(sentence.split()) == 1):
@@ -52,6 +53,13 @@ def best_values(text: str, relation: Relation, subject: str) -> tuple[str, ...] 
             total = bool(FORM.total.match(sentence)) and (len(sentence.split()) < 4 or has_term(key, unit) or states)
             found = [*found, ((total, not FORM.past.search(sentence), states), values)]
     return max(found, key=itemgetter(0))[1] if found else None
+
+
+def _from_total(sentence: str, known: frozenset[str]) -> str:
+    """Return a sentence from its total on, if it is one of what the relation asks for: it has a term, or no noun."""
+    total = FORM.before_total.sub("", sentence)
+    said = {word for word in stems(FORM.in_total.sub(" ", total[:LONGEST])) if word.isalpha()}
+    return total if not said or said & known else sentence
 
 
 def _of_the_relation(sentence: str, relation: Relation) -> tuple[str, ...]:
