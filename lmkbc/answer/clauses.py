@@ -171,8 +171,11 @@ def _is_in_title(words: list[str], place: int) -> bool:
 
 def _may_be(word: str, known: frozenset[str]) -> bool:
     """Return whether a word may say what a person is, before the name. known: terms, which state the relation."""
-    plain = word.isalpha() and word.islower() and word not in WORDS["stating"]
-    return plain and not _is_between(word) and not has_term(word, known)
+    return (
+        word.isalpha()
+        and word.islower()
+        and not (word in WORDS["stating"] or _is_between(word) or has_term(word, known))
+    )
 
 
 def _is_between(word: str) -> bool:

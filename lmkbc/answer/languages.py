@@ -96,8 +96,9 @@ def adapted(text: str, relation: Relation, subject: str) -> str:
         text = FORM.person_aside.sub("", FORM.maker_behind.sub("", FORM.maker_before.sub("", text)))
     text = _unstated(text, relation, subject)
     if relation.object_type.qid in SETTLEMENTS:
-        text = text if relation.shape.conjunction else FORM.plus.sub(", ", text)  # the first one counts
-        return FORM.place_before.sub("", _without_lead(text), count=1)
+        return FORM.place_before.sub(
+            "", _without_lead(text if relation.shape.conjunction else FORM.plus.sub(", ", text)), count=1
+        )
     return "\n".join(_joined(line, relation) for line in _without_lead(text).split("\n"))
 
 

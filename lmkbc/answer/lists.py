@@ -24,8 +24,6 @@ from lmkbc.words import FORM, WORDS
 
 LONGEST_LABEL = 6
 """Maximum number of words of a label."""
-NO_FIRMS = stems(*WORDS["no_firms"])
-"""Terms of types of objects that are no firms."""
 _LABELS = WORDS["groups"] | frozenset(
     "name names label id answer answers object objects entity entities item items result results output option list "
     "north south east west northeast northwest southeast southwest".split()
@@ -320,8 +318,11 @@ def is_firm(text: str, relation: Relation) -> bool:
     pair, known = FORM.two_words.fullmatch(without_trailer(text)), vocabulary(relation.shape).canonical
     if not pair or relation.functional:
         return pair is not None
-    others = relation.object_type.qid == PERSON or has_term(folded_key(relation.object_type.noun), NO_FIRMS)
-    return not (others or any(map(known, pair.groups())))
+    return not (
+        relation.object_type.qid == PERSON
+        or has_term(folded_key(relation.object_type.noun), stems(*WORDS["no_firms"]))
+        or any(map(known, pair.groups()))
+    )
 
 
 def _parted(name: str, known: Callable[[str], str | None]) -> Iterator[str]:

@@ -152,8 +152,9 @@ def _meant(text: str, relation: Relation) -> list[_Found]:
     if len(numbers) > 1 and (
         stated := [number for number in numbers[:MOST_READ] if _is_stated(number, bare, terms(relation))]
     ):
-        by_name = sorted(stated, key=lambda number: not _is_stated(number, bare, reader.known))
-        return by_name[:1] if relation.has_one_object() else stated
+        return (
+            [max(stated, key=lambda one: _is_stated(one, bare, reader.known))] if relation.has_one_object() else stated
+        )
     others = len(numbers) if unit_of(relation.unit) is None else len(found)
     if numbers and others > 1 and len(bare.split()) > SENTENCE + others:
         return []

@@ -42,8 +42,9 @@ def best_values(text: str, relation: Relation, subject: str) -> tuple[str, ...] 
             return ("0",) if none and has_term(folded_key(none[1] or f"{none[2]}ren"), unit) else ()
         bullet = FORM.bullet.match(sentence) if relation.has_numbers() else None
         better = FORM.better.split(FORM.other_part.sub("", sentence[bullet.end() :] if bullet else sentence))[-1]
-        alone = _from_total(FORM.number_remark.split(better)[0], known)
-        if values := tuple(read(alone, relation) or read(better, relation)):
+        if values := tuple(
+            read(_from_total(FORM.number_remark.split(better)[0], known), relation) or read(better, relation)
+        ):
             if len(values) > 1 and relation.has_one_object() and kind_of(relation).asks_when:
                 values = _of_the_relation(better, relation) or values
             if not found and (FORM.alone.fullmatch(sentence) or len(sentence.split()) == 1):
