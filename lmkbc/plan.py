@@ -108,15 +108,16 @@ class Plan:
                 )
         answers = zip(recipe.generate, shares(recipe.generate, run), strict=True)
         recorded = run.files if recipe.takes_answers else ()
-        if len(recipe.generate) < 2 and len(by_model(recorded, run.edition)) < 2:
-            recipe = replace(recipe, select=alone(recipe.select))
         generators = tuple(PlannedGenerator(spec=spec, files=files) for spec, files in answers)
+        chosen = any(one.files is not None and one.spec.reads_files for one in generators)
+        if len(generators) < 2 and (chosen or len(by_model(recorded, run.edition)) < 2):
+            recipe = replace(recipe, select=alone(recipe.select))
         return cls(run=run, recipe=recipe, generators=generators)
 
     @property
     def is_replayed(self) -> bool:
         """Return whether recorded answers replace a model."""
-        return any(generator.files is not None for generator in self.generators)
+        return any(generator.files is not None and generator.spec.is_replayed for generator in self.generators)
 
     @property
     def absent(self) -> list[str]:

@@ -55,7 +55,7 @@ def submit(
     except InputError as error:
         raise other_split(space, predictions, chosen, split) or error from None
     dropped = f"; {counted(unknown, 'row')} for no query of the split left out" if unknown else ""
-    asked = f"{counted(len(queries), 'query')} of {chosen.name} {chosen.split_named(split)}, each once"
+    asked = f"{counted(len(queries), 'row')} of {chosen.name} {chosen.split_named(split)}"
     if check:
         note(f"{predictions} can be submitted: {asked}{dropped}; nothing was written")
         return
@@ -63,4 +63,4 @@ def submit(
     if (out is None or of_run) and target.exists() and target.read_bytes() != zipped:
         raise InputError(f"{target} is there already and holds something else: name the zip with --out")
     write_bytes(target, zipped)
-    note(f"{target}: {asked} and in order{dropped}")
+    note(f"{target}: {asked}, in order{dropped}")

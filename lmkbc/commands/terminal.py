@@ -276,7 +276,8 @@ def progress() -> Iterator[Report]:
     announced, latest = set[str](), list[TaskID]()
 
     def report(step: str, done: int, total: int | None) -> None:
-        name, _, unit = step.removesuffix(")").partition(" (")
+        name, opened, unit = step.removesuffix(")").rpartition(" (")
+        name, unit = (name, unit) if opened else (unit, "")
         if isinstance(step, ExpectedStep):
             announced.add(name)
             return

@@ -73,7 +73,7 @@ class RecordedSpec(GeneratorSpec):
         """
         if not run.files:
             raise InputError("this system reads recorded answers: name at least one file with --from")
-        models = by_model(run.files, run.edition)
+        models = by_model(run.files, run.edition) if run.answers is None else {run.model: [*run.answers]}
         for files in models.values():
             ((name, generator),) = super().sources(replace(run, answers=tuple(files)), notes)
             yield name if len(models) < 2 else str(files[0]), generator
@@ -175,10 +175,11 @@ class Recorded:
                 )
             if 2 * rows.missing > rows.asked and self._notes.files > 1:
                 log.warning(
-                    "%s answers %d of %d queries, as a source of its own: to fill gaps of another file, name its model",
+                    "%s answers %d of %d queries%s",
                     file,
                     rows.asked - rows.missing,
                     rows.asked,
+                    "" if rows.models else ", as a source of its own: to fill gaps of another file, name its model",
                 )
         if lacking := sum(count == self._notes.files for count in self._notes.lacking.values()):
             log.warning(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, islice, repeat
 from pathlib import Path
@@ -212,7 +212,7 @@ def _named_beside(path: Path) -> set[str]:
     return set()
 
 
-def by_model(files: Sequence[Path], edition: Edition) -> dict[Hashable, list[RecordedFile]]:
+def by_model(files: Sequence[Path], edition: Edition) -> dict[str | tuple[Path, str], list[RecordedFile]]:
     """Return the rows of each model, which are one source: a whole file, or those of its rows that name the model.
 
     Rows without a model are of the one that the manifest beside the file names, or its name, in a folder. A run's

@@ -15,7 +15,7 @@ from pathlib import Path
 from lmkbc.errors import InputError
 from lmkbc.files.places import RecordedFile
 from lmkbc.generate.recorded import Recorded
-from lmkbc.generate.recorded_rows import each_row, models_of
+from lmkbc.generate.recorded_rows import by_model, each_row, models_of
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.session.run import Run
 from lmkbc.types import CandidateSet, Generator, Query, State, grouped
@@ -32,7 +32,8 @@ def shares(specs: Sequence[GeneratorSpec], run: Run) -> Shares:
     """
     replayed = {place: spec for place, spec in enumerate(specs) if spec.is_replayed}
     if not run.files or any(spec.reads_files for spec in specs):
-        return [None] * len(specs)
+        asked = any(part.asks_model or part.models for spec in specs for part in spec.whole())
+        return [of_model(run) if run.files and run.model and not asked else None] * len(specs)
     if not replayed:
         raise InputError("no generator of this recipe asks a model that the answers of --from could stand for")
     held = [(path, _models(path, replayed, run)) for path in dict.fromkeys(run.files)]
@@ -44,6 +45,14 @@ def shares(specs: Sequence[GeneratorSpec], run: Run) -> Shares:
         else None
         for place in range(len(specs))
     ]
+
+
+def of_model(run: Run) -> tuple[RecordedFile, ...]:
+    """Return the recorded answers of --model, of all files. Raise InputError if none of them is its."""
+    held = {key if isinstance(key, str) else key[1]: files for key, files in by_model(run.files, run.edition).items()}
+    if run.model not in held:
+        raise InputError(f"--model {run.model}: the answers of --from are of {', '.join(sorted(held)) or 'no model'}")
+    return tuple(held[run.model])
 
 
 def _models(path: Path, specs: Mapping[int, GeneratorSpec], run: Run) -> dict[int, frozenset[str] | None]:

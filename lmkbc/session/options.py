@@ -274,7 +274,10 @@ class Inputs(TypedDict, total=False):
     ]
     model: Annotated[
         str | None,
-        Meta(description="Model in place of the recipe's: hub id, directory, GGUF file, or a server's name for it."),
+        Meta(
+            description="Model in place of the recipe's: hub id, directory, GGUF file, or a server's name for it. With "
+            "recorded answers alone: the model whose answers are read."
+        ),
     ]
     backend: Annotated[
         str | None,

@@ -77,7 +77,7 @@ def test_predict_counts_and_shows_them(command: Command, answers: Path, tmp_path
     assert f"{2 * counts['dropped']} objects dropped (" in told
     assert all(rule in told for rule in ("no name", "too large", "not whole", "the subject itself"))
     assert f"{counts['dropped']} queries lost all named objects so" in told
-    assert f"replies of models: {', '.join(f'{count} {state}' for state, count in counts['draws'].items())}\n" in told
+    assert f"replies of models: {', '.join(f'{count} {state}' for state, count in counts['draws'].items())}" in told
     assert counts["draws"] == {"abstained": 1, "answered": 1, "dropped": counts["dropped"] - 1}
     rows = [json.loads(line) for line in gzip.decompress((out / "candidates.jsonl.gz").read_bytes()).splitlines()]
     silent = [row for row in rows if not any(one["object"] for one in row["candidates"])]

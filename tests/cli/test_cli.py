@@ -94,7 +94,7 @@ def test_candidates_of_a_run_are_read_back_and_submitted(run: Path, here: Comman
     candidates = "submissions/mini-val-prior/candidates.jsonl.gz"
     here.done("predict", "-s", "val", "-e", "mini", "--from", candidates, "--out", "replayed")
     _, told = here.done("submit", "replayed/predictions.jsonl", "-e", "mini", "-s", "val", "--out", "it.zip")
-    assert "it.zip: 160 queries of mini val, each once and in order" in told
+    assert "it.zip: 160 rows of mini val, in order" in told
 
 
 def test_tuning_writes_thresholds_that_predict_uses(run: Path, here: Command) -> None:

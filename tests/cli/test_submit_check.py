@@ -18,7 +18,7 @@ def test_check_reads_a_file_or_a_zip_and_writes_nothing(command: Command, tmp_pa
     for name in ("predictions.jsonl", "predictions.zip"):
         shutil.copy(tmp_path / "run" / name, place / name)
         told = command.done("submit", place / name, *words, "--check")[1]
-        assert f"{name} can be submitted: 160 queries of mini val, each once; nothing was written" in told
+        assert f"{name} can be submitted: 160 rows of mini val; nothing was written" in told
         assert [path.name for path in place.iterdir()] == [name]
         (place / name).unlink()
     zipped = (tmp_path / "run" / "predictions.zip").read_bytes()

@@ -510,6 +510,25 @@ def test_rows_of_two_models_are_two_sources_in_a_file_as_in_two(
     assert {model for row in rows if (model := row.get("model"))} <= models
 
 
+@pytest.mark.parametrize("files", ["one", "two"])
+def test_one_of_several_models_is_read_alone(command: Command, tmp_path: Path, files: str) -> None:
+    rows = [PAIR | {"model": model, "response": name} for model, name in (("a", "Chile"), ("b", "Mali"))]
+    given: list[Any] = []
+    for place, its in enumerate([rows] if files == "one" else [rows[:1], rows[1:]]):
+        (tmp_path / f"{place}.jsonl").write_text(jsonl(*its), encoding="utf-8")
+        given += ["--from", tmp_path / f"{place}.jsonl"]
+    asked = ("--edition", "mini", "--split", "val", "--relation", RELATION, "--failed-as-empty", "--no-report")
+    run = ("predict", *asked, *given, "--untuned", "--out", tmp_path / "run", "--model")
+    said = command.fails(*run, "c")
+    assert "--model c: the answers of --from are of a, b" in said
+    said = command.done(*run, "b")[1]
+    assert "rule 'cutoff'" in said  # one source has none to agree with
+    lines = map(json.loads, gzip.decompress((tmp_path / "run" / "candidates.jsonl.gz").read_bytes()).splitlines())
+    (row,) = [row for row in lines if row["SubjectEntity"] == SUBJECT]
+    assert [one["object"] for one in row["candidates"]] == ["Mali"]
+    assert json.loads((tmp_path / "run" / "manifest.json").read_text())["models"] == ["b"]
+
+
 @pytest.mark.parametrize(
     ("rows", "objects"),
     [
