@@ -17,6 +17,7 @@ from lmkbc import LmkbcError
 from lmkbc.select.narrowings import Narrowing
 from lmkbc.select.selector import PerRelation
 from lmkbc.testing import Candidate, CandidateSet
+from tests.candidates import candidate_set
 from tests.rules import rule_of
 
 ROOT = Path(__file__).parents[2]
@@ -213,6 +214,21 @@ class Silence(Narrowing):
 
     def left(self, candidates: CandidateSet, objects: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
         return ()
+
+
+class ButFirst(Narrowing):
+    """A run that leaves out the best object of each query."""
+
+    def left(self, candidates: CandidateSet, objects: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+        return objects[1:]
+
+
+def test_an_answer_is_withheld_only_if_all_of_it_is_left_out() -> None:
+    found = [Candidate(name, 0.9) for name in ("Chile", "Peru")]
+    sets = [candidate_set(VAL[0].query, found[:count]) for count in range(3)]
+    made = PerRelation(rule_of("top-k", k=2)).narrowed(ButFirst()).select_all(sets)
+    assert [len(one.objects) for one in made] == [0, 0, 1]
+    assert [bool(one.withheld) for one in made] == [False, True, False]
 
 
 def test_what_a_run_leaves_of_its_rules_is_left_out_everywhere(

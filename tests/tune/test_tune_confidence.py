@@ -161,6 +161,8 @@ def test_what_is_not_sure_is_withheld_and_a_failure_stays_one() -> None:
     sure = AtPrecision.of(usual.curves["sure"], usual.calibration, PROMISED)
     assert list(sure.reached) == [RELATION]
     selector = usual.narrowed(sure)
+    assert replace(sure, asked=0.9).suffix == "-precision-0.9"
+    assert replace(sure, asked="best:0.1", promise="average").suffix == "-precision-best-0.1-average"
     made = [selector.select(found) for found in sets]
     right = wrong = 0
     for prediction, found, gold in zip(made, sets, examples, strict=True):

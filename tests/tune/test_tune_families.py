@@ -17,16 +17,17 @@ from tests.tune.test_tune import EDITION, example, scored
 LABEL_PRIOR = "label_prior"
 
 
+@pytest.mark.parametrize("start", [0.5, 12.0])
 @pytest.mark.parametrize("seed", range(4))
-def test_a_fit_ends_where_the_gradient_is_zero(seed: int) -> None:
+def test_a_fit_ends_where_the_gradient_is_zero(seed: int, start: float) -> None:
     """Far from its start, in few and in many rows, so that steps are halved on the way."""
     draw = np.random.default_rng(seed)
     n = (12, 400)[seed % 2]
     columns = {"bias": np.ones(n), "score": draw.normal(0, 4, n), "rank": draw.integers(0, 9, n).astype(float)}
     label = (draw.random(n) < 1 / (1 + np.exp(-3 * columns["score"] + columns["rank"]))).astype(float)
-    weights = logistic_fit(columns, label, {"score": 0.5})
+    weights = logistic_fit(columns, label, {"score": start})
     features, w = np.column_stack(list(columns.values())), np.array(list(weights.values()))
-    shrunk = np.array([0.01, 1.0, 1.0]) * (w - np.array([0.0, 0.5, 0.0]))
+    shrunk = np.array([0.01, 1.0, 1.0]) * (w - np.array([0.0, start, 0.0]))
     gradient = features.T @ (1 / (1 + np.exp(-features @ w)) - label) + shrunk
     assert np.abs(gradient).max() < 0.02
 
