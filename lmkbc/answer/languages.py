@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 
 from babel import Locale, UnknownLocaleError
 
-from lmkbc.answer.abstain import has_persons, has_term, has_verb, name_terms, stems, terms
+from lmkbc.answer.abstain import has_persons, has_term, has_verb, name_terms, object_terms, stems, terms
 from lmkbc.answer.clean import SETTLEMENTS
 from lmkbc.answer.lists import is_capitalised, is_firm
 from lmkbc.answer.own_words import ENGLISH, denies, names_stated
@@ -34,13 +34,23 @@ def says_nothing(text: str, relation: Relation, subject: str) -> bool:
     whole = whole[sorry.end() :] if (sorry := FORM.sorry.match(whole)) else whole
     plain = FORM.reason.sub("", whole).strip(_WRAP)
     speaks = relation.is_verbatim() and has_term(folded_key(plain), terms(relation))
+    head, _, rest = plain.casefold().partition(" ")
+    noun = has_term(folded_key(head), name_terms(relation) | object_terms(relation))
+    told, _, why = next((cut for mark in ".:;–—" if (cut := whole.partition(mark))[2]), (whole, "", ""))
     is_sentence = (speaks or not has_titles(relation)) and len(plain) < LONGEST_SENTENCE // 2
     return (
         plain.casefold() in WORDS["nothing_whole"]
+        or (noun and not has_titles(relation) and rest in WORDS["nothing_whole"] | WORDS["nothing"])
+        or (told.strip(_WRAP).casefold() in WORDS["nothing_whole"] and _denied(why))
         or FORM.no_knowledge.match(whole) is not None
         or (kind_of(relation).is_parted and not relation.has_values() and denies(plain, relation, subject))
         or (is_sentence and any(map(FORM.nothing_sentence.match, (plain, whole[: LONGEST_SENTENCE // 2]))))
     )
+
+
+def _denied(text: str) -> bool:
+    """Return whether a sentence denies all objects."""
+    return FORM.denies.search(text) is not None and not FORM.but.search(text)
 
 
 def has_titles(relation: Relation) -> bool:
@@ -146,7 +156,7 @@ def _without_lead(text: str) -> str:
         and _leads(label[1], "," in head or FORM.joint.search(head) is not None)
     ):
         return f"{FORM.sentence.split(head[label.end() :], maxsplit=1)[0]}\n{rest}"
-    if shown(rest) and not rest.startswith("\n"):
+    if shown(rest) and (not rest.startswith("\n") or FORM.bullet.match(rest.lstrip("\n"))):
         return text
     first = FORM.sentence.split(head, maxsplit=1)[0]
     bare = FORM.says_after.sub("", first)
@@ -189,7 +199,9 @@ def _joined(line: str, relation: Relation) -> str:
     line = FORM.first_article.sub("", line)  # as in "Le Chili et la Bolivie"
     if FORM.bullet.match(line) and "," not in line and FORM.joint.search(line):
         names = FORM.joint.split(line)
-        if any(" " not in name.strip() for name in (names[-1], FORM.bullet.sub("", names[0], count=1))):
+        each = names[-1], FORM.bullet.sub("", names[0], count=1)
+        persons = has_persons(relation) and not any(map(str.islower, {*" ".join(each).split()} - WORDS["connecting"]))
+        if any(" " not in name.strip() for name in each) or not (persons or all(map(_is_place, each))):
             return line  # as in "- Weber und Sohn"; of English names, too, only those of several words are parted
     persons, given = has_persons(relation), FORM.comma.split(line)
     parts = [FORM.joint_first.sub("", part, count=1) if place else part for place, part in enumerate(given)]
@@ -252,4 +264,5 @@ def _apart(part: str, joint_form: re.Pattern[str], mark: str, persons: bool = Fa
 
 
 def _is_place(text: str) -> bool:
-    return folded_key(text.strip(_WRAP)) in places()
+    bullet = FORM.bullet.match(text)
+    return folded_key(text[bullet.end() if bullet else 0 :].strip(_WRAP)) in places()

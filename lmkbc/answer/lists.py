@@ -32,14 +32,21 @@ _LABELS = WORDS["groups"] | frozenset(
 
 
 def body(text: str, relation: Relation) -> str:
-    """Return a text without headings and without the head of its only column, if anything else is left."""
+    """Return a text without headings and without the head of its only column, if anything else is left.
+
+    A first line with a colon is a heading if several lines follow that state nothing and have none.
+    """
     text = FORM.heading.sub("", FORM.headed.sub("", text)).strip() or text
     lines = sum(bool(line.strip()) for line in text.split("\n"))
     for year in (FORM.bare_year, FORM.last_year):
         if 1 < lines == len(year.findall(text)):
             text = year.sub(r"\1" if year.groups else "", text)
     head, _, rest = text.partition("\n")
-    return rest if rest.strip() and has_term(folded_key(head), object_terms(relation)) and " " not in head else text
+    others = [line for line in rest.split("\n") if line.strip()]
+    is_list = len(others) > 1 and not any(line.rstrip(" *_").endswith(":") or has_verb(line) for line in others)
+    if head.rstrip(" *_").endswith(":") and is_list and not has_verb(head):
+        return rest
+    return rest if others and has_term(folded_key(head), object_terms(relation)) and " " not in head else text
 
 
 def own_fields(text: str, relation: Relation) -> str:
@@ -49,7 +56,6 @@ def own_fields(text: str, relation: Relation) -> str:
     is returned for any other text, and the text itself if no label has such a word.
     """
     lines = [line for line in text.split("\n") if line.strip()]
-    lines = lines[1:] if len(lines) > 2 and lines[0].rstrip(" *_").endswith(":") else lines
     fields = [FORM.field.fullmatch(line) for line in lines]
     listed_name = vocabulary(relation.shape).canonical
     if len(lines) < 2 or not all(one and not listed_name(one[1]) for one in fields):
