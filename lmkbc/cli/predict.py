@@ -101,10 +101,10 @@ def _show(run: PredictedRun, seconds: float, *, can_search: bool) -> None:
         )
     if len(draws := tally.counts["draws"]) > 1:
         counts = ", ".join(f"{count} {state}" for state, count in draws.items())
-        why = {State.DROPPED: "dropped are those that name no possible object, such as the subject alone"}
+        meanings = {State.DROPPED: "dropped are those that name no possible object, such as the subject alone"}
         if run.sources.get("files"):
-            why[State.MISSING] = "missing are those that are null, or have no row in a file"
-        note("; ".join((f"replies of models: {counts}", *(text for state, text in why.items() if state in draws))))
+            meanings[State.MISSING] = "missing are those that are null, or have no row in a file"
+        note("; ".join((f"replies of models: {counts}", *(text for state, text in meanings.items() if state in draws))))
     if rules := tally.rules:
         why = ", ".join(f"{count} {submission.REASONS.get(rule, rule)}" for rule, count in rules.items())
         left = f"; {counted(tally.dropped, 'query')} lost all named objects so" if tally.dropped else ""

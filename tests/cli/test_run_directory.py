@@ -186,7 +186,7 @@ def test_a_zip_lies_beside_its_predictions_and_replaces_zips_alone(command: Comm
     (tmp_path / "mine" / "p.jsonl").write_text(rows)
     submit = ("submit", "mine/p.jsonl", "--edition", "mini", "--split", "val")
     for _ in range(2):  # the same again is no change
-        assert "mine/p.zip: 160 queries of mini val" in command.done(*submit)[1]
+        assert "mine/p.zip: 160 rows of mini val" in command.done(*submit)[1]
     first, *others = rows.splitlines(keepends=True)
     (tmp_path / "mine" / "p.jsonl").write_text(
         "".join([json.dumps(json.loads(first) | {"ObjectEntitiesID": []}) + "\n", *others])

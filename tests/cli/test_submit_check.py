@@ -163,7 +163,11 @@ def test_evaluate_sends_predictions_of_names_to_link_and_so_does_predict(command
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("a.csv", "subject,relation,object\nChad,CountryBordersCountry,Niger\n", "is a table with the columns subject"),
+        (
+            "a.csv",
+            "subject,relation,response\nChad,CountryBordersCountry,Niger\n",
+            "has no column object",
+        ),
         ("a.jsonl", '{"subject": "Chad", "relation": "P47", "answers": ["Niger"]}\n', "has no field SubjectEntity and"),
         ("a.jsonl", '{"SubjectEntity": "Chad", "Relation": "P47", "completions": ["Niger"]}\n', "holds completions"),
     ],

@@ -1,6 +1,8 @@
 """Fits of families by hand: what a calibration learns, which grids are tried, and which rules can be tuned at all."""
 
-from typing import Any
+import sys
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -74,6 +76,18 @@ def test_relations_share_the_family_that_is_best_over_all_of_them() -> None:
     other = Compared({"cutoff": many, "relative": many, "sticky": many + 0.03})
     assert shared_family([one]) == shared_family([one, Compared({**other.held_out, "sticky": many})]) == "cutoff"
     assert shared_family([one, other]) == "sticky"  # by less than a standard error
+
+
+def test_a_parameter_without_default_and_range_cannot_be_tuned(monkeypatch: pytest.MonkeyPatch) -> None:
+    @dataclass
+    class Demanding:
+        least: float
+        needed: float
+        search: ClassVar[dict[str, Any]] = {"least": Real(0.0, 1.0)}
+
+    monkeypatch.setattr(sys.modules[grid.__module__], "rule_class", lambda _: Demanding)
+    with pytest.raises(InputError, match="'needed' has neither a default nor a search range"):
+        grid.__wrapped__("demanding")
 
 
 def test_each_rule_is_looked_at_before_any_is_tuned() -> None:
