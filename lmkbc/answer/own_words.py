@@ -30,7 +30,8 @@ ENGLISH = WORDS["stop"] - WORDS["little"]
 _ROLES = {"linking": "l", "agent": "m", "agent_behind": "b", "away": "a", "beside": "s", "little": "s"}
 """Table of words -> their role; the first one counts that has a word."""
 _WORD = re.compile(
-    rf"{FORM.quoted_title.pattern}|\d[\d.,/–-]*|[^\W\d_](?:[\w-]|\.(?=\w)|(?<=\b[^\W\d_a-z])\.)*['’]?|\S"
+    rf"{FORM.quoted_title.pattern}|\d[\d.,/–-]*|"
+    rf"[^\W\d_](?:[\w-]|\.(?=\w)|(?<=\b[^\W\d_a-z])\.|{FORM.title_point.pattern})*['’]?|\S"
 )
 _NAME = re.compile(r"A?N(?:(?:[cvA]{1,3}|[cv]j[as]|&|-)?N)*")
 _NAMES = re.compile(rf"{_NAME.pattern}(?:(?:,|,?j)[mvsc]{{0,2}}{_NAME.pattern})*")

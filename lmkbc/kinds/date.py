@@ -72,7 +72,7 @@ class Date(Kind):
         return (precision == true.precision or coarser) and bool(given.at(precision) == true.at(precision))
 
     def votes(self, texts: Sequence[str]) -> Mapping[str, str]:
-        """Return date -> the only more precise one that it does not contradict."""
+        """Return date -> the only more precise one that it does not contradict; "c. 1908" is a vote for 1908."""
         dates = {text: date for text in texts if (date := read_date(text))}
         finest = {text: _finest(date, dates) for text, date in dates.items()}
         return {text: only for text, only in finest.items() if only}
@@ -152,11 +152,14 @@ class Date(Kind):
 
 
 def _finest(date: PartialDate, dates: Mapping[str, PartialDate]) -> str:
-    """Return the most precise of the dates within a date; "" if two of them differ, or none is more precise."""
+    """Return the most precise of the dates within a date; "" if two of them differ, or none is more precise.
+
+    Of two at one precision, the one without "circa" is.
+    """
     within = {text: other for text, other in dates.items() if other.at(date.precision) == date.at(date.precision)}
-    text, finest = max(within.items(), key=lambda pair: pair[1].precision)
+    text, finest = max(within.items(), key=lambda pair: (pair[1].precision, not pair[1].circa))
     agree = all(finest.at(other.precision) == other.at(other.precision) for other in within.values())
-    return text if agree and finest.precision > date.precision else ""
+    return text if agree and (finest.precision, not finest.circa) > (date.precision, not date.circa) else ""
 
 
 def lexical(date: PartialDate) -> tuple[str, str]:

@@ -433,3 +433,26 @@ def test_marks_that_a_prompt_asks_for_are_an_abstention(null: str) -> None:
 def test_signs_that_belong_to_a_name_stay(text: str, names: list[str]) -> None:
     asked = small_relation(question="Which works was {subject} influenced by?", triple="was influenced by")
     assert list(sifted(parse(text, asked, "X").objects, asked, "X")[0]) == names
+
+
+GERMAN = {
+    "language": "de",
+    "question": "Wer ist der Architekt von {subject}?",
+    "clozes": ("Der Architekt von {subject} ist {mask}.",),
+    "statement": "{object} hat {subject} entworfen.",
+    "triple": "hat den Architekten",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "objects"),
+    [
+        ("Die Brücke wurde von Prof. Johann Andreas Schubert entworfen.", ("Prof. Johann Andreas Schubert",)),
+        ("Der Architekt war Dr.-Ing. Fritz Leonhardt.", ("Dr.-Ing. Fritz Leonhardt",)),
+        ("Architekt unbekannt", ()),
+        ("Wasserstraßen- und Schifffahrtsamt Ostsee", ("Wasserstraßen- und Schifffahrtsamt Ostsee",)),
+    ],
+)
+def test_titles_unknown_nouns_and_hanging_hyphens_in_german(text: str, objects: tuple[str, ...]) -> None:
+    asked = small_relation("Architekt", object_type=EntityType("Architekt", "Q43229"), **GERMAN)
+    assert parse(text, asked, "Waldbrücke").objects == objects
