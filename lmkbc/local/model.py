@@ -30,6 +30,7 @@ from lmkbc.models.endings import list_end
 from lmkbc.models.hardware import capacity, computes
 from lmkbc.models.prefixes import Group, Option, Tokens, groups, of_one_length, with_options
 from lmkbc.models.thoughts import answer_of
+from lmkbc.types import grouped
 
 ALL = Room(sys.maxsize, sys.maxsize)
 Worked = TypeVar("Worked")
@@ -142,6 +143,8 @@ class CausalModel:
     def states(self, prompts: Sequence[str], depth: float) -> npt.NDArray[np.float32]:
         """Return the hidden state after each prompt's last token, (n, d); 0 for prompts beyond the window.
 
+        A prompt that occurs several times is read once.
+
         depth: share of the layers after which it is read.
         """
         tokens, layer = self.encode(prompts), layer_at(self.model, depth)
@@ -150,11 +153,14 @@ class CausalModel:
         for place in (at for at, row in enumerate(tokens) if row in noted):
             states[place] = noted[tokens[place]]
             self.usage.replayed(len(tokens[place]))
-        read = [at for at, row in enumerate(tokens) if row not in noted and 1 <= len(row) <= self._window]
-        self._count([len(tokens[at]) for at in read])
-        for place, (_, state) in self._timed(self._read([alone(tokens[at]) for at in read], layer)):
+        read = grouped(
+            (row, at) for at, row in enumerate(tokens) if row not in noted and 1 <= len(row) <= self._window
+        )
+        self._count([len(row) for row, places in read.items() for _ in places])
+        rows = [*read]
+        for at, (_, state) in self._timed(self._read([*map(alone, rows)], layer)):
             if state is not None:
-                states[read[place]] = state.float().cpu().numpy()
+                states[read[rows[at]]] = state.float().cpu().numpy()
         return states
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:

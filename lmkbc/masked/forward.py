@@ -73,11 +73,12 @@ class Forward:
         self.backbone = backbone
         self._tokens = TOKENS.get(backbone.device.type, 4096)
         matrix = decoder(backbone.model)
-        self._weight = matrix.weight.detach().float()
-        self._bias = self._weight.new_zeros(len(self._weight)) if matrix.bias is None else matrix.bias.detach().float()
+        self._weight = matrix.weight.detach().to(torch.promote_types(matrix.weight.dtype, torch.float32))
+        zeros = self._weight.new_zeros(len(self._weight))
+        self._bias = zeros if matrix.bias is None else matrix.bias.detach().to(zeros.dtype)
 
     def logits(self, inputs: Sequence[Ids], columns: Tensor | None = None) -> Iterator[tuple[list[int], Tensor]]:
-        """Yield batches: the indices of b inputs, and their logits at m masks over v columns, (b, m, v) in fp32.
+        """Yield batches: the indices of b inputs, and their logits at m masks over v columns, (b, m, v), in fp32 or better.
 
         columns: vocabulary ids, (v,); None for all. Every input holds at least one mask.
         """
@@ -98,7 +99,7 @@ class Forward:
             with torch.inference_mode():
                 ids = torch.tensor([list(inputs[index]) for index in indices], device=self.backbone.device)
                 states = states_at(self.backbone.model, ids == self.backbone.mask_id, input_ids=ids)
-            yield indices, states.float().view(len(indices), -1, states.shape[-1])
+            yield indices, states.to(self._weight.dtype).view(len(indices), -1, states.shape[-1])
 
 
 def _joined(batches: Iterable[tuple[list[int], Tensor]]) -> Iterator[tuple[list[int], Tensor]]:
