@@ -35,12 +35,12 @@ def says_nothing(text: str, relation: Relation, subject: str) -> bool:
     plain = FORM.reason.sub("", whole).strip(_WRAP)
     speaks = relation.is_verbatim() and has_term(folded_key(plain), terms(relation))
     head, _, rest = plain.casefold().partition(" ")
-    noun = has_term(folded_key(head), name_terms(relation) | object_terms(relation))
+    is_noun = has_term(folded_key(head), name_terms(relation) | object_terms(relation))
     told, _, why = next((cut for mark in ".:;–—" if (cut := whole.partition(mark))[2]), (whole, "", ""))
     is_sentence = (speaks or not has_titles(relation)) and len(plain) < LONGEST_SENTENCE // 2
     return (
         plain.casefold() in WORDS["nothing_whole"]
-        or (noun and not has_titles(relation) and rest in WORDS["nothing_whole"] | WORDS["nothing"])
+        or (is_noun and not has_titles(relation) and rest in WORDS["nothing_whole"] | WORDS["nothing"])
         or (told.strip(_WRAP).casefold() in WORDS["nothing_whole"] and _denied(why))
         or FORM.no_knowledge.match(whole) is not None
         or (kind_of(relation).is_parted and not relation.has_values() and denies(plain, relation, subject))
@@ -200,8 +200,10 @@ def _joined(line: str, relation: Relation) -> str:
     if FORM.bullet.match(line) and "," not in line and FORM.joint.search(line):
         names = FORM.joint.split(line)
         each = names[-1], FORM.bullet.sub("", names[0], count=1)
-        persons = has_persons(relation) and not any(map(str.islower, {*" ".join(each).split()} - WORDS["connecting"]))
-        if any(" " not in name.strip() for name in each) or not (persons or all(map(_is_place, each))):
+        are_persons = has_persons(relation) and not any(
+            map(str.islower, {*" ".join(each).split()} - WORDS["connecting"])
+        )
+        if any(" " not in name.strip() for name in each) or not (are_persons or all(map(_is_place, each))):
             return line  # as in "- Weber und Sohn"; of English names, too, only those of several words are parted
     persons, given = has_persons(relation), FORM.comma.split(line)
     parts = [FORM.joint_first.sub("", part, count=1) if place else part for place, part in enumerate(given)]

@@ -160,5 +160,4 @@ def _base(
     folder = Path(out) if out is not None else path / site.FOLDER
     base = Knowledge(path, chosen=own_names(space, relations), limit=limit)
     base.describe(space.relations)
-    size = site.write(base, folder, progress)
-    return Page(folder / site.INDEX, size, folder=True)
+    return Page(folder / site.INDEX, site.write(base, folder, progress), folder=True)

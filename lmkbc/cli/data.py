@@ -31,8 +31,7 @@ app = typer.Typer(
 def list_(data: Path | None = None, workspace: Path | None = None, trust: bool = False, json: bool = False) -> None:
     """List the splits that are here, with their paths."""
     space = Workspace(workspace, data, trust=trust)
-    rows = [row for edition in space.editions.values() for row in _files(space, edition)]
-    _show(rows, json)
+    _show([row for edition in space.editions.values() for row in _files(space, edition)], json)
 
 
 @app.command("check", epilog="Example: lmkbc data check 2023")

@@ -25,7 +25,9 @@ Shares = list[tuple[RecordedFile, ...] | None]
 
 
 def shares(specs: Sequence[GeneratorSpec], run: Run) -> Shares:
-    """Return the files that replace the model of each generator; None if it asks no model or reads files itself.
+    """Return the files that replace the model of each generator; None if it asks no model or reads all files itself.
+
+    Of generators that read files, where none asks a model, --model names the one whose answers are read.
 
     Rows of a source that the recipe does not have are left out, with a warning. Raise InputError for a file whose model
     is ambiguous or unknown, and if the files hold nothing else.
@@ -33,7 +35,7 @@ def shares(specs: Sequence[GeneratorSpec], run: Run) -> Shares:
     replayed = {place: spec for place, spec in enumerate(specs) if spec.is_replayed}
     if not run.files or any(spec.reads_files for spec in specs):
         asked = any(part.asks_model or part.models for spec in specs for part in spec.whole())
-        return [of_model(run) if run.files and run.model and not asked else None] * len(specs)
+        return [_of_model(run) if run.files and run.model and not asked else None] * len(specs)
     if not replayed:
         raise InputError("no generator of this recipe asks a model that the answers of --from could stand for")
     held = [(path, _models(path, replayed, run)) for path in dict.fromkeys(run.files)]
@@ -47,7 +49,7 @@ def shares(specs: Sequence[GeneratorSpec], run: Run) -> Shares:
     ]
 
 
-def of_model(run: Run) -> tuple[RecordedFile, ...]:
+def _of_model(run: Run) -> tuple[RecordedFile, ...]:
     """Return the recorded answers of --model, of all files. Raise InputError if none of them is its."""
     held = {key if isinstance(key, str) else key[1]: files for key, files in by_model(run.files, run.edition).items()}
     if run.model not in held:

@@ -149,8 +149,7 @@ class Wikidata:
                 yield {missing[at]: hits or []}
 
         answers = self.kept("search", list(spelt), _HITS, ask)
-        ids = dict.fromkeys(hit.id for hits in answers.values() for hit in hits)
-        entities = self.entities(list(ids))
+        entities = self.entities([*dict.fromkeys(hit.id for hits in answers.values() for hit in hits)])
         return {text: _described(answers.get(text.casefold(), []), entities) for text in texts}
 
     def entities(self, ids: Sequence[str], /) -> dict[str, Hit | None]:

@@ -153,9 +153,7 @@ class CausalModel:
         for place in (at for at, row in enumerate(tokens) if row in noted):
             states[place] = noted[tokens[place]]
             self.usage.replayed(len(tokens[place]))
-        read = grouped(
-            (row, at) for at, row in enumerate(tokens) if row not in noted and 1 <= len(row) <= self._window
-        )
+        read = grouped((row, at) for at, row in enumerate(tokens) if row not in noted and 1 <= len(row) <= self._window)
         self._count([len(row) for row, places in read.items() for _ in places])
         rows = [*read]
         for at, (_, state) in self._timed(self._read([*map(alone, rows)], layer)):

@@ -92,8 +92,7 @@ class EntityMasked:
         folds, distinct = self._entities.folds, dict.fromkeys(queries)
         by_fold = grouped((folds.get(folded_key(query.subject), ALL), query) for query in distinct)
         for fold, members in sorted(by_fold.items()):
-            backbone = self._backbone if self._fold is None or fold == ALL else self._fold(fold)
-            forward = Forward(backbone)
+            forward = Forward(self._backbone if self._fold is None or fold == ALL else self._fold(fold))
             for name, group in grouped((query.relation, query) for query in members).items():
                 yield from self._answered(forward, self._relations[name], group)
 

@@ -78,7 +78,9 @@ class Forward:
         self._bias = zeros if matrix.bias is None else matrix.bias.detach().to(zeros.dtype)
 
     def logits(self, inputs: Sequence[Ids], columns: Tensor | None = None) -> Iterator[tuple[list[int], Tensor]]:
-        """Yield batches: the indices of b inputs, and their logits at m masks over v columns, (b, m, v), in fp32 or better.
+        """Yield batches: the indices of b inputs, and their logits at m masks over v columns, (b, m, v).
+
+        They are in the precision of the weights, at least fp32.
 
         columns: vocabulary ids, (v,); None for all. Every input holds at least one mask.
         """

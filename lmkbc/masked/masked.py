@@ -333,8 +333,7 @@ class Masked(GeneratorSpec):
     def _recorded(self, files: Sequence[RecordedFile], run: Run, notes: Notes) -> Recorded:
         """Return the generator over recorded scores, which are read like those of the model."""
         probe = self.probe
-        origins = origins_of(run.train, run.edition)
-        answers = ClozeAnswers(probe, run.edition, run.relations, origins)
+        answers = ClozeAnswers(probe, run.edition, run.relations, origins_of(run.train, run.edition))
         recorded = replayed(files, run, notes, clean=probe.clean, score=answers.of_row, read=_refuse_texts)
         self._check_models(recorded.models, run)
         if asked := [name for name, relation in self.asked(run).items() if probe.preconditions_of(relation)]:

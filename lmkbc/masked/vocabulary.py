@@ -107,8 +107,7 @@ def expand(
 
 def piece_counts(backbone: Backbone, texts: Iterable[str]) -> Counter[int]:
     """Return the frequency of each vocabulary id in texts."""
-    words = Words(backbone.tokenizer)
-    return Counter(index for text in texts for index in words.ids(text))
+    return Counter(index for ids in map(Words(backbone.tokenizer).ids, texts) for index in ids)
 
 
 def tables(model: Any) -> list[Tensor]:

@@ -230,8 +230,7 @@ def named(
 
 def timings(edition: str, system: str, own: Path) -> list[Path]:
     """Return the timing files of earlier runs of a system. The first is that of the run to be replaced."""
-    others = sorted(RUNS.glob(f"{edition}-*-{system}*"))
-    return [directory / submission.TIMING for directory in (own, *others)]
+    return [directory / submission.TIMING for directory in (own, *sorted(RUNS.glob(f"{edition}-*-{system}*")))]
 
 
 def check(directory: Path, about: Mapping[str, Any]) -> None:

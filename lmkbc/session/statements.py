@@ -6,7 +6,7 @@ A system that reads such a row needs no model for the fact. So runs and bases co
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from lmkbc.kinds.kind import KnownValue, Match, Stated, kind_of
@@ -15,7 +15,7 @@ from lmkbc.relation import Relation
 from lmkbc.types import Candidate, Example, GoldObject, Query
 
 _Stated = Mapping[tuple[str, str, str], Mapping[str, None]]
-"""(relation, key of the subject, key of the object) -> the splits that state the fact, in order."""
+"""(relation, key of the subject, key of the object) -> the splits that state the fact, or QIDs, in order."""
 
 
 class Statements:
@@ -43,23 +43,13 @@ class Statements:
 
     def qid(self, query: Query, candidate: Candidate) -> str | None:
         """Return the QID that rows about a subject have for an object of this name; None without one, or of several."""
-        named = _looked_up((candidate.text,), None)
-        own = (
-            (query.relation, one, other) for one in _looked_up((query.subject,), query.subject_id) for other in named
-        )
-        found = {qid for key in own for qid in self._ids.get(key, ())}
+        found = {*self._found(self._ids, query, candidate)}
         return found.pop() if len(found) == 1 else None
 
     @cached_property
     def _ids(self) -> _Stated:
         """Return the QIDs that rows have for the objects of their own subject."""
-        return _indexed(
-            (qid, row.query.relation, pair)
-            for _, row in self._each()
-            for gold in row.objects
-            if (qid := as_qid(gold.id or ""))
-            for pair in _pairs(_subject(row.query), _object(gold))
-        )
+        return self._of_subjects(lambda _, gold: as_qid(gold.id or ""))
 
     def _valued(self, query: Query, candidate: Candidate, relation: Relation) -> Iterator[str]:
         """Yield the splits whose rows have a value that is the same, or more exact."""
@@ -85,10 +75,15 @@ class Statements:
     @cached_property
     def _own(self) -> _Stated:
         """Return the facts that rows state about their own subject."""
+        return self._of_subjects(lambda split, _: split)
+
+    def _of_subjects(self, said: Callable[[str, GoldObject], str | None]) -> _Stated:
+        """Return what is said of each object of a row, with its own subject; None for nothing."""
         return _indexed(
-            (split, row.query.relation, pair)
+            (what, row.query.relation, pair)
             for split, row in self._each()
             for gold in row.objects
+            if (what := said(split, gold))
             for pair in _pairs(_subject(row.query), _object(gold))
         )
 
@@ -126,8 +121,8 @@ class Statements:
 
 def _indexed(facts: Iterable[tuple[str, str, tuple[str, str]]]) -> _Stated:
     made = defaultdict[tuple[str, str, str], dict[str, None]](dict)
-    for split, relation, (subject, found) in facts:
-        made[relation, subject, found][split] = None
+    for what, relation, (subject, found) in facts:
+        made[relation, subject, found][what] = None
     return dict(made)
 
 

@@ -15,7 +15,6 @@ from lmkbc import Relation, Shape
 from lmkbc.answer.clean import sifted
 from lmkbc.answer.parse import parse
 from lmkbc.kinds.dates import LANGUAGES, PartialDate, Precision, find_dates, read_date
-from lmkbc.kinds.kind import kind_of
 from lmkbc.testing import State
 
 READ = """
@@ -339,10 +338,3 @@ def test_a_long_span_and_dates_of_a_relation_with_several_stay_two() -> None:
         assert len(parse(text, once, "Acme").objects) == 2
     assert parse("1889–1891", often, "Acme").objects == ("1889", "1891")
     assert parse("2010-11", once, "Acme").objects == ("2010-11",)
-
-
-def test_an_approximate_date_is_a_vote_for_the_exact_one() -> None:
-    votes = kind_of(relation("date")).votes
-    assert votes(["c. 1908", "1908", "c. 1907"]) == {"c. 1908": "1908"}
-    assert votes(["1908", "1908-05", "c. 1908"]) == {"1908": "1908-05", "c. 1908": "1908-05"}
-    assert votes(["c. 1908", "1908-05", "1908-06"]) == {}

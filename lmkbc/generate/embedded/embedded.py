@@ -108,8 +108,7 @@ class EmbeddedGenerator:
 
     def _announce(self, queries: Sequence[Query], fits: Sequence[int | None]) -> None:
         """Report all steps in advance."""
-        train = [row.query for row in self._train]
-        asked = [*train, *queries]
+        asked = [*(row.query for row in self._train), *queries]
         texts = {query.subject for query in asked} | set(_labels(self._train))
         lacking = sum(query not in self._states for query in asked)
         unknown = len(texts - self._vectors.keys()) if self._encoder else 0

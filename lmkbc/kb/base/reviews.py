@@ -98,10 +98,11 @@ def _dispute(reviews: Sequence[Review]) -> str:
     return f"{reviews[0].relation} of {reviews[0].subject!r}: {', '.join(each)}; {counts} counts"
 
 
-def _with_id(review: Review, earlier: Iterable[Review]) -> Review:
-    """Return a decision about an object, with the last QID of earlier ones that agree if it names none."""
-    ids = [one.object_id for one in earlier if one.object_id and one.verdict is Verdict.RIGHT is review.verdict]
-    return msgspec.structs.replace(review, object_id=ids[-1]) if ids and not review.object_id else review
+def _with_id(*reviews: Review) -> Review:
+    """Return the last decision about an object, with the last QID of earlier ones that agree if it names none."""
+    *earlier, last = reviews
+    ids = [one.object_id for one in earlier if one.object_id and one.verdict is Verdict.RIGHT is last.verdict]
+    return msgspec.structs.replace(last, object_id=ids[-1]) if ids and not last.object_id else last
 
 
 def _by_object(reviews: Iterable[Review]) -> list[list[Review]]:
@@ -122,13 +123,12 @@ class SubjectReviews:
 
     def __init__(self, reviews: Sequence[Review], *, one_object: bool) -> None:
         self._groups = _by_object(reviews)
-        self._last = [_with_id(group[-1], group[:-1]) for group in self._groups]
-        right = [one for one in self._last if one.verdict is Verdict.RIGHT]
+        right = [group for group in self._groups if group[-1].verdict is Verdict.RIGHT]
         if one_object and right:
             place = {id(one): at for at, one in enumerate(reviews)}
-            given = [(group[-1], one) for group, one in zip(self._groups, self._last, strict=True) if one in right]
-            right = [max(given, key=lambda pair: (pair[0].reviewed_on, place[id(pair[0])]))[1]]
-        self.right, self._is_alone = right, one_object and bool(right)
+            right = [max(right, key=lambda group: (group[-1].reviewed_on, place[id(group[-1])]))]
+        self._last, self.right = ([_with_id(*group) for group in groups] for groups in (self._groups, right))
+        self._is_alone = one_object and bool(right)
 
     def applied(self, facts: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[Review]]:
         """Return the facts that stay, and right objects that are no fact. facts: rows of the subject in a base.
@@ -229,7 +229,7 @@ class Reviews:
             about = (one for at, one in near.items() if at in own and one.is_about(review.subject, review.subject_id))
             after = review
             if there := next((one for one in about if one.is_of(row)), None):
-                day, after = there.reviewed_on if id(review) in loose else review.reviewed_on, _with_id(review, [there])
+                day, after = there.reviewed_on if id(review) in loose else review.reviewed_on, _with_id(there, review)
                 if there.reviewed_on > day or msgspec.structs.replace(after, reviewed_on=day) == there:
                     continue
                 del own[id(there)]
