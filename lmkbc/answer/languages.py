@@ -41,16 +41,15 @@ def says_nothing(text: str, relation: Relation, subject: str) -> bool:
     return (
         plain.casefold() in WORDS["nothing_whole"]
         or (is_noun and not has_titles(relation) and rest in WORDS["nothing_whole"] | WORDS["nothing"])
-        or (told.strip(_WRAP).casefold() in WORDS["nothing_whole"] and _denied(why))
+        or (
+            told.strip(_WRAP).casefold() in WORDS["nothing_whole"]
+            and bool(FORM.denies.search(why))
+            and not FORM.but.search(why)
+        )
         or FORM.no_knowledge.match(whole) is not None
         or (kind_of(relation).is_parted and not relation.has_values() and denies(plain, relation, subject))
         or (is_sentence and any(map(FORM.nothing_sentence.match, (plain, whole[: LONGEST_SENTENCE // 2]))))
     )
-
-
-def _denied(text: str) -> bool:
-    """Return whether a sentence denies all objects."""
-    return FORM.denies.search(text) is not None and not FORM.but.search(text)
 
 
 def has_titles(relation: Relation) -> bool:

@@ -14,10 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from lmkbc.kinds.dates import PartialDate, Precision, find_dates, read_date, with_middles
+from lmkbc.kinds.dates import PartialDate, Precision, find_dates, one_of_spans, read_date
 from lmkbc.kinds.kind import WITH_COMMAS, Described, Exported, Kind, KnownValue, LeftOutError, Match, Stated
 from lmkbc.names import WIKIDATA_ITEM
 from lmkbc.relation import EntityType, Relation
+from lmkbc.words import FORM
 
 GREGORIAN, JULIAN = f"{WIKIDATA_ITEM}Q1985727", f"{WIKIDATA_ITEM}Q1985786"
 EDTF = "http://id.loc.gov/datatypes/edtf/EDTF"
@@ -46,8 +47,13 @@ class Date(Kind):
     hint = ", whether a subject has at most one (functional=True)"
 
     def read(self, text: str, relation: Relation) -> list[str]:
-        """Return the dates that a text gives. Of at most one, two years that are near each other mean one between."""
-        text = with_middles(text) if relation.functional else text
+        """Return the dates that a text gives.
+
+        Of at most one, two years that are near each other mean one between, and a longer span of "completed" its end.
+        """
+        if relation.functional:
+            words = relation.name, relation.question, relation.statement, relation.triple
+            text = one_of_spans(text, last=FORM.at_end.search("\n".join(words)) is not None)
         whole = read_date(text)
         return list(dict.fromkeys(map(str, [whole] if whole else find_dates(text))))
 

@@ -196,18 +196,22 @@ def read_date(text: str) -> PartialDate | None:
     return _made(found, least=3) if found else None
 
 
-def with_middles(text: str) -> str:
+def one_of_spans(text: str, *, last: bool) -> str:
     """Return a text with "c. 1890" for "between 1889 and 1891", "1889–1891" and "1890 or 1891".
 
-    A span of more than NEAR years, or of more than two with a mere dash or "to", has a beginning and an end: they stay.
+    A span of more than NEAR years, or of more than two with a mere dash or "to", has a beginning and an end. Both stay,
+    or the end alone if `last`.
     """
-    return FORM.date_span.sub(_middle, text[:LONGEST])
 
+    def one(span: re.Match[str]) -> str:
+        first, *_, short = filter(None, span.groups())
+        end = int(first[: 4 - len(short)] + short)
+        years, most = end - int(first), 2 if span["mere"] else NEAR
+        if last and years > most:
+            return str(end)
+        return f"c. {int(first) + years // 2}" if 0 < years <= most else span[0]
 
-def _middle(span: re.Match[str]) -> str:
-    first, *_, last = filter(None, span.groups())
-    years = int(first[: 4 - len(last)] + last) - int(first)
-    return f"c. {int(first) + years // 2}" if 0 < years <= (2 if span["mere"] else NEAR) else span[0]
+    return FORM.date_span.sub(one, text[:LONGEST])
 
 
 def find_dates(text: str) -> Iterator[PartialDate]:

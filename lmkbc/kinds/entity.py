@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from lmkbc.kinds.kind import Described, Kind, KnownValue, Match, Stated
 from lmkbc.kinds.numbers import decimal
 from lmkbc.names import as_qid, name_key
 from lmkbc.relation import ANYTHING
+from lmkbc.words import FORM
 
 
 class EntityKind(Kind):
@@ -16,6 +19,16 @@ class EntityKind(Kind):
     data_types = ("wikibase-item",)
     type = ANYTHING
     form = ""
+
+    def votes(self, texts: Sequence[str]) -> Mapping[str, str]:
+        """Return name with an article -> the same one without."""
+        bare = {text: text[found.end() :] for text in texts if (found := FORM.capital_article.match(text))}
+        keys = {name_key(text): text for text in texts} if bare else {}
+        return {
+            text: other
+            for text in sorted(bare, key=len)[::-1]
+            if (other := keys.get(name_key(bare[text]), text)) != text
+        }
 
     def known(self, stated: Stated, about: Described) -> KnownValue | None:
         """Return an item's QID; a text stands for a name."""

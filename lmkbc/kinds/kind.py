@@ -186,7 +186,7 @@ class Kind:
         return given is not None and given == true
 
     def votes(self, texts: Sequence[str]) -> Mapping[str, str]:
-        """Return text -> the more precise one for which it is a vote, among the objects of one query."""
+        """Return text -> the other one, such as a more precise one, for which it is a vote, of one query's objects."""
         return {}
 
     def literal(self, texts: Sequence[str]) -> tuple[str | None, str | None]:

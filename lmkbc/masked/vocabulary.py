@@ -118,10 +118,8 @@ def tables(model: Any) -> list[Tensor]:
 
 
 def _weights(ids: Sequence[int], counts: Mapping[int, int] | None) -> Tensor:
-    frequencies = torch.ones(len(ids)) if counts is None else torch.tensor([_count(counts.get(one)) for one in ids])
+    frequencies = (
+        torch.ones(len(ids)) if counts is None else torch.tensor([float(counts.get(one) or UNSEEN) for one in ids])
+    )
     weights = frequencies**-POWER
     return weights / weights.sum()
-
-
-def _count(frequency: int | None) -> float:
-    return float(frequency or UNSEEN)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import repeat
+from statistics import fmean
 from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
 from lmkbc.scoring.matchers import Counts, Scorer
@@ -190,7 +191,7 @@ class Tally:
         if self._metric.average == "relation" and relations:
             macro = [column.name for column in COLUMNS if column.kind == "macro"]
             means: dict[str, Any] = {
-                name: _mean([getattr(summary, name) for summary in relations.values()]) for name in macro
+                name: fmean([getattr(summary, name) for summary in relations.values()]) for name in macro
             }
             overall = replace(overall, **means)
         if self._rows is None:
@@ -200,10 +201,6 @@ class Tally:
             ((subject, name), score(*outcome)) for name in relations for subject, _, outcome in sorted(self._rows[name])
         ]
         return Table(overall, relations, rows)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
 
 
 def _summary(outcomes: Counter[_Outcome], vacuous: float) -> Summary:

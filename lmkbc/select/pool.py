@@ -21,7 +21,7 @@ from msgspec import structs
 from lmkbc.edition import Edition
 from lmkbc.errors import check_known
 from lmkbc.kinds.kind import kind_of
-from lmkbc.names import name_key, signed_words
+from lmkbc.names import as_qid, name_key, signed_words
 from lmkbc.relation import Relation
 from lmkbc.scoring.matchers import number
 from lmkbc.settings import ReadBy
@@ -126,7 +126,7 @@ class Pool:
         for group, item in enumerate(sets):
             for candidate in item.candidates:
                 ballots.setdefault(key(candidate.id, candidate.text), []).append((group, candidate))
-        if relation and relation.has_values() and len(ballots) > 1:
+        if relation and len(ballots) > 1:
             ballots = _voted(ballots, relation)
         silent = [(group, nil) for group, item in enumerate(sets) for nil in item.nothing]
         sources = [sum(map(self._counts, item.draws)) for item in sets]
@@ -191,12 +191,13 @@ def _meant(relation: Relation, _: str | None, text: str) -> Hashable:
 def _voted(
     ballots: Mapping[Hashable, list[_Ballot[Candidate]]], relation: Relation
 ) -> dict[Hashable, list[_Ballot[Candidate]]]:
-    """Return ballots in which values that are votes for a more precise one have joined it."""
-    by_text: _Ballots = {own[0][1].text: [*own] for own in ballots.values()}
-    for text, meant in kind_of(relation).votes([own[0][1].text for own in ballots.values()]).items():
-        id_ = by_text[meant][0][1].id
-        by_text[meant] += [(group, structs.replace(given, text=meant, id=id_)) for group, given in by_text.pop(text)]
-    return by_text
+    """Return ballots in which objects that are votes for another one have joined it."""
+    made = {key: [*own] for key, own in ballots.items()}
+    keys = {one.text: key for key, ((_, one), *_) in ballots.items() if not (one.id and as_qid(one.id))}
+    for text, meant in kind_of(relation).votes([*keys]).items():
+        id_ = made[keys[meant]][0][1].id
+        made[keys[meant]] += [(at, structs.replace(given, text=meant, id=id_)) for at, given in made.pop(keys[text])]
+    return made
 
 
 def _alone(cast: _Cast) -> Callable[[int, Candidate], Candidate]:

@@ -114,7 +114,8 @@ def choose(
     best = _choose(tasks, rows, inner, options, step)
     for way, others in judged.items():
         for name, one in _choose(others, rows, inner, options, step).items():
-            if _is_verified(tasks[name]) and _mean(one.held_out - best[name].held_out) > TIE:
+            is_verified = (tasks[name].outcomes.ranking.verifications >= 0).any()
+            if is_verified and _mean(one.held_out - best[name].held_out) > TIE:
                 best[name] = replace(one, rule=Verified(inner=one.rule, combine=way))
     return _surest(tasks, rows, best)
 
@@ -173,10 +174,6 @@ def leads(gains: Sequence[Floats]) -> list[bool]:
 def _best(choices: Sequence[Chosen]) -> Chosen:
     """Return the choice with the highest held-out F1, the first on a tie."""
     return choices[_first_best(np.array([one.held_out.sum() for one in choices]))]
-
-
-def _is_verified(task: Task) -> bool:
-    return bool((task.outcomes.ranking.verifications >= 0).any())
 
 
 def _choose(

@@ -291,7 +291,7 @@ def assess(
     objects of each failed query.
     """
     whole = {name: np.ones(len(task.outcomes), dtype=np.bool_) for name, task in tasks.items()}
-    most = {name: _max_facts(task) for name, task in tasks.items()}
+    most = {name: 1 if task.numeric else task.most for name, task in tasks.items()}  # nearby numbers are one fact
     final, confidence = calibrated(tasks, whole, fold)
     curves: dict[int, dict[str, dict[str, PrecisionCurve]]] = {}
     for number in _numbers(fold):
@@ -378,8 +378,3 @@ def _judged(tasks: Mapping[str, Task], confidence: Mapping[str, Floats]) -> tupl
 
 def _numbers(fold: Mapping[str, Ints]) -> list[int]:
     return sorted({int(number) for numbers in fold.values() for number in np.unique(numbers)} - {UNSCORED})
-
-
-def _max_facts(task: Task) -> int | None:
-    """Return the most facts of a query: 1 for numbers, since nearby votes are one fact; else as many as the task's."""
-    return 1 if task.numeric else task.most

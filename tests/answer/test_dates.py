@@ -338,3 +338,18 @@ def test_a_long_span_and_dates_of_a_relation_with_several_stay_two() -> None:
         assert len(parse(text, once, "Acme").objects) == 2
     assert parse("1889–1891", often, "Acme").objects == ("1889", "1891")
     assert parse("2010-11", once, "Acme").objects == ("2010-11",)
+
+
+ENDS = """When was {subject} completed?|When did {subject} die?|Wann wurde {subject} fertiggestellt?
+Quand {subject} a-t-il été achevé ?|¿Cuándo terminó {subject}?|Quando è morto {subject}?|Quando {subject} foi concluído?
+Wanneer werd {subject} voltooid?|Kiedy ukończono {subject}?|Когда было завершено {subject}?
+{subject}はいつ完成しましたか？"""
+
+
+@pytest.mark.parametrize("question", ENDS.replace("\n", "|").split("|"))
+def test_of_a_long_span_a_relation_of_ends_means_the_end(question: str) -> None:
+    ended = replace(relation("date"), functional=True, question=question)
+    assert parse("1907–1911", ended, "Acme").objects == ("1911",)
+    assert parse("von 1907 bis 11", ended, "Acme").objects[0] == "1907"
+    assert parse("1889–91", ended, "Acme").objects == ("c. 1890",)
+    assert parse("Begonnen 1907, eröffnet 1911", ended, "Acme").objects == ("1907", "1911")

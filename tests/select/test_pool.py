@@ -138,12 +138,26 @@ def test_short_texts_merge_if_they_are_scored_alike() -> None:
         ("number", ["22.2", "22.21111", "22.22222"], {"22.2": 1, "22.21111": 1, "22.22222": 1}),
         ("number", ["22", "22.2", "22.3"], {"22": 1, "22.2": 1, "22.3": 1}),
         ("number", ["1284.5", "1284.51", "1284.9"], {"1284.5": 1, "1284.51": 1, "1284.9": 1}),
+        ("entity", ["Der Freistaat Sachsen", "Freistaat Sachsen", "Bayern"], {"Freistaat Sachsen": 2, "Bayern": 1}),
+        ("entity", ["The De Bilt", "Bilt", "De Bilt", "L’Aquila", "Aquila"], {"Bilt": 3, "Aquila": 2}),
+        ("entity", ["El Salvador", "Salvador", "AS Roma", "Roma", "The Hague"], None),
+        ("string", ["The Red", "Red"], None),
     ],
 )
-def test_a_value_is_a_vote_for_the_only_more_precise_one(kind: str, drawn: list[str], merged: dict[str, int]) -> None:
+def test_an_object_is_a_vote_for_another_that_says_the_same_or_more(
+    kind: str, drawn: list[str], merged: dict[str, int] | None
+) -> None:
     relations = {QUERY.relation: small_relation(kind=kind)}
     (pooled,) = Pool(STRINGS, relations=relations).merge([[draws("m", *([text] for text in drawn))]])
-    assert {one.text: round(one.score * len(drawn)) for one in pooled.candidates} == merged
+    assert {one.text: round(one.score * len(drawn)) for one in pooled.candidates} == (merged or dict.fromkeys(drawn, 1))
+
+
+def test_two_things_of_one_name_stay_two() -> None:
+    found = [Candidate(name, 1.0, sources("m"), id_) for name, id_ in (("The Hague", "Q36600"), ("Hague", "Q1"))]
+    twins = [Candidate("Hague", 1.0, sources("m"), "Q2")]
+    relations = {QUERY.relation: small_relation()}
+    (merged,) = Pool(IDS, relations=relations).merge([[candidate_set(QUERY, (*found, *twins))]])
+    assert {one.id for one in merged.candidates} == {"Q36600", "Q1", "Q2"}
 
 
 def test_existence_stays_apart() -> None:

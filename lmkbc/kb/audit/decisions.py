@@ -150,8 +150,10 @@ def _object(place: str, about: About, text: str, qid: str | None, literal: str |
         return {"object": text or qid or "", "object_id": as_qid(qid or text), "literal": None}
     if kind.has_values and literal is None:
         literal = _number(place, text, about) if kind.is_numeric else kind.literal((qid or "", text))[0]
-        known = kind.known(Stated(text), about) if literal is None else None
-        literal = kind.literal((known.text,))[0] if known else literal
+        if literal is None and (known := kind.known(Stated(text), about)):
+            literal = kind.literal((known.text,))[0]
+        if literal is None and not kind.is_numeric and len(values := kind.read(text, about.relation())) == 1:
+            literal = kind.literal(values)[0]
         if literal is None:
             raise InputError(f"{place}: {kind.unread(text, about)}")
     return {"object": literal or text, "object_id": None, "literal": literal}

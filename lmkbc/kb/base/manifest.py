@@ -79,7 +79,7 @@ class About(msgspec.Struct, frozen=True):
         )
 
     def relation(self) -> Relation:
-        """Return a relation of the same kind, unit and language, by which values are read; it asks no question."""
+        """Return a relation by which values are read, of the same kind, unit and language; it asks no question."""
         about = self.definition or self.property
         return Relation(
             name=self.property,
@@ -94,6 +94,7 @@ class About(msgspec.Struct, frozen=True):
             question=f"{{subject}}: {re.sub(r'[{}]', ' ', about)}",
             triple=self.property,
             statement="{subject}: {object}",
+            functional=self.one_object,
             unit=self.unit,
             language=self.language,
         )

@@ -13,11 +13,13 @@ import polars as pl
 import pytest
 from bases import ATTACK, Base, answered, fact, neighbours, written
 from command import Command
+from space import SPACE
 from wikidata_readers import comma_separated, items, version_1
 
 import lmkbc
 from lmkbc.kb.base.knowledge import Knowledge
 from lmkbc.testing import CandidateSet, Query
+from tests.small import small_relation
 
 HEADER = "relation,subject,subject_id,object,object_id,label,value,value_id,source,quote,reviewer,date\n"
 BORDERS, CHILDREN = "country-borders", "children"
@@ -511,6 +513,18 @@ def test_a_known_value_of_another_precision_is_no_second_statement(command: Comm
     Path("known.csv").write_text('subject,property,object\nQ1,P2046,10000U35852\nQ2,P2046,"1,300 ha"\n')
     _, told = command.done("export", "kb", "--format", "quickstatements", "--known", "known.csv", "--out", "qs")
     assert "known already 2" in told
+
+
+def test_a_date_of_a_review_is_read_as_that_of_a_reply_is(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SPACE.relations.own, "begun", small_relation(name="begun", kind="date", functional=True))
+    written(Path("old"), [fact(row, "begun", "1780", 0.6, literal="1780") for row in range(3)])
+    given = "1889–1891", "Ende des 19. Jahrhunderts", "1907–1911"
+    rows = [f"begun,subject {row},Q{row + 1},1780,,wrong,{text}" for row, text in enumerate(given)]
+    labels(*rows)
+    assert "1907–1911" in run.fails("review", "old", "labels.csv")
+    labels(*rows[:2])
+    run.done("review", "old", "labels.csv")
+    assert [row.literal for row in Knowledge(Path("old")).facts()] == ["c. 1890", "19th century", "1780"]
 
 
 def test_a_decision_by_name_is_about_each_fact_of_the_name(run: Command) -> None:
