@@ -22,13 +22,10 @@ class EntityKind(Kind):
 
     def votes(self, texts: Sequence[str]) -> Mapping[str, str]:
         """Return name with an article -> the same one without."""
-        bare = {text: text[found.end() :] for text in texts if (found := FORM.capital_article.match(text))}
-        keys = {name_key(text): text for text in texts} if bare else {}
-        return {
-            text: other
-            for text in sorted(bare, key=len)[::-1]
-            if (other := keys.get(name_key(bare[text]), text)) != text
-        }
+        begun = sorted(filter(FORM.capital_article.match, texts), key=len, reverse=True)
+        keys = {name_key(text): text for text in texts} if begun else {}
+        meant = {text: keys.get(name_key(FORM.capital_article.sub("", text)), text) for text in begun}
+        return {text: other for text, other in meant.items() if other != text}
 
     def known(self, stated: Stated, about: Described) -> KnownValue | None:
         """Return an item's QID; a text stands for a name."""
@@ -40,8 +37,8 @@ class EntityKind(Kind):
 
 
 def object_key(text: str) -> str:
-    """Return the key of a text that is a QID, a number or a name."""
-    return as_qid(text) or decimal(text) or name_key(text)
+    """Return the key of a text that is a QID, a number or a name, which has it without an article too."""
+    return as_qid(text) or decimal(text) or name_key(FORM.capital_article.sub("", text))
 
 
 ENTITY = EntityKind()

@@ -232,7 +232,7 @@ Gadget,area,4
 Gadget,supplier,
 """,
     "facts.tsv": """Subject\tProperty\tObject
-Widget\tsupplier\tBOLT & CO.
+Widget\tsupplier\tThe BOLT & CO.
 Widget\tarea\t1,255
 Gadget\tarea\t4
 Gadget\tsupplier\tnone
