@@ -113,17 +113,15 @@ class Registry:
     def _is_right(self, component: object) -> bool:
         """Return whether a component is of the registry's class."""
         base = resolve_name(self.base)
-        return isinstance(component, base) if self.objects else _is_subclass(component, base)
+        if self.objects:
+            return isinstance(component, base)
+        return isinstance(component, type) and issubclass(component, base)
 
 
 @lru_cache(32)
 def _points(group: str, _: tuple[str, ...]) -> tuple[EntryPoint, ...]:
     """Return the entry points of a group on a search path: to find them, every distribution's file is read."""
     return tuple(entry_points(group=group))
-
-
-def _is_subclass(component: object, base: type) -> bool:
-    return isinstance(component, type) and issubclass(component, base)
 
 
 def _distribution(point: EntryPoint) -> str:

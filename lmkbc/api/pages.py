@@ -117,8 +117,7 @@ def report(
     replies = as_recorded(all_placed(files), space, of, opened.manifest.get("relations") or ())
     place = Path(out) if out is not None else opened.path / REPORT if opened.path.is_dir() else Path(REPORT)
     evidence = Evidence.of(placed(index), placed(search_table))
-    given = (placed(gold), evidence.index, evidence.search_table, *replies)
-    check_page(place, opened.predictions, *given)
+    check_page(place, opened.predictions, placed(gold), evidence.index, evidence.search_table, *replies)
     if inputs := opened.table("inputs"):
         read = {*map(str, inputs.values()), *map(str, opened.table("outputs").values())}
         for path in replies:

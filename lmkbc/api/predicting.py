@@ -235,8 +235,7 @@ def predict(
         note = note or (run_directory.earlier(directory) or {}).get("note")
         about |= {"models": steps.models} if steps.models else {}
         written = files.finished(about, note)
-        seconds = round(time.monotonic() - start, 3)
-        spent = RunTiming.read(directory / submission.TIMING).then(seconds, steps.usage)
+        spent = RunTiming.read(directory / submission.TIMING).then(round(time.monotonic() - start, 3), steps.usage)
         timing = {"seconds": spent.seconds, "usage": spent.usage, "computed": run.computed}
         written[submission.TIMING] = (json.dumps(timing) + "\n").encode()
         directory = run_directory.write(directory, written, own, about)

@@ -15,6 +15,7 @@ from lmkbc.ask.slots import fill, one_line
 from lmkbc.ask.steps import FOUND
 from lmkbc.ask.style import PromptStyle
 from lmkbc.ask.templates import outline, render
+from lmkbc.kinds.kind import kind_of
 from lmkbc.models.base import Message, Prompt
 from lmkbc.relation import Relation
 from lmkbc.types import Example, Query
@@ -125,7 +126,7 @@ class _Writer:
 
     def answer(self, shot: Example) -> str:
         """Return the good answer of an example."""
-        names = list(map(one_line, shot.names))
+        names = [one_line(kind_of(self._relation).said(name, self._relation)) for name in shot.names]
         ids = [gold.id for gold in shot.objects if gold.id]
         objects = ids if self._style.writes_ids else names
         words: dict[str, str | list[str]] = {"answer": self._style.listed(objects, self._relation), "objects": objects}

@@ -105,8 +105,7 @@ def _checked(space: Workspace, edition: Edition, row: dict[str, Any]) -> dict[st
     source = edition.splits[row["split"]]
     same = source is None or file_sha256(Path(row["path"])) == source.sha256
     is_labelled = space.has_gold(edition, row["split"])
-    read = space.examples if is_labelled else space.queries
-    rows = len(read(edition, row["split"]))
+    rows = len((space.examples if is_labelled else space.queries)(edition, row["split"]))
     if is_labelled:
         read_gold(Path(row["path"]), edition)  # the column that scores need
     if is_labelled and source is None:  # published rows are as they are

@@ -63,8 +63,7 @@ def prune(
     if before and not re.fullmatch(r"\d{4}-\d\d-\d\d", before):
         raise InputError(f"--before is {before!r}: give a date as YYYY-MM-DD")
     opened = _open(store)
-    count = opened.prune(model=model, before=before)
-    note(f"{opened.place}: {counted(count, 'answer')} dropped")
+    note(f"{opened.place}: {counted(opened.prune(model=model, before=before), 'answer')} dropped")
 
 
 def _open(place: Place | None) -> Store:

@@ -112,8 +112,7 @@ def _print(tuned: Tuned, title: str) -> None:
         note(f"{reason}: {', '.join(names)}")
     if few := {name: one.answered for name, one in sorted(tuned.relations.items()) if 0 < one.answered < FEW}:
         note(f"fewer than {FEW} answered rows: {named_few(few)}; confidences are rough there, and marked as such")
-    head = ["confidences, out of fold", "value", "95 % low", "95 % high"]
-    show_table(head, _confidence(tuned.confidences))
+    show_table(["confidences, out of fold", "value", "95 % low", "95 % high"], _confidence(tuned.confidences))
     note("precision on facts that Wikidata lacks is often lower: check a sample by hand")
     if tuned.failed:
         note(tuned.unanswered)

@@ -20,7 +20,7 @@ import msgspec
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, counted, did_you_mean
 from lmkbc.files.columns import Column, Rows, is_lone_none, log_lone_nones, namesakes, respelled
-from lmkbc.files.fact_rows import field_of
+from lmkbc.files.fact_rows import field_of, log_namesakes
 from lmkbc.files.jsonl import no_collection
 from lmkbc.names import subject_key
 from lmkbc.scoring.table import WRONG, Table, Tally
@@ -81,6 +81,7 @@ def evaluate(
             match = _Match(edition, answers, truth, rows, again)
             match.read()
             namesakes(answers, match.answered_again, agree=True)
+            log_namesakes(truth.path, [*match.queried_again] if edition.is_bundled else [])
         match.read_nothing_more(unreadable, strict=strict)
         if (first := match.no_gold.first) is not None:
             raise InputError(
@@ -172,7 +173,7 @@ class _Match:
         self._answers, self._gold = answers, gold
         self.queries = self.unreadable_answers = self.lone_nones = 0
         self.answered_again: Counter[Pair] = Counter()
-        self._queried_again: Counter[Pair] = Counter()
+        self.queried_again: Counter[Pair] = Counter()
         self.malformed, self.unreadable, self.no_gold = _Odd(), _Odd(), _Odd()
         self.missing: list[Pair] = []
         self._repeating = repeating
@@ -183,7 +184,7 @@ class _Match:
     @property
     def repeated(self) -> int:
         """Return the number of rows that answer a query more often than the gold asks it."""
-        return sum((self.answered_again - self._queried_again).values())
+        return sum((self.answered_again - self.queried_again).values())
 
     def read(self) -> None:
         """Read both files and score each row as soon as both sides have it."""
@@ -247,7 +248,7 @@ class _Match:
 
     def _take_gold(self, place: int, pair: Pair, value: Any) -> None:
         if pair in self._waiting_gold:
-            self._queried_again[pair] += 1
+            self.queried_again[pair] += 1
         else:
             self.queries += 1
         if pair in self._waiting_answers and hash(pair) not in self._repeating:

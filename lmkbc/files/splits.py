@@ -8,7 +8,7 @@ the two lists agree.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import lru_cache, partial
 from itertools import accumulate
@@ -18,7 +18,7 @@ import msgspec
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
-from lmkbc.files.fact_rows import field_of, is_table, stream
+from lmkbc.files.fact_rows import field_of, is_table, log_namesakes, stream
 from lmkbc.files.jsonl import decoded, no_collection, numbered, row_blocks
 from lmkbc.kinds.kind import kind_of
 from lmkbc.relation import Relation
@@ -161,6 +161,9 @@ def _rows(path: Path, edition: Edition, *, labelled: bool = False) -> Iterator[t
             seen.add(query)
             row.Relation = relation
             yield row, query
+    if edition.is_bundled:
+        times = Counter((query.subject, query.relation) for query in seen)
+        log_namesakes(path, [pair for pair, count in times.items() if count > 1])
 
 
 def _bad_query(path: Path, bad: QueryRow, repeated: bool, edition: Edition) -> InputError:

@@ -264,8 +264,7 @@ class NaiveBayes:
         for query in dict.fromkeys(queries):
             fitted = self._fitted[query.relation]
             others = np.array([subject != query.subject for subject in fitted.subjects], dtype=bool)
-            scores = fitted.posterior(query.subject, others)
-            yield ranked(query, fitted.closed.candidates, scores, "naive-bayes")
+            yield ranked(query, fitted.closed.candidates, fitted.posterior(query.subject, others), "naive-bayes")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -153,8 +153,7 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
                 style, sampling = asking.plan(query).style, asking.plan(query).sampling
                 replies = sampling.samples * math.prod(step.branches for step in style.steps)
                 longest = answer_tokens(sampling)
-                named = style.most_objects(longest)
-                objects = self.ranking.max if self.ranking else replies * named
+                objects = self.ranking.max if self.ranking else replies * style.most_objects(longest)
                 yield from check.plan(query, objects, replies * longest)
 
         return planned

@@ -209,8 +209,9 @@ class Recorded:
                 replies.append(guarded(score, text, partial(unread, query)))
                 self._files[file].texts.all += len(replies[-1].draws)
             if row.existence is not None:
-                nil = Nil(1 - row.existence, (Source(name),))
-                replies.append(CandidateSet(query, draws=(), nil_probabilities=(nil,)))
+                replies.append(
+                    CandidateSet(query, (), (), nil_probabilities=(Nil(1 - row.existence, (Source(name),)),))
+                )
         if any(row.completions for row in rows):
             parts = _parts_of(rows, self._is_none)
             read = self._read(query, parts, name)

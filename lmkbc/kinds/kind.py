@@ -181,6 +181,10 @@ class Kind:
         """Return an object of a labelled row of one's own as facts have it."""
         return text
 
+    def said(self, text: str, relation: Relation) -> str:
+        """Return an object as a reply in the relation's language has it, for examples in prompts."""
+        return text
+
     def is_same(self, given: Any, true: Any, relation: Relation, *, coarser: bool) -> bool:
         """Return whether a meaning is right. coarser: whether one that is less precise, but not contrary, is."""
         return given is not None and given == true

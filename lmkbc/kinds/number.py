@@ -9,6 +9,7 @@ from decimal import Context, Decimal
 from functools import lru_cache
 from typing import Any, ClassVar
 
+from lmkbc.answer.languages import has_decimal_comma
 from lmkbc.errors import InputError
 from lmkbc.kinds.kind import WITH_COMMAS, Described, Exported, Kind, KnownValue, LeftOutError, Match, Stated
 from lmkbc.kinds.numbers import decimal, last_place, plain, read_numbers
@@ -104,6 +105,10 @@ class Number(Kind):
         """Return plain digits in the relation's unit."""
         value = self.meaning(text, relation)
         return plain(value) if isinstance(value, Decimal) else text
+
+    def said(self, text: str, relation: Relation) -> str:
+        """Return a number with the decimal mark of the language, by which the reply is read."""
+        return text.replace(".", ",") if has_decimal_comma("", relation) else text
 
     def is_same(self, given: Any, true: Any, relation: Relation, *, coarser: bool) -> bool:
         """Return whether a number is within the relation's tolerance."""

@@ -30,6 +30,8 @@ OF_LENGTH = {
     "kilometer": "km kms kilometer kilometre kilómetro kilomètre quilómetro quilômetro chilometri "
     "км 公里 千米 キロメートル",
     "meter": "m mtr meter metre metro mètre metri м 米 平米 メートル",
+    "hectometer": "hm hectometer hectometre hektometer hectómetro hectómetros hectomètre hectômetro ettometro "
+    "ettometri гектометр",
     "decimeter": "dm decimeter decimetre",
     "centimeter": "cm cms centimeter centimetre "
     "zentimeter centímetro centímetros centimetro centimetri centymetrów сантиметр сантиметров см 厘米 "
@@ -54,6 +56,14 @@ OTHERS = {
     "international_acre": "ac acre",
     "liter": "l L liter litre litro litros litri litrów литр литра литров 升 リットル لتر",
     "milliliter": "ml mL milliliter millilitre",
+    "hectoliter": "hl hL hectoliter hectolitre hektoliter hectolitro hectolitros ettolitro ettolitri hektolitrów "
+    "гектолитров",
+    "megaliter": "ML megaliter megalitre",
+    "gigaliter": "GL gigaliter gigalitre",
+    "acre_foot": "acre_ft acre_foot acre_feet ac_ft",
+    "oil_bbl": "bbl bbls barrel",
+    "millimeter ** 3": "mm³ mm^3 mm3",
+    "hectometer ** 3": "MCM Mm³ Mm^3 Mm3",
     "gallon": "gal gallon US_gallon",
     "kilogram": "kg kgs kilo kilogram kilogramme "
     "kilogramm kilos kilogramo kilogramos kilogrammo kilogrammi chilogrammo chilogrammi quilograma "
@@ -66,6 +76,8 @@ OTHERS = {
     "миллиграммов мг 毫克 ミリグラム",
     "metric_ton": "t tonne metric_ton "
     "tonnen tonelada toneladas tonnellata tonnellate tona tony тонна тонны тонн 吨 噸 トン طن",
+    "megametric_ton": "Mt megatonne megaton",
+    "microgram": "µg μg microgram",
     "ton": "ton tons short_ton",
     "long_ton": "long_ton",
     "pound": "lb lbs pound",
@@ -100,14 +112,21 @@ OTHERS = {
     "kilojoule": "kJ kilojoule",
     "megajoule": "MJ megajoule",
     "millijoule": "mJ millijoule",
+    "gigajoule": "GJ gigajoule",
+    "terajoule": "TJ terajoule",
     "calorie": "cal calorie",
     "kilocalorie": "kcal kilocalorie",
     "electron_volt": "eV electronvolt electron_volt",
     "kilowatt_hour": "kWh kilowatt_hour",
+    "watt_hour": "Wh watt_hour",
+    "megawatt_hour": "MWh megawatt_hour",
+    "gigawatt_hour": "GWh gigawatt_hour",
+    "terawatt_hour": "TWh terawatt_hour",
     "watt": "W watt",
     "kilowatt": "kW kilowatt",
     "megawatt": "MW megawatt",
     "gigawatt": "GW gigawatt",
+    "terawatt": "TW terawatt",
     "milliwatt": "mW milliwatt",
     "horsepower": "hp horsepower",
     "volt": "V volt",
@@ -161,7 +180,9 @@ MINOR = {
     "minute": "second",
 }
 """Unit -> unit of a number behind it that has none, as in "1 m 80" and "2 h 30"."""
-UNSURE = frozenset("dz in min bar au pc pa gal mo ms ac sec ly second minute cal m k a u ans ora ore 分 秒".split())
+UNSURE = frozenset(
+    "dz in min bar au pc pa gal mo ms ac sec ly second minute cal m k a u ans ora ore hm mt tw gl mcm 分 秒".split()
+)
 """Spellings that mean a unit only where the relation's own unit has that dimension."""
 ITEMS = {
     "Q11573": "meter",
@@ -257,7 +278,7 @@ _POWER = (
     r"|[ -]sq(?:uared?)?| cubed| cuadrad[oa]s?| quadrad[oa]s?| carr[ée]s?| quadrat[io]"
 )
 _UNIT = (
-    r"(?P<before>(?:square|sq|cubic|cu|quadrat|кв|平方|立方)(?:\.\s?|[ -]?))?"
+    r"(?P<before>(?:square|sq|cubic|cu|quadrat|q(?=[kcdm]?m)|cb(?=m)|c(?=cm)|кв|平方|立方)(?:\.\s?|[ -]?))?"
     r"(?!in\s+(?:\d|(?-i:[A-Z])|the\b|an?\b|its?\b|all\b|total\b))"
     rf"(?P<name>{_any(word for word in _UNITS if len(word) > 1 and word not in _CODES)}"
     rf"|(?-i:{_any(word for word in _UNITS if len(word) == 1 or word in _CODES)}))"
@@ -397,7 +418,7 @@ def is_money(unit: str | None) -> bool:
 
 def _raised(units: tuple[str, ...], before: str, power: str) -> tuple[str, ...]:
     """Return the squares or cubes of units of length."""
-    exponent = 3 if before[:2] in ("cu", "立方") or power.strip(" ^") in ("3", "³") or "cubed" in power else 2
+    exponent = 3 if before[:1] in ("c", "立") or power.strip(" ^") in ("3", "³") or "cubed" in power else 2
     return tuple(f"{unit} ** {exponent}" for unit in units if unit in OF_LENGTH)
 
 

@@ -309,8 +309,7 @@ def _read(path: Path) -> pl.DataFrame:
     try:
         if sign := READERS[path.suffix]:
             sign = separator(content[:4096], ("text", "id")) if sign == "," else sign
-            quote = None if sign == "\t" else '"'
-            return pl.read_csv(content, separator=sign, quote_char=quote, infer_schema=False)
+            return pl.read_csv(content, separator=sign, quote_char=None if sign == "\t" else '"', infer_schema=False)
         if path.suffix == ".json" and content.lstrip()[:1] == b"{":  # text -> QID, as tables of searches are
             named = [(text, qid) for text, qid in msgspec.json.decode(content, type=dict[str, str]).items() if qid]
             return pl.DataFrame(named, schema=["text", "id"], orient="row")

@@ -81,8 +81,7 @@ def abilities(model: PreTrainedModel, encode: Callable[[Sequence[str]], list[Tok
             for place in range(tokens.shape[1] - steps, tokens.shape[1]):
                 found = branches.step(range(len(prompts)), [prompt[place] for prompt in prompts])
             if recurrent or exact:
-                most = EXACT if exact else COARSE
-                return bool((found - plain).abs().max() <= most * plain.abs().max())
+                return bool((found - plain).abs().max() <= (EXACT if exact else COARSE) * plain.abs().max())
             return bool((found.topk(RANKS).indices == plain.argmax(-1)[:, None]).any(-1).all())
         except Exception as error:
             log.info("%s reads prompts in a slower way: %s", type(model).__name__, error)

@@ -43,8 +43,7 @@ class Asker:
             for index, answers in enumerate(self.answers(precondition, subjects)):
                 before = prepared[index]
                 clozes = rewritten(precondition, subjects[index], answers) or before.clozes
-                vetoed = 1 - (1 - before.vetoed) * (1 - veto(precondition, answers))
-                prepared[index] = Prepared(clozes, vetoed)
+                prepared[index] = Prepared(clozes, 1 - (1 - before.vetoed) * (1 - veto(precondition, answers)))
         return prepared
 
     def answers(self, precondition: FirstCloze, subjects: Sequence[str]) -> list[dict[str, float]]:

@@ -168,10 +168,8 @@ class Outcomes:
         return table_of(gains, self.ranking.scores.shape[1], 0)
 
     def _score(self, prediction: Prediction, row: int) -> float:
-        values = answers(self.edition, prediction)
-        gold = self.edition.gold_column(self.examples[row])
-        relation = self.examples[row].query.relation
-        return f1(*self.edition.metric.scorer.score(values, gold, relation))
+        example, values = self.examples[row], answers(self.edition, prediction)
+        return f1(*self.edition.metric.scorer.score(values, self.edition.gold_column(example), example.query.relation))
 
 
 def _find(ranked: Sequence[Candidate], example: Example, edition: Edition) -> _Matched:

@@ -231,3 +231,14 @@ def test_a_point_before_three_digits_is_read_by_the_language_of_the_reply_else_o
 def test_an_amount_of_money_of_a_row_means_what_it_does_in_a_reply(text: str, value: str) -> None:
     relation = replace(AREA, language="de", unit="EUR")
     assert registry.KINDS.get(relation.kind).meaning(text, relation) == Decimal(value)
+
+
+@pytest.mark.parametrize("language", ["", "de", "en", "fr", "pt"])
+@pytest.mark.parametrize("digits", ["1.245", "0.5", "1037", "-2.25"])
+def test_an_example_of_a_prompt_is_read_as_it_was_meant(language: str, digits: str) -> None:
+    relation = replace(AREA, language=language)
+    shown = registry.KINDS.get("number").said(digits, relation)
+    assert (read_numbers(shown, relation), "," in shown) == (
+        [digits],
+        language in ("de", "fr", "pt") and "." in digits,
+    )

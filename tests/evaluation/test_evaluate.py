@@ -65,6 +65,20 @@ def test_a_query_that_the_split_repeats_may_be_answered_as_often(tmp_path: Path)
     assert evaluate(more, gold, edition).remarks == "2 repeated"
 
 
+def test_two_subjects_of_one_name_are_told_in_splits_of_one_s_own(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    about = {"SubjectEntity": "Weir", "Relation": "children"}
+    rows = [about | {"SubjectEntityID": f"Q{number}", "ObjectEntitiesID": [str(number)]} for number in range(1, 4)]
+    gold = tmp_path / "gold"
+    gold.write_text("\n".join(map(json.dumps, rows)))
+    evaluate(gold, gold, SPACE.edition("mini"))
+    assert "1 query is asked twice, first about 'Weir'" in caplog.text
+    caplog.clear()
+    SPACE.queries(SPACE.edition("2023"), "val")  # which has two rivers called Red River
+    assert not caplog.text
+
+
 @pytest.mark.parametrize("zipped", [False, True], ids=["plain", "gzip"])
 @pytest.mark.parametrize("order", ["same", "reversed"])
 @pytest.mark.parametrize("block", [1, 64, 1 << 20])

@@ -137,7 +137,8 @@ class SubjectFile(Subjects):
         for row, name, *_ in namesakes.head(1).iter_rows():
             self.remarks.append(
                 f"{path}: {len(namesakes)} names have another QID too, first {name!r} at {_place(table, row - first)}: "
-                "these are subjects of their own"
+                "these are subjects of their own, of which a model is asked the same: let their names tell them apart, "
+                "as in 'Springfield (Illinois)'"
             )
         for row, name, *_ in unlinked.head(1).iter_rows():
             self.remarks.append(

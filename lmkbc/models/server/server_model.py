@@ -199,8 +199,7 @@ class ServerModel:
         together = MOST_DRAWS if calls[0].seed is None and self.store.note(self._server.of_several) else 1
         for start in range(0, len(calls), together):
             prompt, (_, answer) = most_tokens(calls[start].prompt), length_of(calls[start])
-            draws = len(calls[start : start + together])
-            yield calls[start], Size(1, prompt, answer * draws, estimated=True)
+            yield calls[start], Size(1, prompt, answer * len(calls[start : start + together]), estimated=True)
 
     async def _response(self, session: Session, request: Request) -> Response:
         shown: list[Prompt] = []  # the last of them is the one that is answered
