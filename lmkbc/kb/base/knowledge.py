@@ -24,7 +24,16 @@ from lmkbc.files import checksum
 from lmkbc.files.reader import whole
 from lmkbc.kb.base.fact_row import FactRow, Thing
 from lmkbc.kb.base.manifest import MANIFEST, PART, TIMING, UNFINISHED, About, partition, read_manifest, relation_names
-from lmkbc.kb.base.reviews import PERSON, REVIEWED, Review, Reviews, SubjectReviews, decided
+from lmkbc.kb.base.reviews import (
+    PERSON,
+    REVIEWED,
+    RelationReviews,
+    Review,
+    Reviews,
+    SubjectReviews,
+    decided,
+    distinct,
+)
 from lmkbc.kb.base.schemas import FACTS, SCHEMA_VERSION
 from lmkbc.kinds.kind import kind_of
 from lmkbc.names import Memo, name_key, spelling
@@ -69,12 +78,13 @@ class _Timing(msgspec.Struct):
 class _Decided(NamedTuple):
     """Facts of a relation as decisions left them. facts: row of a decided subject -> its facts, in order.
 
-    emptied: subjects of which no fact is left: row, name and QID. unasked: decisions about subjects that are not asked.
+    emptied: subjects of which no fact is left: row, name and QID. idle: decisions that are not about one subject, with
+    name and QID of those of the name: none if it is not asked.
     """
 
     facts: Mapping[int, Sequence[Mapping[str, Any]]]
     emptied: Sequence[tuple[int, str, str | None]]
-    unasked: Sequence[Review]
+    idle: Sequence[tuple[Review, Sequence[tuple[str, str | None]]]]
 
 
 class Knowledge:
@@ -275,31 +285,54 @@ class Knowledge:
         """Return what persons' decisions make of a relation. The facts of its subjects are read once more for it."""
         if relation in self._decisions:
             return self._decisions[relation]
-        reviews, subjects = self.reviews.of(relation), dict[int, tuple[str, str | None]]()
-        own = defaultdict[int, list[dict[str, Any]]](list)
-        for folder in (partition(relation), *STATES) if reviews.rows else ():
-            columns = [*_ALL] if folder not in STATES else [*ANSWER]
-            for part in self._read(folder, columns):
-                frame = part if folder not in STATES else part.filter(pl.col("relation") == relation)
-                found = {
-                    row: (name, qid)
-                    for row, name, qid in frame.select(ABOUT_SUBJECT).unique(maintain_order=True).iter_rows()
-                    if reviews.about(name, qid)
-                }
-                subjects |= found
-                if folder not in STATES:
-                    for fact in frame.filter(pl.col("subject_row").is_in([*found])).iter_rows(named=True):
-                        own[fact["subject_row"]].append(fact)
+        reviews, about = self.reviews.of(relation), defaultdict[int, list[Review]](list)
+        own, subjects = defaultdict[int, list[dict[str, Any]]](list), dict[int, tuple[str, str | None]]()
+        of_each = [*zip(reviews.rows, self.subjects_of(reviews, relation), strict=True)]
+        for review, rows in of_each:
+            if len(distinct(rows)) == 1:
+                subjects |= rows
+                for row in rows:
+                    about[row].append(review)
+        for part in self._read(partition(relation), [*_ALL]) if subjects else ():
+            for fact in part.filter(pl.col("subject_row").is_in([*subjects])).iter_rows(named=True):
+                own[fact["subject_row"]].append(fact)
         made, emptied, single = dict[int, list[dict[str, Any]]](), [], self._every[relation].one_object
-        for row, (name, qid) in subjects.items():
-            kept, lacking = SubjectReviews(reviews.about(name, qid), one_object=single).applied(own[row])
+        for row, (name, qid) in sorted(subjects.items()):
+            kept, lacking = SubjectReviews(about[row], one_object=single).applied(own[row])
             made[row] = [*kept, *(_given(row, name, qid, one) for one in lacking)]
             if own[row] and not made[row]:
                 emptied.append((row, name, qid))
-        known = {id(one) for about in subjects.values() for one in reviews.about(*about)}
-        unasked = [one for one in reviews.rows if id(one) not in known]
-        self._decisions[relation] = _Decided(made, emptied, unasked)
+        idle = [(review, distinct(rows)) for review, rows in of_each if len(distinct(rows)) != 1]
+        self._decisions[relation] = _Decided(made, emptied, idle)
         return self._decisions[relation]
+
+    def subjects_of(self, reviews: RelationReviews, relation: str) -> list[dict[int, tuple[str, str | None]]]:
+        """Return, for each decision about a relation, the asked subjects that it names: row -> name and QID."""
+        found = [dict[int, tuple[str, str | None]]() for _ in reviews.rows]
+        for row, name, qid in self._asked([relation]) if reviews.rows else ():
+            for place in reviews.places(name, qid):
+                found[place][row] = name, qid
+        return [review.closest(subjects) for review, subjects in zip(reviews.rows, found, strict=True)]
+
+    def _asked(self, relations: Collection[str]) -> Iterator[tuple[int, str, str | None]]:
+        """Yield row, name and QID of the subjects that are asked some relations, perhaps several times."""
+        for name in relations:
+            for part in self._read(partition(name), ABOUT_SUBJECT):
+                yield from part.unique(maintain_order=True).iter_rows()
+        for table in STATES:
+            for part in self._read(table, (*ABOUT_SUBJECT, "relation")):
+                own = part.filter(pl.col("relation").is_in([*relations])).select(ABOUT_SUBJECT)
+                yield from own.unique(maintain_order=True).iter_rows()
+
+    @cached_property
+    def shared_names(self) -> Mapping[str, Sequence[tuple[str, str | None]]]:
+        """Return the keys of names that several subjects have: name and QID of each."""
+        first, found = dict[str, tuple[int, str, str | None]](), dict[str, dict[int, tuple[str, str | None]]]()
+        for row, name, qid in self._asked([*self._every]):
+            known = first.setdefault(_keyed[name], (row, name, qid))
+            if (known[2] or known[0]) != (qid or row):
+                found.setdefault(_keyed[name], {known[0]: known[1:]})[row] = name, qid
+        return {key: distinct(subjects) for key, subjects in found.items()}
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -307,9 +340,12 @@ class Knowledge:
         found = {UNSURE.format(self._least): self.unsure, **self.others}
         return {reason: number for reason, number in found.items() if number}
 
-    def unasked(self) -> list[Review]:
-        """Return the decisions about subjects that the base does not ask in their relation, which change nothing."""
-        return [one for relation in self.relations for one in self._decided(relation).unasked]
+    def idle(self) -> list[tuple[Review, Sequence[tuple[str, str | None]]]]:
+        """Return the decisions that change nothing, each with name and QID of the subjects that share its name.
+
+        They are none if the base does not ask such a subject in this relation.
+        """
+        return [one for relation in self.relations for one in self._decided(relation).idle]
 
     def answers(self, table: str) -> Iterator[pl.DataFrame]:
         """Yield the queries without a fact. table: "nothing", or "missing" for queries without an answer of a model."""

@@ -297,3 +297,34 @@ def test_a_small_base_has_one_table(command: Command) -> None:
     assert [line.split()[0] for line in shown.splitlines() if "  all  " in line] == ["area", "***"]
     assert "from 0" not in shown
     assert len(json.loads(command.done("audit", "kb", "--known", "known", "--json")[0])["known"]) > 2
+
+
+NAMESAKES = [
+    *(row(at, "area", str(at), 0.9, literal=str(at), subject="Dam", subject_id=f"Q{at}") for at in (1, 2, 3)),
+    row(4, "area", "4", 0.9, literal="4", subject="Alone"),
+]
+
+
+@pytest.mark.parametrize(
+    ("known", "expected", "is_told"),
+    [
+        ("Dam,,P2046,1", {"1": "known"}, True),
+        ("Dam,,P2046,9", {}, True),
+        ("Dam,,P2046,novalue", {}, True),
+        ("Dam,,P47,Q5", {}, True),
+        ("Dam,Q1,P2046,9", {"1": "contradicting"}, False),
+        ("Dam,Q2,P2046,2\nDam,,P2046,9", {"2": "known"}, True),
+        ("Alone,,P2046,9", {"4": "contradicting"}, False),
+    ],
+)
+def test_a_known_fact_by_a_name_of_several_subjects_confirms_alone(
+    command: Command, known: str, expected: dict[str, str], is_told: bool
+) -> None:
+    written(Path("kb"), NAMESAKES)
+    Path("known.csv").write_text(f"subject,subject_id,property,object\n{known}\n")
+    _, told = command.done("audit", "kb", "--known", "known.csv")
+    sentence = (
+        "by 1 name that several subjects of the base have, first 'Dam' (Q1, Q2, Q3): give them the column subject_id"
+    )
+    assert (sentence in told) == is_told, told
+    assert marks(command, ["known.csv"]) == dict.fromkeys("1234", "not covered") | expected
