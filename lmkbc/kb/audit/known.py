@@ -158,11 +158,11 @@ def read(paths: Sequence[Path], base: Knowledge) -> Known:
     merged = dict[str, str]()
 
     def unmerged() -> Iterator[Row]:
-        for subject, name, value in chain(rows, of_dumps(dumps, wanted) if dumps else ()):
-            if name == MERGED:
-                merged[subject] = value.text
+        for row in chain(rows, of_dumps(dumps, wanted) if dumps else ()):
+            if row[1] == MERGED:
+                merged[row[0]] = row[2].text
             else:
-                yield subject, name, value
+                yield row
 
     return _followed(_gathered(unmerged(), properties, subjects, is_whole=bool(dumps)), merged, properties)
 
@@ -274,8 +274,9 @@ def _gathered(
     """Return what rows state of some subjects and properties. is_whole: whether the rows have all of each property."""
     objects = defaultdict[tuple[str, str], list[KnownValue]](list)
     unitless, left_out, undecided = Counter[str](), Counter[str](), set[tuple[str, str]]()
+    unread = ""
     seen, covered = set(properties if is_whole else ()), set[str]()
-    for subject, name, value in rows:
+    for subject, name, value, *places in rows:
         about = properties.get(name)
         if about is not None:
             seen.add(name)
@@ -289,22 +290,29 @@ def _gathered(
             continue
         known = None if value == UNKNOWN_VALUE else kind_of(about).known(value, about)
         if known is None:
-            left_out[name] += value != UNKNOWN_VALUE
+            if value != UNKNOWN_VALUE:
+                left_out[name] += 1
+                unread = unread or "".join(f"; first {at}: {kind_of(about).unread(value.text, about)}" for at in places)
             undecided.add((subject, name))
             continue
         objects[subject, name].append(known)
         if not known.has_unit and unit_of(about.unit):
             unitless[f"{name} in {about.unit}"] += 1
-    for count, text in (
+    for count, text, more in (
         (
             unitless,
             "known numbers without a unit are taken to be in that of the facts, so one in another unit "
             "contradicts them by mistake: %s",
+            "",
         ),
-        (+left_out, "known values that cannot be read, or whose unit is not known or does not fit, were left out: %s"),
+        (
+            left_out,
+            "known values that cannot be read, or whose unit is not known or does not fit, were left out: %s",
+            unread,
+        ),
     ):
         if count:
-            log.warning(text, ", ".join(f"{number} of {name}" for name, number in count.items()))
+            log.warning(text, ", ".join(f"{number} of {name}" for name, number in count.items()) + more)
     values = (one for (_, name), own in objects.items() if kind_of(properties[name]).is_entity for one in own)
     return Known(
         objects=dict(objects),

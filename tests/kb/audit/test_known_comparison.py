@@ -11,9 +11,11 @@ import pytest
 from bases import fact as row
 from bases import written
 from command import Command
+from space import SPACE
 
 from lmkbc import registry
 from lmkbc.testing.exports import exported, fact
+from tests.small import small_relation
 
 WD, XSD = "http://www.wikidata.org/", "http://www.w3.org/2001/XMLSchema#"
 KNOWN = "known already"
@@ -328,3 +330,32 @@ def test_a_known_fact_by_a_name_of_several_subjects_confirms_alone(
     )
     assert (sentence in told) == is_told, told
     assert marks(command, ["known.csv"]) == dict.fromkeys("1234", "not covered") | expected
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        (
+            "known.csv",
+            "subject;relation;object\nQ9;begun;never\nsubject 0;Begun;1926\u20131935\nQ2;begun;im Krieg\n",
+            "2 of begun; first known.csv, line 3, begun: '1926\u20131935' is no date that an answer",
+        ),
+        (
+            "known.jsonl",
+            '{"SubjectEntity": "subject 0", "Relation": "begun", "ObjectEntities": ["im Krieg"]}\n',
+            "1 of begun; first known.jsonl, line 1, begun: 'im Krieg' is no date that an answer",
+        ),
+        (
+            "known.csv",
+            "subject,property,object\nQ1,P2046,5 Ellen\n",
+            "1 of P2046; first known.csv, line 2, area: '5 Ellen' is not in km",
+        ),
+    ],
+)
+def test_a_known_value_that_cannot_be_read_is_named_with_its_line(
+    command: Command, monkeypatch: pytest.MonkeyPatch, name: str, content: str, told: str
+) -> None:
+    monkeypatch.setitem(SPACE.relations.own, "begun", small_relation(name="begun", property="begun", kind="date"))
+    written(Path("kb"), [row(at, "begun", "1935", 0.9, literal="1935") for at in (0, 1)] + [row(0, "area", "5", 0.9)])
+    Path(name).write_text(content)
+    assert told in command.done("audit", "kb", "--known", name)[1]
