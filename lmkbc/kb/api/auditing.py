@@ -146,8 +146,8 @@ def audit(
     if not files:
         return Audit(path, precision=precision, recalibration=recalibration or Recalibration())
     base = Knowledge(path, report=progress)
-    known_here = _known(base, files, Workspace(workspace, data, trust=trust), asked, progress)
-    return _beside(base, known_here, place, precision, recalibration)
+    found = _known(base, files, Workspace(workspace, data, trust=trust), asked, progress)
+    return _beside(base, known_facts.of_several(found, base), place, precision, recalibration)
 
 
 def _sampled(path: Path, size: int, seed: int, out: Path | None, space: Workspace, report: Report) -> Audit:

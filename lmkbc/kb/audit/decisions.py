@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from getpass import getuser
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -17,7 +18,7 @@ from lmkbc.files.writable import writing_alone
 from lmkbc.kb.audit.labels_file import Label, LabelRow, checked, read_labels
 from lmkbc.kb.base.knowledge import Knowledge
 from lmkbc.kb.base.manifest import About, relation_names
-from lmkbc.kb.base.reviews import Review, Reviews, Verdict
+from lmkbc.kb.base.reviews import RelationReviews, Review, Reviews, Verdict, distinct
 from lmkbc.kinds.kind import Stated, kind_of
 from lmkbc.names import as_qid, name_key
 from lmkbc.words import names_nothing
@@ -33,7 +34,8 @@ class ReviewedBase:
     """The decisions about a base. added: those that it did not have before.
 
     counts: verdict -> number of decisions. disputes: those of several persons that differ. unasked: decisions about
-    subjects that the base does not ask in their relation; they are kept, and change nothing until it does.
+    subjects that the base does not ask in their relation; they are kept, and change nothing until it does. ambiguous:
+    decisions without a QID about a name that several subjects have by now; they are kept, and change nothing.
     """
 
     directory: Path
@@ -41,6 +43,7 @@ class ReviewedBase:
     counts: Mapping[str, int]
     disputes: Sequence[str]
     unasked: Sequence[Review]
+    ambiguous: Sequence[Review] = ()
 
     def sentences(self, most: int = 20) -> Iterator[str]:
         """Yield the result in words. most: disputes to name."""
@@ -56,6 +59,11 @@ class ReviewedBase:
                 f"{counted(len(self.unasked), 'decision')} about subjects that the base does not ask, first "
                 f"{first.relation} of {first.subject!r}: kept until it asks them, as after 'lmkbc build --add'"
             )
+        for first in self.ambiguous[:1]:
+            yield (
+                f"{counted(len(self.ambiguous), 'decision')} without subject_id, whose subject's name several subjects "
+                f"have, first {first.relation} of {first.subject!r}: without effect; decide again with the subject_id"
+            )
 
 
 def decide(path: Path, file: Path | None, reviewer: str | None) -> ReviewedBase:
@@ -66,20 +74,48 @@ def decide(path: Path, file: Path | None, reviewer: str | None) -> ReviewedBase:
     """
     base, today = Knowledge(path, as_built=True), datetime.now(UTC).astimezone().date().isoformat()
     by = reviewer or getuser()
-    given = [*(decisions(file, base.relations, by, today) if file is not None else ())]
+    given = _identified(decisions(file, base.relations, by, today), base) if file is not None else []
     if file is not None and not given:
         raise InputError(f"{file} decides nothing: fill in its column label (right, wrong, unknown)")
     with writing_alone(path):
-        undated = [one for one, is_dated in given if not is_dated]
-        after, added = Reviews(one for one, _ in given).into(path, undated)
+        undated = [one.review for one in given if not one.is_dated]
+        after, added = Reviews(one.review for one in given).into(path, undated)
     found = Knowledge(path)
     disputes = after.disputes({name: about.one_object for name, about in found.relations.items()})
     counts = Counter(one.verdict.value for one in after.rows)
-    return ReviewedBase(path, added, counts, disputes, found.unasked())
+    idle = found.idle()
+    unasked, ambiguous = ([one for one, several in idle if bool(several) == shared] for shared in (False, True))
+    return ReviewedBase(path, added, counts, disputes, unasked, ambiguous)
 
 
-def decisions(path: Path, relations: Mapping[str, About], reviewer: str, today: str) -> Iterator[tuple[Review, bool]]:
-    """Yield the decisions of a file of labels, each with whether the file says its day."""
+class Decision(NamedTuple):
+    """A decision of a file of labels. place: file and line. is_dated: whether the file says its day."""
+
+    place: str
+    review: Review
+    is_dated: bool
+
+
+def _identified(given: Iterable[Decision], base: Knowledge) -> list[Decision]:
+    """Return decisions with the QIDs of their subjects. InputError for a name that several subjects have."""
+    left = [*given]
+    for relation in base.relations:
+        places = [at for at, one in enumerate(left) if one.review.relation == relation]
+        reviews = RelationReviews(left[at].review for at in places)
+        for at, subjects in zip(places, base.subjects_of(reviews, relation), strict=True):
+            review, meant = left[at].review, distinct(subjects)
+            if len(meant) > 1:
+                ids = " or ".join(sorted(qid for _, qid in meant if qid))
+                todo = f"give the subject_id, {ids}" if ids else "none of them has a QID, so build with a QID for each"
+                name = f"{left[at].place}, field subject: {review.subject!r}"
+                raise InputError(f"{name} is the name of {len(meant)} subjects of this base: {todo}")
+            qid = review.subject_id or next((qid for _, qid in meant), None)
+            left[at] = left[at]._replace(review=msgspec.structs.replace(review, subject_id=qid))
+    return left
+
+
+def decisions(path: Path, relations: Mapping[str, About], reviewer: str, today: str) -> Iterator[Decision]:
+    """Yield the decisions of a file of labels."""
     names = relation_names(relations)
     for label in read_labels(path):
         place, row, verdict = label
@@ -178,7 +214,7 @@ def _decision(
     value: Mapping[str, str | None],
     cited: Mapping[str, str | None],
     default: tuple[str, str],
-) -> tuple[Review, bool]:
+) -> Decision:
     """Return a checked decision. default: person and day of a row that names none."""
     reviewer, today = default
     cells = {
@@ -190,4 +226,5 @@ def _decision(
     }
     is_value = verdict is Verdict.RIGHT and (row.value or row.value_id)
     given = {name: cell for name, cell in cells.items() if cell is not None}
-    return checked(place, given, Review, COLUMNS | OF_VALUE if is_value else COLUMNS), bool(row.date)
+    review = checked(place, given, Review, COLUMNS | OF_VALUE if is_value else COLUMNS)
+    return Decision(place, review, bool(row.date))

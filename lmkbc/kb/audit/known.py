@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lmkbc.errors import OptionError
+from lmkbc.errors import OptionError, counted
 from lmkbc.kb.audit.known_files import (
     MERGED,
     NO_VALUE,
@@ -88,7 +88,7 @@ class Known:
     undecided: subjects and properties with an unknown value, or one that cannot be compared.
     properties: those of which something is known. subjects: those of which all facts of these properties are known.
     named: whether subjects are also given by name, as in a split. has_names: whether objects are. merged: item -> the
-    item into which it was merged.
+    item into which it was merged. shared: keys of names that several subjects of the base have.
     """
 
     objects: Mapping[tuple[str, str], Sequence[KnownValue]]
@@ -98,13 +98,23 @@ class Known:
     has_names: bool = False
     merged: Mapping[str, str] = field(default_factory=dict)
     undecided: frozenset[tuple[str, str]] = frozenset()
+    shared: frozenset[str] = _NOTHING
 
     def marked(self, fact: FactRow) -> MarkedFact:
         """Return a fact with its mark.
 
-        A fact without a QID is compared by name, and may be marked as new by mistake.
+        A fact without a QID is compared by name, and may be marked as new by mistake. What is known by a name that
+        several subjects have may be of another one: it decides nothing, unless it says the same.
         """
-        subjects = [*filter(None, (fact.subject_id, name_key(fact.subject) if self.named else None))]
+        subjects, name = [*filter(None, (fact.subject_id,))], name_key(fact.subject)
+        by_name = self._marked(fact, [*subjects, name] if self.named else subjects)
+        if name not in self.shared:
+            return by_name
+        says_same = by_name.mark in (Mark.KNOWN, Mark.REFINING)
+        return by_name if says_same else self._marked(fact, subjects)
+
+    def _marked(self, fact: FactRow, subjects: Sequence[str]) -> MarkedFact:
+        """Return a fact with its mark by what is known of the first of some keys of its subject."""
         keys = [(subject, fact.about.property) for subject in subjects]
         known = next((self.objects[key] for key in keys if key in self.objects), None)
         if known is None and not self.undecided.isdisjoint(keys):
@@ -148,13 +158,33 @@ def read(paths: Sequence[Path], base: Knowledge) -> Known:
     merged = dict[str, str]()
 
     def unmerged() -> Iterator[Row]:
-        for subject, name, value in chain(rows, of_dumps(dumps, wanted) if dumps else ()):
-            if name == MERGED:
-                merged[subject] = value.text
+        for row in chain(rows, of_dumps(dumps, wanted) if dumps else ()):
+            if row[1] == MERGED:
+                merged[row[0]] = row[2].text
             else:
-                yield subject, name, value
+                yield row
 
     return _followed(_gathered(unmerged(), properties, subjects, is_whole=bool(dumps)), merged, properties)
+
+
+def of_several(known: Known, base: Knowledge) -> Known:
+    """Return known facts that say which names several subjects of a base share. A warning counts those that it uses."""
+    if not known.named:
+        return known
+    stated = known.subjects.union(subject for subject, _ in known.objects)
+    used = [
+        [name, *ids]
+        for key, subjects in base.shared_names.items()
+        if key in stated and not stated.issuperset(ids := [qid or "" for _, qid in subjects])
+        for name in [subjects[0][0]]
+    ]
+    for name, *ids in used[:1]:
+        log.warning(
+            "known facts call subjects by %s that several subjects of the base have, first %r (%s): give them the "
+            "column subject_id; without it, they only confirm facts",
+            *(counted(len(used), "name"), name, ", ".join(one or "no QID" for one in ids)),
+        )
+    return replace(known, shared=frozenset(base.shared_names))
 
 
 def marked_by(path: Path | None, base: Knowledge, need: str) -> Callable[[FactRow], MarkedFact]:
@@ -167,10 +197,10 @@ def marked_by(path: Path | None, base: Knowledge, need: str) -> Callable[[FactRo
         made = "the file that 'lmkbc audit DIR --known wikidata --out FILE' wrote"
         raise OptionError("format", f"{need}: give those that it has with --known FILE, or {made}")
     if path.is_dir():
-        return of_base(path).marked
+        return of_several(of_base(path), base).marked
     marks = quickstatements.read_marks(path)
     if marks is None:
-        return read([path], base).marked
+        return of_several(read([path], base), base).marked
 
     def marked(fact: FactRow) -> MarkedFact:
         key = fact.subject_id or "", fact.about.property, quickstatements.object_of(fact)
@@ -244,8 +274,9 @@ def _gathered(
     """Return what rows state of some subjects and properties. is_whole: whether the rows have all of each property."""
     objects = defaultdict[tuple[str, str], list[KnownValue]](list)
     unitless, left_out, undecided = Counter[str](), Counter[str](), set[tuple[str, str]]()
+    unread = ""
     seen, covered = set(properties if is_whole else ()), set[str]()
-    for subject, name, value in rows:
+    for subject, name, value, *places in rows:
         about = properties.get(name)
         if about is not None:
             seen.add(name)
@@ -259,22 +290,29 @@ def _gathered(
             continue
         known = None if value == UNKNOWN_VALUE else kind_of(about).known(value, about)
         if known is None:
-            left_out[name] += value != UNKNOWN_VALUE
+            if value != UNKNOWN_VALUE:
+                left_out[name] += 1
+                unread = unread or "".join(f"; first {at}: {kind_of(about).unread(value.text, about)}" for at in places)
             undecided.add((subject, name))
             continue
         objects[subject, name].append(known)
         if not known.has_unit and unit_of(about.unit):
             unitless[f"{name} in {about.unit}"] += 1
-    for count, text in (
+    for count, text, more in (
         (
             unitless,
             "known numbers without a unit are taken to be in that of the facts, so one in another unit "
             "contradicts them by mistake: %s",
+            "",
         ),
-        (+left_out, "known values that cannot be read, or whose unit is not known or does not fit, were left out: %s"),
+        (
+            left_out,
+            "known values that cannot be read, or whose unit is not known or does not fit, were left out: %s",
+            unread,
+        ),
     ):
         if count:
-            log.warning(text, ", ".join(f"{number} of {name}" for name, number in count.items()))
+            log.warning(text, ", ".join(f"{number} of {name}" for name, number in count.items()) + more)
     values = (one for (_, name), own in objects.items() if kind_of(properties[name]).is_entity for one in own)
     return Known(
         objects=dict(objects),

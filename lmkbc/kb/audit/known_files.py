@@ -37,8 +37,8 @@ NO_VALUE, UNKNOWN_VALUE = Stated("novalue"), Stated("somevalue")
 """Values in place of an object: there is none, and it is unknown. QuickStatements has the same words."""
 SEEN: tuple[str, Stated] = ("", UNKNOWN_VALUE)
 """Property and value of a row that states nothing, but that its subject is covered."""
-Row = tuple[str, str, Stated]
-"""Subject, property (or `MERGED`), and value."""
+Row = tuple[str, str, Stated] | tuple[str, str, Stated, str]
+"""Subject, property (or `MERGED`), and value; of a row of a table, its place and what it calls the property."""
 
 
 class Wanted(NamedTuple):
@@ -83,15 +83,18 @@ def _of_table(path: Path, wanted: Wanted) -> Iterator[Row]:
         if not (own or of_wikidata):
             hint = did_you_mean(name, wanted.relations)
             raise InputError(f"{row.place}: {name!r} is no property, such as P31, and no relation of this base; {hint}")
+        place = f"{row.place}, {own or name}"
         of, named = as_qid(subject_id or subject) or name_key(subject), relations[own].property if own else name
         if typed and datatype:
-            yield of, named, _literal(typed, datatype.removeprefix("xsd:"))._replace(unit=as_qid(unit))
+            yield of, named, _literal(typed, datatype.removeprefix("xsd:"))._replace(unit=as_qid(unit)), place
         elif not of_wikidata:
-            yield from ((of, named, one) for one in _labelled(row.place, relations[own], value, as_qid(object_id)))
+            yield from (
+                (of, named, one, place) for one in _labelled(row.place, relations[own], value, as_qid(object_id))
+            )
         else:
             value = as_qid(object_id) or as_qid(value) or value.strip()
             is_time = re.fullmatch(r"[^+/]{4,9}-\d\d-\d\dT[\d:.]*Z", value)  # as a query service writes it
-            yield of, named, _literal(value, "dateTime") if is_time else Stated(value)
+            yield of, named, _literal(value, "dateTime") if is_time else Stated(value), place
 
 
 def _table(path: Path) -> Iterator[TableRow]:

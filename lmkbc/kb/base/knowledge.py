@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import heapq
 import io
+import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
@@ -23,12 +24,24 @@ from lmkbc.files import checksum
 from lmkbc.files.reader import whole
 from lmkbc.kb.base.fact_row import FactRow, Thing
 from lmkbc.kb.base.manifest import MANIFEST, PART, TIMING, UNFINISHED, About, partition, read_manifest, relation_names
-from lmkbc.kb.base.reviews import PERSON, REVIEWED, Review, Reviews, SubjectReviews, decided
+from lmkbc.kb.base.reviews import (
+    PERSON,
+    REVIEWED,
+    RelationReviews,
+    Review,
+    Reviews,
+    SubjectReviews,
+    decided,
+    distinct,
+)
 from lmkbc.kb.base.schemas import FACTS, SCHEMA_VERSION
+from lmkbc.kinds.kind import kind_of
+from lmkbc.names import Memo, name_key, spelling
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
 from lmkbc.run.submission import PREDICTIONS
 
+_keyed = Memo(name_key, 1 << 16)
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 MEND = "build into a new directory; answers of models are in the store"
 REPORTED = 1 << 10
@@ -37,6 +50,7 @@ ABOUT_SUBJECT = ("subject_row", "subject", "subject_id")
 _PLACES = ("quote_file", "quote_start", "quote_end")
 _LAST = ("stated_by", "precision", "object_label", *REVIEWED, *_PLACES)
 SETTLED = ("subject_entity", "object_entity")
+_MENTIONS = ("subject_row", "subject", "subject_id", "object", "object_id")
 COLUMNS = (*ABOUT_SUBJECT, "object", "object_id", "literal", "confidence", "sources", "model", *_LAST)
 ANSWER = (*ABOUT_SUBJECT, "relation", "reason")
 """Columns that are read for queries without a fact."""
@@ -64,12 +78,13 @@ class _Timing(msgspec.Struct):
 class _Decided(NamedTuple):
     """Facts of a relation as decisions left them. facts: row of a decided subject -> its facts, in order.
 
-    emptied: subjects of which no fact is left: row, name and QID. unasked: decisions about subjects that are not asked.
+    emptied: subjects of which no fact is left: row, name and QID. idle: decisions that are not about one subject, with
+    name and QID of those of the name: none if it is not asked.
     """
 
     facts: Mapping[int, Sequence[Mapping[str, Any]]]
     emptied: Sequence[tuple[int, str, str | None]]
-    unasked: Sequence[Review]
+    idle: Sequence[tuple[Review, Sequence[tuple[str, str | None]]]]
 
 
 class Knowledge:
@@ -116,11 +131,11 @@ class Knowledge:
             )
         if manifest.shards is None:
             raise InputError(f"{path} is a build that is not finished: run 'lmkbc build' again")
-        names = relation_names(manifest.relations)
+        self._every, names = {**manifest.relations}, relation_names(manifest.relations)
         for name in chosen:
             check_known(names.own(name) or name, manifest.relations, f"{path} has no facts of {name!r}")
         chosen = [names.own(name) for name in chosen]
-        self.relations = {name: about for name, about in manifest.relations.items() if not chosen or name in chosen}
+        self.relations = {name: about for name, about in self._every.items() if not chosen or name in chosen}
         self.run, self.inputs, self.shards = manifest.run, manifest.inputs, manifest.shards
         self.is_whole = not chosen and limit is None
         self._outputs, self._done, self.unsure, self.others = manifest.outputs, 0, 0, Counter[str]()
@@ -135,7 +150,7 @@ class Knowledge:
         for name, about in self.relations.items():
             if not about.subject and name in relations:
                 same = {field: getattr(about, field) for field in ("property", "kind", "unit", "unit_id")}
-                self.relations[name] = msgspec.structs.replace(About.of(relations[name]), **same)
+                self.relations[name] = self._every[name] = msgspec.structs.replace(About.of(relations[name]), **same)
 
     @property
     def rows(self) -> int:
@@ -181,19 +196,55 @@ class Knowledge:
             row = pl.col("subject_row").replace(dict(first))
             parts = iter([pl.concat(held).sort(row, maintain_order=True)] if held else ())
         for part in parts:
-            ends = zip(*(self._entities(part[side]) for side in SETTLED), strict=True)
+            ends = zip(*(self._entities(part, side, about) for side in ("subject", "object")), strict=True)
             for values, things in zip(part.select(COLUMNS).iter_rows(), ends, strict=True):
                 if self._done % REPORTED == 0:
                     self._report("read (facts)", self._done, self._whole)
                 self._done += 1
                 yield FactRow._make((*values[: -len(_LAST)], relation, about, *values[-len(_LAST) :], *things))
 
-    def _entities(self, numbers: pl.Series) -> Iterator[Thing | None]:
-        """Yield the thing of each number; None for no number, and for one that the base does not have."""
-        places = numbers.cast(pl.Int64)
+    def _entities(self, facts: pl.DataFrame, side: str, about: About) -> Iterator[Thing | None]:
+        """Yield the thing that each subject or object of facts is; None for one that the base has not settled.
+
+        A name without a QID means what it means in a build, where persons gave a thing of the name its QID.
+        """
+        places = facts[f"{side}_entity"].cast(pl.Int64)
         places = places.set(~places.is_between(0, len(self._settled) - 1), None)
         rows = self._settled.select(pl.all().gather(places)).iter_rows()
-        return (None if values[1] is None else Thing._make(values) for values in rows)
+        things = (None if values[1] is None else Thing._make(values) for values in rows)
+        by_decision = self._by_decision if side == "subject" or kind_of(about).is_entity else {}
+        if not by_decision:
+            yield from things
+            return
+        for thing, (row, name, qid) in zip(things, facts["subject_row", side, f"{side}_id"].iter_rows(), strict=True):
+            is_listed = row < self._listed[0] if side == "subject" else spelling(name) in self._listed[1]
+            yield thing if (thing if qid else is_listed) else by_decision.get(qid or _keyed[name], thing)
+
+    @cached_property
+    def _listed(self) -> tuple[float, frozenset[str]]:
+        """Return the number of subjects that the user listed, and the spellings of those without a QID."""
+        listed = [*self._read("subjects", ("name", "id"))]  # a base of an earlier version does not say
+        bare = (part.filter(pl.col("id").is_null())["name"] for part in listed)
+        names = frozenset(spelling(name) for part in bare for name in part)
+        return sum(map(len, listed)) if listed else math.inf, names
+
+    @cached_property
+    def _by_decision(self) -> Mapping[str, Thing]:
+        """Return the things to which persons gave QIDs, by QID, and by name where only one thing with a QID has it."""
+        ids = {one.object_id for one in self.reviews.rows if one.object_id}
+        names = {name_key(one.object) for one in self.reviews.rows if one.object_id}
+        found, of_name = dict[str, Thing](), defaultdict[str, set[str]](set)
+        for relation in self._every if ids else ():
+            for part in self._with_decisions(relation, _MENTIONS):
+                for side in ("subject", "object"):
+                    mentions = part.select(pl.col(f"{side}_id").alias("id"), name=side).drop_nulls().unique()
+                    for qid, name in mentions.sort("id", "name").iter_rows():
+                        if _keyed[name] in names:
+                            of_name[_keyed[name]].add(qid)
+                            found.setdefault(qid, Thing(qid, name))
+        settled = self._settled.filter(pl.col("id").is_in(ids.union(found))).iter_rows()
+        found |= {values[0]: Thing._make(values) for values in settled}
+        return found | {key: found[min(some)] for key, some in of_name.items() if len(some) == 1}
 
     @cached_property
     def _settled(self) -> pl.DataFrame:
@@ -234,40 +285,54 @@ class Knowledge:
         """Return what persons' decisions make of a relation. The facts of its subjects are read once more for it."""
         if relation in self._decisions:
             return self._decisions[relation]
-        reviews, subjects = self.reviews.of(relation), dict[int, tuple[str, str | None]]()
-        own = defaultdict[int, list[dict[str, Any]]](list)
-        for folder in (partition(relation), *STATES) if reviews.rows else ():
-            columns = [*_ALL] if folder not in STATES else [*ANSWER]
-            for part in self._read(folder, columns):
-                frame = part if folder not in STATES else part.filter(pl.col("relation") == relation)
-                found = {
-                    row: (name, qid)
-                    for row, name, qid in frame.select(ABOUT_SUBJECT).unique(maintain_order=True).iter_rows()
-                    if reviews.about(name, qid)
-                }
-                subjects |= found
-                if folder not in STATES:
-                    for fact in frame.filter(pl.col("subject_row").is_in([*found])).iter_rows(named=True):
-                        own[fact["subject_row"]].append(fact)
-        made, emptied, single = dict[int, list[dict[str, Any]]](), [], self.relations[relation].one_object
-        for row, (name, qid) in subjects.items():
-            kept, lacking = SubjectReviews(reviews.about(name, qid), one_object=single).applied(own[row])
+        reviews, about = self.reviews.of(relation), defaultdict[int, list[Review]](list)
+        own, subjects = defaultdict[int, list[dict[str, Any]]](list), dict[int, tuple[str, str | None]]()
+        of_each = [*zip(reviews.rows, self.subjects_of(reviews, relation), strict=True)]
+        for review, rows in of_each:
+            if len(distinct(rows)) == 1:
+                subjects |= rows
+                for row in rows:
+                    about[row].append(review)
+        for part in self._read(partition(relation), [*_ALL]) if subjects else ():
+            for fact in part.filter(pl.col("subject_row").is_in([*subjects])).iter_rows(named=True):
+                own[fact["subject_row"]].append(fact)
+        made, emptied, single = dict[int, list[dict[str, Any]]](), [], self._every[relation].one_object
+        for row, (name, qid) in sorted(subjects.items()):
+            kept, lacking = SubjectReviews(about[row], one_object=single).applied(own[row])
             made[row] = [*kept, *(_given(row, name, qid, one) for one in lacking)]
             if own[row] and not made[row]:
                 emptied.append((row, name, qid))
-        self._settle([fact for facts in made.values() for fact in facts])
-        known = {id(one) for about in subjects.values() for one in reviews.about(*about)}
-        unasked = [one for one in reviews.rows if id(one) not in known]
-        self._decisions[relation] = _Decided(made, emptied, unasked)
+        idle = [(review, distinct(rows)) for review, rows in of_each if len(distinct(rows)) != 1]
+        self._decisions[relation] = _Decided(made, emptied, idle)
         return self._decisions[relation]
 
-    def _settle(self, facts: Iterable[dict[str, Any]]) -> None:
-        """Give facts whose object has its QID by decision the number of the thing that the base has for it."""
-        bare = [fact for fact in facts if fact["object_id"] and fact.get("object_entity") is None]
-        numbers = self._settled.with_row_index().filter(pl.col("id").is_in([fact["object_id"] for fact in bare]))
-        number_of = dict(numbers.select("id", "index").iter_rows())
-        for fact in bare:
-            fact["object_entity"] = number_of.get(fact["object_id"])
+    def subjects_of(self, reviews: RelationReviews, relation: str) -> list[dict[int, tuple[str, str | None]]]:
+        """Return, for each decision about a relation, the asked subjects that it names: row -> name and QID."""
+        found = [dict[int, tuple[str, str | None]]() for _ in reviews.rows]
+        for row, name, qid in self._asked([relation]) if reviews.rows else ():
+            for place in reviews.places(name, qid):
+                found[place][row] = name, qid
+        return [review.closest(subjects) for review, subjects in zip(reviews.rows, found, strict=True)]
+
+    def _asked(self, relations: Collection[str]) -> Iterator[tuple[int, str, str | None]]:
+        """Yield row, name and QID of the subjects that are asked some relations, perhaps several times."""
+        for name in relations:
+            for part in self._read(partition(name), ABOUT_SUBJECT):
+                yield from part.unique(maintain_order=True).iter_rows()
+        for table in STATES:
+            for part in self._read(table, (*ABOUT_SUBJECT, "relation")):
+                own = part.filter(pl.col("relation").is_in([*relations])).select(ABOUT_SUBJECT)
+                yield from own.unique(maintain_order=True).iter_rows()
+
+    @cached_property
+    def shared_names(self) -> Mapping[str, Sequence[tuple[str, str | None]]]:
+        """Return the keys of names that several subjects have: name and QID of each."""
+        first, found = dict[str, tuple[int, str, str | None]](), dict[str, dict[int, tuple[str, str | None]]]()
+        for row, name, qid in self._asked([*self._every]):
+            known = first.setdefault(_keyed[name], (row, name, qid))
+            if (known[2] or known[0]) != (qid or row):
+                found.setdefault(_keyed[name], {known[0]: known[1:]})[row] = name, qid
+        return {key: distinct(subjects) for key, subjects in found.items()}
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -275,9 +340,12 @@ class Knowledge:
         found = {UNSURE.format(self._least): self.unsure, **self.others}
         return {reason: number for reason, number in found.items() if number}
 
-    def unasked(self) -> list[Review]:
-        """Return the decisions about subjects that the base does not ask in their relation, which change nothing."""
-        return [one for relation in self.relations for one in self._decided(relation).unasked]
+    def idle(self) -> list[tuple[Review, Sequence[tuple[str, str | None]]]]:
+        """Return the decisions that change nothing, each with name and QID of the subjects that share its name.
+
+        They are none if the base does not ask such a subject in this relation.
+        """
+        return [one for relation in self.relations for one in self._decided(relation).idle]
 
     def answers(self, table: str) -> Iterator[pl.DataFrame]:
         """Yield the queries without a fact. table: "nothing", or "missing" for queries without an answer of a model."""

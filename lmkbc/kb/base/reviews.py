@@ -20,7 +20,7 @@ from lmkbc.errors import OptionError
 from lmkbc.files import atomic
 from lmkbc.files.jsonl import decoded, numbered
 from lmkbc.kinds.url import is_address
-from lmkbc.names import QID, as_qid, name_key, shown
+from lmkbc.names import QID, as_qid, name_key, shown, spelling
 
 REVIEWS = "reviews.jsonl"
 """Name of the file of decisions in the directory of a base."""
@@ -76,6 +76,12 @@ class Review(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Return whether the decision is about a subject."""
         return _same(self.subject_id, (self.subject,), subject_id, (subject,))
 
+    def closest(self, subjects: Mapping[int, tuple[str, str | None]]) -> dict[int, tuple[str, str | None]]:
+        """Return those of some subjects that have its QID, else its spelling, else all."""
+        same_id = {row: one for row, one in subjects.items() if one[1] and one[1] == self.subject_id}
+        spelt = {row: one for row, one in subjects.items() if spelling(one[0]) == spelling(self.subject)}
+        return same_id or spelt or {**subjects}
+
     def is_of(self, row: Mapping[str, Any]) -> bool:
         """Return whether an object of the subject is the decided one. row: its columns of facts, or of a decision."""
         if self.literal is not None and row["literal"] is not None:
@@ -89,6 +95,11 @@ def _same(qid: str | None, names: Iterable[str], other: str | None, others: Iter
     if qid and other:
         return qid == other
     return not {*map(name_key, names)}.isdisjoint(map(name_key, filter(None, others)))
+
+
+def distinct(subjects: Mapping[int, tuple[str, str | None]]) -> list[tuple[str, str | None]]:
+    """Return name and QID of some subjects, each once. Rows with one QID are one subject."""
+    return [*{qid or row: (name, qid) for row, (name, qid) in subjects.items()}.values()]
 
 
 def _dispute(reviews: Sequence[Review]) -> str:
@@ -183,10 +194,14 @@ class RelationReviews:
             for key in keys_of(row.subject, row.subject_id):
                 self._index[key].append(at)
 
+    def places(self, subject: str, subject_id: str | None) -> list[int]:
+        """Return the places of the decisions about a subject, in order."""
+        places = {at for key in keys_of(subject, subject_id) for at in self._index.get(key, ())}
+        return [at for at in sorted(places) if self.rows[at].is_about(subject, subject_id)]
+
     def about(self, subject: str, subject_id: str | None) -> list[Review]:
         """Return the decisions about a subject, in order."""
-        places = {at for key in keys_of(subject, subject_id) for at in self._index.get(key, ())}
-        return [one for one in (self.rows[at] for at in sorted(places)) if one.is_about(subject, subject_id)]
+        return [self.rows[at] for at in self.places(subject, subject_id)]
 
 
 class Reviews:

@@ -11,9 +11,11 @@ import pytest
 from bases import fact as row
 from bases import written
 from command import Command
+from space import SPACE
 
 from lmkbc import registry
 from lmkbc.testing.exports import exported, fact
+from tests.small import small_relation
 
 WD, XSD = "http://www.wikidata.org/", "http://www.w3.org/2001/XMLSchema#"
 KNOWN = "known already"
@@ -297,3 +299,63 @@ def test_a_small_base_has_one_table(command: Command) -> None:
     assert [line.split()[0] for line in shown.splitlines() if "  all  " in line] == ["area", "***"]
     assert "from 0" not in shown
     assert len(json.loads(command.done("audit", "kb", "--known", "known", "--json")[0])["known"]) > 2
+
+
+NAMESAKES = [
+    *(row(at, "area", str(at), 0.9, literal=str(at), subject="Dam", subject_id=f"Q{at}") for at in (1, 2, 3)),
+    row(4, "area", "4", 0.9, literal="4", subject="Alone"),
+]
+
+
+@pytest.mark.parametrize(
+    ("known", "expected", "is_told"),
+    [
+        ("Dam,,P2046,1", {"1": "known"}, True),
+        ("Dam,,P2046,9", {}, True),
+        ("Dam,,P2046,novalue", {}, True),
+        ("Dam,,P47,Q5", {}, True),
+        ("Dam,Q1,P2046,9", {"1": "contradicting"}, False),
+        ("Dam,Q2,P2046,2\nDam,,P2046,9", {"2": "known"}, True),
+        ("Alone,,P2046,9", {"4": "contradicting"}, False),
+    ],
+)
+def test_a_known_fact_by_a_name_of_several_subjects_confirms_alone(
+    command: Command, known: str, expected: dict[str, str], is_told: bool
+) -> None:
+    written(Path("kb"), NAMESAKES)
+    Path("known.csv").write_text(f"subject,subject_id,property,object\n{known}\n")
+    _, told = command.done("audit", "kb", "--known", "known.csv")
+    sentence = (
+        "by 1 name that several subjects of the base have, first 'Dam' (Q1, Q2, Q3): give them the column subject_id"
+    )
+    assert (sentence in told) == is_told, told
+    assert marks(command, ["known.csv"]) == dict.fromkeys("1234", "not covered") | expected
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        (
+            "known.csv",
+            "subject;relation;object\nQ9;begun;never\nsubject 0;Begun;1926\u20131935\nQ2;begun;im Krieg\n",
+            "2 of begun; first known.csv, line 3, begun: '1926\u20131935' is no date that an answer",
+        ),
+        (
+            "known.jsonl",
+            '{"SubjectEntity": "subject 0", "Relation": "begun", "ObjectEntities": ["im Krieg"]}\n',
+            "1 of begun; first known.jsonl, line 1, begun: 'im Krieg' is no date that an answer",
+        ),
+        (
+            "known.csv",
+            "subject,property,object\nQ1,P2046,5 Ellen\n",
+            "1 of P2046; first known.csv, line 2, area: '5 Ellen' is not in km",
+        ),
+    ],
+)
+def test_a_known_value_that_cannot_be_read_is_named_with_its_line(
+    command: Command, monkeypatch: pytest.MonkeyPatch, name: str, content: str, told: str
+) -> None:
+    monkeypatch.setitem(SPACE.relations.own, "begun", small_relation(name="begun", property="begun", kind="date"))
+    written(Path("kb"), [row(at, "begun", "1935", 0.9, literal="1935") for at in (0, 1)] + [row(0, "area", "5", 0.9)])
+    Path(name).write_text(content)
+    assert told in command.done("audit", "kb", "--known", name)[1]

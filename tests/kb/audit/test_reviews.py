@@ -587,3 +587,52 @@ def test_a_qid_of_a_decision_makes_no_second_fact_and_none_that_a_person_called_
     labels("country-borders,subject 2,,Mali,,right,,,,,Bob,2026-11-03")
     run.done("review", "two", "labels.csv")
     assert [row.object_id for row in Knowledge(Path("two")).facts() if row.reviewed_by == "Bob"] == [None]
+
+
+def of(row: int, object_: str, name: str, qid: str | None) -> dict[str, Any]:
+    return fact(row, CHILDREN, object_, 0.6, literal=object_, subject=name, subject_id=qid)
+
+
+def test_a_name_that_several_subjects_have_is_refused_and_a_qid_means_one(run: Command) -> None:
+    written(Path("two"), [of(0, "4", "Ann Lee", "Q11"), of(1, "5", "Ann Lee", "Q12"), of(2, "6", "Bo", None)])
+    labels("children,Bo,,6,,right", "children,ann lee,,4,,wrong,7")
+    told = run.fails("review", "two", "labels.csv")
+    line = "labels.csv, line 3, field subject: 'ann lee' is the name of 2 subjects of this base: give the subject_id, "
+    assert told == f"error: {line}Q11 or Q12\n"
+    assert not Path("two/reviews.jsonl").exists()
+    labels("children,Ann Lee,Q11,4,,wrong,7")
+    run.done("review", "two", "labels.csv")
+    assert [row.literal for row in Knowledge(Path("two")).facts()] == ["7", "5", "6"]
+
+
+@pytest.mark.parametrize("other", ["Ann Lee", "Ann Lee!"])
+def test_a_decision_is_about_the_subject_of_its_qid_or_spelling_alone(run: Command, other: str) -> None:
+    written(Path("two"), [of(0, "4", "Ann Lee", "Q11"), of(1, "5", other, None)])
+    labels("children,Ann Lee,Q11,,,,7")
+    run.done("review", "two", "labels.csv")
+    assert [row.literal for row in Knowledge(Path("two")).facts()] == ["7", "5"]
+    labels(f"children,{other},,,,,8")
+    if other == "Ann Lee":
+        assert "give the subject_id, Q11\n" in run.fails("review", "two", "labels.csv")
+    else:
+        run.done("review", "two", "labels.csv")
+        assert [row.literal for row in Knowledge(Path("two")).facts()] == ["7", "8"]
+
+
+def test_subjects_of_one_name_without_qids_cannot_be_told_apart(run: Command) -> None:
+    written(Path("two"), [of(0, "4", "Ann Lee", None), of(1, "5", "Ann Lee", None)])
+    labels("children,Ann Lee,,,,,7")
+    assert "none of them has a QID, so build with a QID for each" in run.fails("review", "two", "labels.csv")
+
+
+def test_a_decision_by_name_stays_with_its_subject_when_another_of_the_name_comes(run: Command) -> None:
+    written(Path("a"), [of(0, "4", "Ann Lee", "Q11")])
+    written(Path("b"), [of(0, "4", "Ann Lee", "Q11"), of(1, "5", "Ann Lee", "Q12")])
+    labels("children,Ann Lee,,,,,7,,,,Ann,2026-11-02")
+    run.done("review", "a", "labels.csv")
+    decisions = Path("a/reviews.jsonl").read_text()
+    Path("b/reviews.jsonl").write_text(decisions)
+    assert [row.literal for row in Knowledge(Path("b")).facts()] == ["7", "5"]
+    Path("b/reviews.jsonl").write_text(decisions.replace('"subject_id":"Q11",', ""))  # of a base without QIDs
+    assert [row.literal for row in Knowledge(Path("b")).facts()] == ["4", "5"]
+    assert "several subjects have, first children of 'Ann Lee'" in run.done("review", "b")[1]

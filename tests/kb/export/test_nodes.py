@@ -121,3 +121,47 @@ def test_rows_of_one_thing_are_one_item_of_wikidata_s_json(command: Command) -> 
         (one.get("id"), *(len(some) for some in one["claims"].values())) for one in json.loads(Path("x").read_text())
     ]
     assert found == [("Q5", 2, 2), ("Q6", 1, 1), (None, 1, 1)]
+
+
+OWNERS = {
+    "Atom": [("Ruhrverband", None, 0.9), ("Cell", None, 0.9)],
+    "Cell": [("RUHRVERBAND", None, 0.9)],
+    "Gaul": [("Congo", "Q971", 0.9)],
+    "Milan": [("Congo", None, 0.9)],
+}
+
+
+@pytest.mark.parametrize(
+    ("rows", "changed"),
+    [
+        (["Atom,Ruhrverband,Q882390,right,,"], {"Ruhrverband": "Q882390", "RUHRVERBAND": "Q882390"}),
+        (["Gaul,,,,ruhrverband,Q882390"], {"Ruhrverband": "Q882390", "RUHRVERBAND": "Q882390"}),
+        (["Atom,Ruhrverband,Q5,right,,", "Gaul,,,,Ruhrverband,Q6"], {"Ruhrverband": "Q5"}),
+        (["Atom,Ruhrverband,Q5,wrong,,", "Atom,,,,Ruhr,Q5"], {"Ruhr": "Q5"}),
+        (["Gaul,Congo,Q971,wrong,Congo,Q974"], {"Congo": "Q974"}),
+        (["Gaul,,,,Cell,Q7"], {}),  # Cell is a given subject
+        (["Niger,Ruhrverband,Q5,right,,"], {}),  # of a subject that the base does not ask
+    ],
+)
+def test_a_name_means_the_one_thing_to_which_a_person_gave_a_qid(
+    command: Command, tmp_path: Path, rows: list[str], changed: dict[str, str]
+) -> None:
+    base = Base(tmp_path, [])
+    base.file.write_text("name,id\nAtom,\nCell,\nGaul,Q38060\nMilan,Q490\n")
+    with pytest.MonkeyPatch.context() as patch:
+        base.build(patch, lambda query: answered(query, *OWNERS[query.subject]), ["country-borders"])
+
+    def nodes() -> dict[str, str]:
+        command.done("export", "kb", "--format", "csv", "--out", "x")
+        read = [*csv.DictReader(Path("x").read_text().splitlines())]
+        Path("x").unlink()
+        return {row["object"]: row["object_node"] for row in read if row["subject"] != "Gaul"}
+
+    before = nodes()
+    assert before["Ruhrverband"] == before["RUHRVERBAND"] == "entity/Ruhrverband"
+    assert (before["Cell"], before["Congo"]) == ("entity/Cell", "Q971")
+    rows = [f"country-borders,{row}" for row in rows]
+    Path("labels.csv").write_text("\n".join(["relation,subject,object,object_id,label,value,value_id", *rows]))
+    command.done("review", "kb", "labels.csv")
+    after = nodes()
+    assert {name: node for name, node in after.items() if node != before.get(name)} == changed
