@@ -96,6 +96,7 @@ def adapted(text: str, relation: Relation, subject: str) -> str:
     if relation.has_values():
         return plain
     plain = replaced(replaced(plain, "pairs"), "times")
+    plain = FORM.profession_before.sub("", plain) if has_persons(relation) and not has_titles(relation) else plain
     if relation.has_entities() and (names := _stated(plain, relation, subject)):
         return _joined(names, relation)
     if has_titles(relation) or text[:1] in tuple("[{(<|") or len(text) > 20 * LONGEST_SENTENCE:
