@@ -40,7 +40,11 @@ class Patterns:
         languages = [only] if only else [language for language in table if language != "frame"]
         ones = (one for language in languages for one in table.get(language, ["(?!)"]))
         whole = str(table.get("frame", "%s")).replace("%s", f"(?:{'|'.join(ones)})")
-        return _NAME.sub(lambda other: re.sub(r"\A\(\?[a-z]+\)", "", self._expression(other[1])), whole)
+        return self.expanded(whole)
+
+    def expanded(self, text: str) -> str:
+        """Return an expression with those of the tables that it names."""
+        return _NAME.sub(lambda other: re.sub(r"\A\(\?[a-z]+\)", "", self._expression(other[1])), text)
 
 
 def patterns_beside(module: str) -> Patterns:

@@ -81,4 +81,4 @@ def replaced(text: str, steps: str) -> str:
 
 @cache
 def _steps(name: str) -> list[tuple[re.Pattern[str], str]]:
-    return [(re.compile(found), put) for found, put in TABLES["steps"][name]]
+    return [(re.compile(FORM.expanded(found)), put) for found, put in TABLES["steps"][name]]

@@ -29,10 +29,8 @@ LONG = 25
 def is_abstention(text: str, relation: Relation) -> bool:
     """Return whether one answer (a list element, a line, a short sentence) says that there is no object."""
     text = shown(text)
-    if text in WORDS["nothing_marks"]:
-        return True
     key = folded_key(text)
-    if relation.has_entities() and key in ("zero", "0"):
+    if text in WORDS["nothing_marks"] or (relation.has_entities() and key in ("zero", "0")):
         return True
     if key in WORDS["nothing"] or key == "na":
         marked = any(letter.isalpha() and not letter.isascii() for letter in text)  # folding turns "Ñañ" into "nan"
@@ -40,8 +38,8 @@ def is_abstention(text: str, relation: Relation) -> bool:
     first, _, rest = key.partition(" ")
     if first in ("no", "without", "none", "non") and rest and not FORM.no_denial.match(text):
         following = text.replace("-", " ").split()[1:2]
-        word = rest.split(" ", 1)[0]
-        if (following and following[0].islower()) or word in _relation_terms(relation) or key in WORDS["nothing"]:
+        is_term = rest.split(" ", 1)[0] in _relation_terms(relation)
+        if is_term or (following and following[0].islower()) or key in WORDS["nothing"]:
             return True
     lacks = any(word in _relation_terms(relation) for found in FORM.with_no.findall(key) for word in found.split())
     return not _is_title(text) and (lacks or bool(FORM.denial.search(key)))

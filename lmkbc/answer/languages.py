@@ -95,8 +95,9 @@ def adapted(text: str, relation: Relation, subject: str) -> str:
     plain = replaced(text, "instead")
     if relation.has_values():
         return plain
-    plain = replaced(plain, "pairs")
-    if relation.has_entities() and (names := names_stated(FORM.plus.sub(", ", plain), relation, subject)):
+    plain = replaced(replaced(plain, "pairs"), "times")
+    plain = FORM.profession_before.sub("", plain) if has_persons(relation) and not has_titles(relation) else plain
+    if relation.has_entities() and (names := _stated(plain, relation, subject)):
         return _joined(names, relation)
     if has_titles(relation) or text[:1] in tuple("[{(<|") or len(text) > 20 * LONGEST_SENTENCE:
         return text
@@ -109,6 +110,15 @@ def adapted(text: str, relation: Relation, subject: str) -> str:
             "", _without_lead(text if relation.shape.conjunction else FORM.plus.sub(", ", text)), count=1
         )
     return "\n".join(_joined(line, relation) for line in _without_lead(text).split("\n"))
+
+
+def _stated(text: str, relation: Relation, subject: str) -> str:
+    """Return the names that a sentence states, and those that are added to it unless there is at most one object."""
+    first, *more = FORM.plus.split(text)
+    names = names_stated(first, relation, subject)
+    added = () if relation.functional else (FORM.sentence.split(one, maxsplit=1)[0].strip(_WRAP) for one in more)
+    whole = [names, *(names_stated(one, relation, subject) or one for one in added)]
+    return ", ".join(whole) if names else names_stated(FORM.plus.sub(", ", text), relation, subject)
 
 
 def told_by_noun(text: str, relation: Relation) -> str:

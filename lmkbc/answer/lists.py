@@ -210,11 +210,8 @@ def is_a_name(text: str) -> bool:
 
 def _before(mark: re.Pattern[str], text: str) -> str:
     """Return the text before the first such mark outside brackets; the whole text without one."""
-    for found in mark.finditer(text):
-        head = text[: found.start()]
-        if head.strip() and head.count("(") <= head.count(")"):
-            return head
-    return text
+    heads = (text[: found.start()] for found in mark.finditer(text))
+    return next((head for head in heads if head.strip() and head.count("(") <= head.count(")")), text)
 
 
 def parted(text: str, relation: Relation) -> list[Word]:

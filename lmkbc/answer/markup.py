@@ -51,22 +51,13 @@ def without_signs(text: str) -> str:
         text = _from_latex(text)
     if FORM.ticked.search(text):
         text = FORM.ticked.sub(r"\1", FORM.not_ticked.sub("", text))
-    text = FORM.reference.sub(_kept_power, replaced(text, "links"))
+    text = FORM.reference.sub("", replaced(text, "links"))
     return FORM.picture.sub("", text) if re.search(r"\w", FORM.picture.sub("", text)) else text
 
 
 def unescaped(text: str) -> str:
     """Return a text with characters in place of HTML's references; one of more digits than any has is U+FFFD."""
     return html.unescape(FORM.no_reference.sub("\ufffd", text)) if "&" in text else text
-
-
-def _kept_power(mark: re.Match[str]) -> str:
-    """Return a raised figure behind a unit, as in "km²"; "" for the mark of a reference."""
-    return (
-        mark[0]
-        if mark[0][0] in "²³" and FORM.area.search(mark.string[max(0, mark.start() - 3) : mark.start() + 1])
-        else ""
-    )
 
 
 def _from_latex(text: str) -> str:

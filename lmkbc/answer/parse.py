@@ -395,10 +395,8 @@ def _unremarked(text: str, relation: Relation, subject: str) -> str:
 def _list_of(paragraph: str) -> str:
     """Return the first sentence of a paragraph if it is a list and a sentence follows; else the paragraph."""
     first, *rest = FORM.sentence_end.split(paragraph, maxsplit=1)
-    if not rest or "\n" in paragraph or has_verb(first):
-        return paragraph
-    listed = first.endswith((").", ")!")) or ("," in first and has_verb(rest[0]))
-    return first if listed else paragraph
+    ends = bool(rest) and "\n" not in paragraph and not has_verb(first)
+    return first if ends and (first.endswith((").", ")!")) or ("," in first and has_verb(rest[0]))) else paragraph
 
 
 def _is_sentence(paragraph: str) -> bool:

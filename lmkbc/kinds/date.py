@@ -50,12 +50,13 @@ class Date(Kind):
         """Return the dates that a text gives.
 
         Of at most one, two years that are near each other mean one between, and a longer span of "completed" its end.
+        A date of a beginning is none of "completed" beside another one.
         """
-        if relation.functional:
-            words = relation.name, relation.question, relation.statement, relation.triple
-            text = one_of_spans(text, last=FORM.at_end.search("\n".join(words)) is not None)
-        whole = read_date(text)
-        return list(dict.fromkeys(map(str, [whole] if whole else find_dates(text))))
+        words = "\n".join((relation.name, relation.question, relation.statement, relation.triple))
+        ends = relation.functional and FORM.at_end.search(words) is not None
+        text = one_of_spans(text, last=ends) if relation.functional else text
+        ended = [*find_dates(FORM.begun.sub(" ", text))] if ends else []
+        return list(dict.fromkeys(map(str, [whole] if (whole := read_date(text)) else ended or find_dates(text))))
 
     def in_line(self, line: str, relation: Relation) -> list[str]:
         """Return the dates of a line."""

@@ -21,10 +21,10 @@ class EntityKind(Kind):
     form = ""
 
     def votes(self, texts: Sequence[str]) -> Mapping[str, str]:
-        """Return name with an article -> the same one without."""
-        begun = sorted(filter(FORM.capital_article.match, texts), key=len, reverse=True)
+        """Return name with an article, a title or a profession -> the same one without."""
+        begun = sorted(filter(FORM.before_name.match, texts), key=len, reverse=True)
         keys = {name_key(text): text for text in texts} if begun else {}
-        meant = {text: keys.get(name_key(FORM.capital_article.sub("", text)), text) for text in begun}
+        meant = {text: keys.get(name_key(FORM.before_name.sub("", text)), text) for text in begun}
         return {text: other for text, other in meant.items() if other != text}
 
     def known(self, stated: Stated, about: Described) -> KnownValue | None:

@@ -352,4 +352,22 @@ def test_of_a_long_span_a_relation_of_ends_means_the_end(question: str) -> None:
     assert parse("1907–1911", ended, "Acme").objects == ("1911",)
     assert parse("von 1907 bis 11", ended, "Acme").objects[0] == "1907"
     assert parse("1889–91", ended, "Acme").objects == ("c. 1890",)
-    assert parse("Begonnen 1907, eröffnet 1911", ended, "Acme").objects == ("1907", "1911")
+    assert parse("Begonnen 1907, eröffnet 1911", ended, "Acme").objects == ("1911",)
+    assert parse("Begonnen 1907", ended, "Acme").objects == ("1907",)
+
+
+BEGUN = """1911 (Baubeginn 1907)|Der Bau begann 1907 und wurde 1911 abgeschlossen.|1907 begonnen, 1911 vollendet
+1911 (construction began in 1907)|Begun in 1907 and completed in 1911|1907 (start), 1911 (end)
+1911 (début des travaux en 1907)|commencé en 1907, achevé en 1911|1911 (inicio de las obras en 1907)
+1911 (inizio dei lavori nel 1907)
+1911 (início das obras em 1907)|1911 (begonnen in 1907)|1907 begonnen en 1911 voltooid
+1911 (rozpoczęcie budowy w 1907)|1911 (начато в 1907)
+Der Bau wurde 1907 begonnen und 1911 beendet.|1911; Baubeginn war am 3. Mai 1907
+Nach dem Baubeginn 1907 war sie 1911 fertig."""
+
+
+@pytest.mark.parametrize("text", BEGUN.replace("\n", "|").split("|"))
+def test_a_date_of_a_beginning_is_no_end_beside_another_date(text: str) -> None:
+    ended = replace(relation("date"), functional=True, question="Wann wurde {subject} fertiggestellt?")
+    assert parse(text, ended, "Acme").objects == ("1911",)
+    assert parse(text, replace(relation("date"), functional=True), "Acme").objects != ("1911",)

@@ -140,6 +140,12 @@ def test_short_texts_merge_if_they_are_scored_alike() -> None:
         ("number", ["1284.5", "1284.51", "1284.9"], {"1284.5": 1, "1284.51": 1, "1284.9": 1}),
         ("entity", ["Der Freistaat Sachsen", "Freistaat Sachsen", "Bayern"], {"Freistaat Sachsen": 2, "Bayern": 1}),
         ("entity", ["The De Bilt", "Bilt", "De Bilt", "L’Aquila", "Aquila"], {"Bilt": 3, "Aquila": 2}),
+        (
+            "entity",
+            ["Prof. Dr. Ann Lee", "Der Ingenieur Ann Lee", "Dr.-Ing. Ann Lee", "Ann Lee", "Herr Lee"],
+            {"Ann Lee": 4, "Herr Lee": 1},
+        ),
+        ("entity", ["Geheimrat Lee", "Ann Lee", "Dr. Bo Day", "Graf Zeppelin", "Zeppelin"], None),
         ("entity", ["El Salvador", "Salvador", "AS Roma", "Roma", "The Hague"], None),
         ("string", ["The Red", "Red"], None),
     ],
