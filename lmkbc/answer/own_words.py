@@ -87,8 +87,9 @@ def denies(text: str, relation: Relation, subject: str) -> bool:
 def _taken_apart(sentence: str, relation: Relation, subject: str, language: str) -> tuple[list[re.Match[str]], str]:
     """Return the words of a sentence but for times, and their roles."""
     words = [*_WORD.finditer(FORM.says_when.sub(lambda time: " " * len(time[0]), sentence))]
-    at = sentence.find(subject) if subject else -1
-    return words, _roles(words, range(at, at + len(subject) * (at >= 0)), relation, language)
+    before, _, behind = sentence.partition(subject or "\0")
+    length = 0 if FORM.body_before.search(before) or FORM.body_behind.match(behind) else len(subject)
+    return words, _roles(words, range(len(before), len(before) + length), relation, language)
 
 
 def _best(words: list[re.Match[str]], roles: str) -> tuple[int, int] | None:

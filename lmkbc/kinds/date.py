@@ -68,8 +68,8 @@ class Date(Kind):
         return None if date is None else date.astronomical
 
     def meaning(self, text: str, relation: Relation) -> Hashable:
-        """Return the date."""
-        return read_date(text)
+        """Return the date, or the only one that is read of a text, as of "late 19th century"."""
+        return read_date(text) or (read_date(found[0]) if len(found := self.read(text, relation)) == 1 else None)
 
     def is_same(self, given: Any, true: Any, relation: Relation, *, coarser: bool) -> bool:
         """Return whether a date equals another one at the precision of that one, or if `coarser`, at their common."""

@@ -24,8 +24,9 @@ class EntityKind(Kind):
         """Return name with an article, a title or a profession -> the same one without."""
         begun = sorted(filter(FORM.before_name.match, texts), key=len, reverse=True)
         keys = {name_key(text): text for text in texts} if begun else {}
-        meant = {text: keys.get(name_key(FORM.before_name.sub("", text)), text) for text in begun}
-        return {text: other for text, other in meant.items() if other != text}
+        return {
+            text: other for text in begun if (other := keys.get(name_key(FORM.before_name.sub("", text)), text)) != text
+        }
 
     def known(self, stated: Stated, about: Described) -> KnownValue | None:
         """Return an item's QID; a text stands for a name."""

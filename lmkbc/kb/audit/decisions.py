@@ -188,8 +188,8 @@ def _object(place: str, about: About, text: str, qid: str | None, literal: str |
         literal = _number(place, text, about) if kind.is_numeric else kind.literal((qid or "", text))[0]
         if literal is None and (known := kind.known(Stated(text), about)):
             literal = kind.literal((known.text,))[0]
-        if literal is None and not kind.is_numeric and len(values := kind.read(text, about.relation())) == 1:
-            literal = kind.literal(values)[0]
+        if literal is None and not kind.is_numeric and (meant := kind.meaning(text, about.relation())) is not None:
+            literal = kind.literal((str(meant),))[0]
         if literal is None:
             raise InputError(f"{place}: {kind.unread(text, about)}")
     return {"object": literal or text, "object_id": None, "literal": literal}
