@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from functools import cache, lru_cache
+from functools import cache, lru_cache, reduce
 
 from babel import Locale, UnknownLocaleError
 
@@ -95,7 +95,7 @@ def adapted(text: str, relation: Relation, subject: str) -> str:
     plain = replaced(text, "instead")
     if relation.has_values():
         return plain
-    plain = replaced(replaced(plain, "pairs"), "times")
+    plain = reduce(replaced, ("pairs", "around", "times"), plain)
     plain = FORM.profession_before.sub("", plain) if has_persons(relation) and not has_titles(relation) else plain
     if relation.has_entities() and (names := _stated(plain, relation, subject)):
         return _joined(names, relation)

@@ -395,8 +395,9 @@ def _unremarked(text: str, relation: Relation, subject: str) -> str:
 def _list_of(paragraph: str) -> str:
     """Return the first sentence of a paragraph if it is a list and a sentence follows; else the paragraph."""
     first, *rest = FORM.sentence_end.split(paragraph, maxsplit=1)
-    ends = bool(rest) and "\n" not in paragraph and not has_verb(first)
-    return first if ends and (first.endswith((").", ")!")) or ("," in first and has_verb(rest[0]))) else paragraph
+    is_followed = bool(rest) and "\n" not in paragraph and not has_verb(first)
+    is_list = first.endswith((").", ")!")) or ("," in first and any(map(has_verb, rest)))
+    return first if is_followed and is_list else paragraph
 
 
 def _is_sentence(paragraph: str) -> bool:

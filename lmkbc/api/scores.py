@@ -271,8 +271,7 @@ def other_edition(space: Workspace, path: Path | Given, edition: Edition, gold: 
     if not fits or edition in fits or relations & {row["Relation"] for row in _first_rows(gold)}:
         return None
     names = " or ".join(one.name for one in fits)
-    first = fits[0].name
-    return InputError(f"{path} is a file of edition {names}, not of {edition.name}: name edition {first}")
+    return InputError(f"{path} is a file of edition {names}, not of {edition.name}: name edition {fits[0].name}")
 
 
 def elsewhere(

@@ -170,8 +170,7 @@ class PromptSettings:
         words = {tuple(key.split(".")[1:]): settings.pop(key) for key in [*settings] if key.startswith("steps.")}
         framed = changed(style, settings, where)
         if words:
-            steps = (_reworded(step, words, where) for step in framed.steps)
-            framed = replace(framed, steps=tuple(steps))
+            framed = replace(framed, steps=tuple(_reworded(step, words, where) for step in framed.steps))
         return framed, changed(shots, shown, f"{where}.shots")
 
 

@@ -223,8 +223,7 @@ class ExampleSelector:
         elif shots.relations == "own" and shots.method in ("fixed", "random"):  # the first k suffice
             chosen = list(islice(free, shots.k))
         else:
-            pool = _mixed([*free]) if shots.relations == "all" else [*free]
-            chosen = self._ordered(pool)[: shots.k]
+            chosen = self._ordered(_mixed([*free]) if shots.relations == "all" else [*free])[: shots.k]
         empty = (one for one in self._empties[query.relation] if not self._about(one, own))
         shown = [*chosen, *shots.last(chosen, empty)]
         return tuple(replace(example, objects=example.objects[: shots.names]) for example in shown)

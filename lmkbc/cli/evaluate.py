@@ -79,8 +79,7 @@ def evaluate(
     if interval:
         note(_words(scores))
     if scores.subset.is_whole:
-        system = SavedRun.at(run).text("system") or ""
-        note_published(scores.edition, scores.split or "val", scores.profile, system)
+        note_published(scores.edition, scores.split or "val", scores.profile, SavedRun.at(run).text("system") or "")
 
 
 def _words(scores: Scores) -> str:

@@ -20,8 +20,9 @@ import msgspec
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, counted, did_you_mean
 from lmkbc.files.columns import Column, Rows, is_lone_none, log_lone_nones, namesakes, respelled
-from lmkbc.files.fact_rows import field_of, log_namesakes
+from lmkbc.files.fact_rows import field_of
 from lmkbc.files.jsonl import no_collection
+from lmkbc.files.splits import log_namesakes
 from lmkbc.names import subject_key
 from lmkbc.scoring.table import WRONG, Table, Tally
 from lmkbc.session.subset import WHOLE, Subset

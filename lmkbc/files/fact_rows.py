@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -12,7 +12,6 @@ import msgspec
 from lmkbc.errors import InputError, counted
 from lmkbc.files import jsonl, reader
 from lmkbc.files.tables import InputTable, TableRow
-from lmkbc.types import Pair
 from lmkbc.words import says_none
 
 log = logging.getLogger(__name__)
@@ -45,18 +44,6 @@ def stream(path: Path, needs_id: Callable[[str], bool | None] = lambda _: None) 
     name of an `object_id`. InputError names the line of a wrong row.
     """
     return reader.joined(_lines(path, needs_id)) if is_table(path) else jsonl.stream(path)
-
-
-def log_namesakes(path: Path, pairs: Sequence[Pair]) -> None:
-    """Warn of subjects of one name in a split. pairs: such names, with a relation that is asked of several."""
-    if pairs:
-        log.warning(
-            "%s: %s, first about %r: a model is asked the same, and scores count the last answer alone; if these are "
-            "two subjects, let their names tell them apart, as in 'Springfield (Illinois)'",
-            path,
-            counted(len(pairs), "query is asked twice", "queries are asked twice"),
-            pairs[0][0],
-        )
 
 
 def _lines(path: Path, needs_id: Callable[[str], bool | None]) -> Iterator[bytes]:

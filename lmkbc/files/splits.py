@@ -7,6 +7,7 @@ the two lists agree.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -17,13 +18,15 @@ from pathlib import Path
 import msgspec
 
 from lmkbc.edition import Edition
-from lmkbc.errors import InputError
-from lmkbc.files.fact_rows import field_of, is_table, log_namesakes, stream
+from lmkbc.errors import InputError, counted
+from lmkbc.files.fact_rows import field_of, is_table, stream
 from lmkbc.files.jsonl import decoded, no_collection, numbered, row_blocks
 from lmkbc.kinds.kind import kind_of
 from lmkbc.relation import Relation
-from lmkbc.types import Example, GoldObject, Query
+from lmkbc.types import Example, GoldObject, Pair, Query
 from lmkbc.words import names_nothing
+
+log = logging.getLogger(__name__)
 
 _QID = re.compile(r"Q\d+")
 _TAIL = re.compile(
@@ -164,6 +167,18 @@ def _rows(path: Path, edition: Edition, *, labelled: bool = False) -> Iterator[t
     if edition.is_bundled:
         times = Counter((query.subject, query.relation) for query in seen)
         log_namesakes(path, [pair for pair, count in times.items() if count > 1])
+
+
+def log_namesakes(path: Path, pairs: Sequence[Pair]) -> None:
+    """Warn of subjects of one name in a split. pairs: such names, with a relation that is asked of several."""
+    if pairs:
+        log.warning(
+            "%s: %s, first about %r: a model is asked the same, and scores count the last answer alone; if these are "
+            "two subjects, let their names tell them apart, as in 'Springfield (Illinois)'",
+            path,
+            counted(len(pairs), "query is asked twice", "queries are asked twice"),
+            pairs[0][0],
+        )
 
 
 def _bad_query(path: Path, bad: QueryRow, repeated: bool, edition: Edition) -> InputError:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from lmkbc.kinds.dates import PartialDate, Precision, find_dates, one_of_spans, read_date
@@ -52,11 +53,12 @@ class Date(Kind):
         Of at most one, two years that are near each other mean one between, and a longer span of "completed" its end.
         A date of a beginning is none of "completed" beside another one.
         """
-        words = "\n".join((relation.name, relation.question, relation.statement, relation.triple))
-        ends = relation.functional and FORM.at_end.search(words) is not None
-        text = one_of_spans(text, last=ends) if relation.functional else text
-        ended = [*find_dates(FORM.begun.sub(" ", text))] if ends else []
-        return list(dict.fromkeys(map(str, [whole] if (whole := read_date(text)) else ended or find_dates(text))))
+        at_end = relation.functional and _is_of_an_end(relation.name, relation.question, relation.statement)
+        text = one_of_spans(text, last=at_end) if relation.functional else text
+        if whole := read_date(text):
+            return [str(whole)]
+        later = [*find_dates(FORM.begun.sub(" ", text))] if at_end else []
+        return list(dict.fromkeys(map(str, later or find_dates(text))))
 
     def in_line(self, line: str, relation: Relation) -> list[str]:
         """Return the dates of a line."""
@@ -156,6 +158,12 @@ class Date(Kind):
         if known is None:
             raise LeftOutError("a value that is no date")
         return known.text
+
+
+@lru_cache(maxsize=256)
+def _is_of_an_end(*words: str) -> bool:
+    """Return whether a relation's words say that its dates are those at which something ends."""
+    return any(map(FORM.at_end.search, words))
 
 
 def _finest(date: PartialDate, dates: Mapping[str, PartialDate]) -> str:

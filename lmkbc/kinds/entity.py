@@ -22,11 +22,10 @@ class EntityKind(Kind):
 
     def votes(self, texts: Sequence[str]) -> Mapping[str, str]:
         """Return name with an article, a title or a profession -> the same one without."""
-        begun = sorted(filter(FORM.before_name.match, texts), key=len, reverse=True)
-        keys = {name_key(text): text for text in texts} if begun else {}
-        return {
-            text: other for text in begun if (other := keys.get(name_key(FORM.before_name.sub("", text)), text)) != text
-        }
+        longer = sorted(filter(FORM.before_name.match, texts), key=len, reverse=True)
+        by_key = {name_key(text): text for text in texts} if longer else {}
+        plain = {text: by_key.get(name_key(FORM.before_name.sub("", text)), text) for text in longer}
+        return {text: other for text, other in plain.items() if other != text}
 
     def known(self, stated: Stated, about: Described) -> KnownValue | None:
         """Return an item's QID; a text stands for a name."""

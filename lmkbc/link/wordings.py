@@ -21,8 +21,7 @@ def looked_up(key: str) -> set[int]:
     hashes = {_hash(key, length, third) for length in range(max(0, len(key) - 1), len(key) + 2) for third in THIRDS}
     for cut in (len(key) // 3, len(key) * 2 // 3):
         if 0 < cut < len(key):
-            swapped = key[: cut - 1] + key[cut] + key[cut - 1] + key[cut + 1 :]
-            hashes.add(_hash(swapped, len(key), 0))
+            hashes.add(_hash(key[: cut - 1] + key[cut] + key[cut - 1] + key[cut + 1 :], len(key), 0))
     return hashes
 
 

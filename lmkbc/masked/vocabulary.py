@@ -94,8 +94,8 @@ def expand(
     spaced = words.mark != PIECE  # the space before a word belongs to it
     tokenizer.add_tokens([AddedToken(name, single_word=True, normalized=True, lstrip=spaced) for name in new])
     rows = [tokenizer.convert_tokens_to_ids(name) for name in new]
-    rows_now = len(tables(model)[0])  # the table may have unused rows
-    model.resize_token_embeddings(max(len(tokenizer), rows_now), mean_resizing=False)
+    # the table may have unused rows
+    model.resize_token_embeddings(max(len(tokenizer), len(tables(model)[0])), mean_resizing=False)
     weights = [_weights(ids, counts) for ids in new.values()]
     with torch.no_grad():
         for table in tables(model):

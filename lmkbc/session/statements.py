@@ -140,8 +140,7 @@ def _object(gold: GoldObject) -> list[str]:
 
 def _keys(names: Iterable[str], qid: str | None) -> list[str]:
     """Return the keys of an entity of a row: its QID, and its names, marked by whether it has a QID."""
-    sign = "+" if qid else "-"
-    return [*filter(None, (qid,)), *dict.fromkeys(sign + name_key(name) for name in names)]
+    return [*filter(None, (qid,)), *dict.fromkeys(f"{'+' if qid else '-'}{name_key(name)}" for name in names)]
 
 
 def _looked_up(names: Iterable[str], qid: str | None) -> list[str]:

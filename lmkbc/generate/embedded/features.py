@@ -135,8 +135,7 @@ class Links:
                     self._entities.setdefault(name, entity)
                 objects.append((index, entity))
         for index, row in enumerate(train):
-            key = self._key(row.query)
-            subjects.append((index, self._entities.setdefault(key, len(self._entities))))
+            subjects.append((index, self._entities.setdefault(self._key(row.query), len(self._entities))))
         self._objects = _incidence(objects, len(train), len(self._entities))
         self._subjects = _incidence(subjects, len(train), len(self._entities))
         self._relations = np.array([row.query.relation for row in train])

@@ -147,7 +147,7 @@ def audit(
         return Audit(path, precision=precision, recalibration=recalibration or Recalibration())
     base = Knowledge(path, report=progress)
     found = _known(base, files, Workspace(workspace, data, trust=trust), asked, progress)
-    return _beside(base, known_facts.of_several(found, base), place, precision, recalibration)
+    return _beside(base, known_facts.with_shared_names(found, base), place, precision, recalibration)
 
 
 def _sampled(path: Path, size: int, seed: int, out: Path | None, space: Workspace, report: Report) -> Audit:

@@ -19,7 +19,7 @@ from lmkbc.kb.audit.labels_file import Label, LabelRow, checked, read_labels
 from lmkbc.kb.base.knowledge import Knowledge
 from lmkbc.kb.base.manifest import About, relation_names
 from lmkbc.kb.base.reviews import RelationReviews, Review, Reviews, Verdict, distinct
-from lmkbc.kinds.kind import Stated, kind_of
+from lmkbc.kinds.kind import kind_of
 from lmkbc.names import as_qid, name_key
 from lmkbc.words import names_nothing
 
@@ -186,8 +186,6 @@ def _object(place: str, about: About, text: str, qid: str | None, literal: str |
         return {"object": text or qid or "", "object_id": as_qid(qid or text), "literal": None}
     if kind.has_values and literal is None:
         literal = _number(place, text, about) if kind.is_numeric else kind.literal((qid or "", text))[0]
-        if literal is None and (known := kind.known(Stated(text), about)):
-            literal = kind.literal((known.text,))[0]
         if literal is None and not kind.is_numeric and (meant := kind.meaning(text, about.relation())) is not None:
             literal = kind.literal((str(meant),))[0]
         if literal is None:

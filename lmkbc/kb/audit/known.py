@@ -26,7 +26,7 @@ from lmkbc.kb.audit.known_files import (
     NO_VALUE,
     SEEN,
     UNKNOWN_VALUE,
-    Row,
+    KnownRow,
     Wanted,
     claims_of,
     is_dump,
@@ -157,32 +157,33 @@ def read(paths: Sequence[Path], base: Knowledge) -> Known:
     rows = (row for path in paths if path not in dumps for row in rows_of(path, wanted))
     merged = dict[str, str]()
 
-    def unmerged() -> Iterator[Row]:
+    def unmerged() -> Iterator[KnownRow]:
         for row in chain(rows, of_dumps(dumps, wanted) if dumps else ()):
-            if row[1] == MERGED:
-                merged[row[0]] = row[2].text
+            if row.property == MERGED:
+                merged[row.subject] = row.value.text
             else:
                 yield row
 
     return _followed(_gathered(unmerged(), properties, subjects, is_whole=bool(dumps)), merged, properties)
 
 
-def of_several(known: Known, base: Knowledge) -> Known:
+def with_shared_names(known: Known, base: Knowledge) -> Known:
     """Return known facts that say which names several subjects of a base share. A warning counts those that it uses."""
     if not known.named:
         return known
     stated = known.subjects.union(subject for subject, _ in known.objects)
     used = [
-        [name, *ids]
+        subjects
         for key, subjects in base.shared_names.items()
-        if key in stated and not stated.issuperset(ids := [qid or "" for _, qid in subjects])
-        for name in [subjects[0][0]]
+        if key in stated and not stated.issuperset(qid or "" for _, qid in subjects)
     ]
-    for name, *ids in used[:1]:
+    for subjects in used[:1]:
         log.warning(
             "known facts call subjects by %s that several subjects of the base have, first %r (%s): give them the "
             "column subject_id; without it, they only confirm facts",
-            *(counted(len(used), "name"), name, ", ".join(one or "no QID" for one in ids)),
+            counted(len(used), "name"),
+            subjects[0][0],
+            ", ".join(qid or "no QID" for _, qid in subjects),
         )
     return replace(known, shared=frozenset(base.shared_names))
 
@@ -196,16 +197,15 @@ def marked_by(path: Path | None, base: Knowledge, need: str) -> Callable[[FactRo
     if path is None:
         made = "the file that 'lmkbc audit DIR --known wikidata --out FILE' wrote"
         raise OptionError("format", f"{need}: give those that it has with --known FILE, or {made}")
-    if path.is_dir():
-        return of_several(of_base(path), base).marked
-    marks = quickstatements.read_marks(path)
+    marks = None if path.is_dir() else quickstatements.read_marks(path)
     if marks is None:
-        return of_several(read([path], base), base).marked
+        known = of_base(path) if path.is_dir() else read([path], base)
+        return with_shared_names(known, base).marked
 
     def marked(fact: FactRow) -> MarkedFact:
         key = fact.subject_id or "", fact.about.property, quickstatements.object_of(fact)
-        mark, known = marks.get(key, (Mark.UNCOVERED, ""))
-        return MarkedFact(fact, Mark(mark), bool(known), frozenset(filter(None, [known])))
+        mark, value = marks.get(key, (Mark.UNCOVERED, ""))
+        return MarkedFact(fact, Mark(mark), bool(value), frozenset(filter(None, [value])))
 
     return marked
 
@@ -239,7 +239,7 @@ def of_wikidata(
             yield answers
 
     found = wikidata.kept(f"values of {'|'.join(sorted(properties))}", sorted(subjects), _STATED, ask)
-    rows = ((subject, *row) for subject, some in found.items() if some is not None for row in (SEEN, *some))
+    rows = (KnownRow(subject, *one) for subject, some in found.items() if some is not None for one in (SEEN, *some))
     known = _gathered(rows, properties, subjects, is_whole=True)
     objects = {key: values for key in unlinked if (values := known.objects.get(key))}
     labels = wikidata.labels(sorted({one.text for values in objects.values() for one in values if as_qid(one.text)}))
@@ -268,15 +268,19 @@ def _followed(known: Known, merged: Mapping[str, str], properties: Mapping[str, 
     return replace(known, objects={**known.objects, **objects}, merged=merged)
 
 
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} of {name}" for name, number in counts.items())
+
+
 def _gathered(
-    rows: Iterable[Row], properties: Mapping[str, About], subjects: frozenset[str], *, is_whole: bool
+    rows: Iterable[KnownRow], properties: Mapping[str, About], subjects: frozenset[str], *, is_whole: bool
 ) -> Known:
     """Return what rows state of some subjects and properties. is_whole: whether the rows have all of each property."""
     objects = defaultdict[tuple[str, str], list[KnownValue]](list)
     unitless, left_out, undecided = Counter[str](), Counter[str](), set[tuple[str, str]]()
     unread = ""
     seen, covered = set(properties if is_whole else ()), set[str]()
-    for subject, name, value, *places in rows:
+    for subject, name, value, place in rows:
         about = properties.get(name)
         if about is not None:
             seen.add(name)
@@ -292,27 +296,24 @@ def _gathered(
         if known is None:
             if value != UNKNOWN_VALUE:
                 left_out[name] += 1
-                unread = unread or "".join(f"; first {at}: {kind_of(about).unread(value.text, about)}" for at in places)
+                unread = unread or (place and f"; first {place}: {kind_of(about).unread(value.text, about)}")
             undecided.add((subject, name))
             continue
         objects[subject, name].append(known)
         if not known.has_unit and unit_of(about.unit):
             unitless[f"{name} in {about.unit}"] += 1
-    for count, text, more in (
-        (
-            unitless,
-            "known numbers without a unit are taken to be in that of the facts, so one in another unit "
-            "contradicts them by mistake: %s",
-            "",
-        ),
-        (
-            left_out,
-            "known values that cannot be read, or whose unit is not known or does not fit, were left out: %s",
+    if unitless:
+        log.warning(
+            "known numbers without a unit are taken to be in that of the facts, so one in another unit contradicts "
+            "them by mistake: %s",
+            _listed(unitless),
+        )
+    if left_out:
+        log.warning(
+            "known values that cannot be read, or whose unit is not known or does not fit, were left out: %s%s",
+            _listed(left_out),
             unread,
-        ),
-    ):
-        if count:
-            log.warning(text, ", ".join(f"{number} of {name}" for name, number in count.items()) + more)
+        )
     values = (one for (_, name), own in objects.items() if kind_of(properties[name]).is_entity for one in own)
     return Known(
         objects=dict(objects),

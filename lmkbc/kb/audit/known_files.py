@@ -37,8 +37,15 @@ NO_VALUE, UNKNOWN_VALUE = Stated("novalue"), Stated("somevalue")
 """Values in place of an object: there is none, and it is unknown. QuickStatements has the same words."""
 SEEN: tuple[str, Stated] = ("", UNKNOWN_VALUE)
 """Property and value of a row that states nothing, but that its subject is covered."""
-Row = tuple[str, str, Stated] | tuple[str, str, Stated, str]
-"""Subject, property (or `MERGED`), and value; of a row of a table, its place and what it calls the property."""
+
+
+class KnownRow(NamedTuple):
+    """What a file says of a subject. property: or `MERGED`. place: line of a table, and its name of the property."""
+
+    subject: str
+    property: str
+    value: Stated
+    place: str = ""
 
 
 class Wanted(NamedTuple):
@@ -53,7 +60,7 @@ class Wanted(NamedTuple):
     relations: Mapping[str, About]
 
 
-def rows_of(path: Path, wanted: Wanted) -> Iterator[Row]:
+def rows_of(path: Path, wanted: Wanted) -> Iterator[KnownRow]:
     """Yield the rows of a table or of triples. InputError for none: every fact would count as new."""
     with reader.stream(path) as file:
         is_triples = file.read(1 << 12).lstrip()[:1] in (b"<", b"#")
@@ -69,7 +76,7 @@ def rows_of(path: Path, wanted: Wanted) -> Iterator[Row]:
 COLUMNS = ("property", "subject", "object", "subject_id", "object_id", "value", "unit_id", "datatype")
 
 
-def _of_table(path: Path, wanted: Wanted) -> Iterator[Row]:
+def _of_table(path: Path, wanted: Wanted) -> Iterator[KnownRow]:
     """Yield the rows of a table of subject, property and object, of labelled rows, or of facts that were exported.
 
     Properties are called by their ids, or by any name of a relation of the base; things by their items, or by name.
@@ -86,15 +93,14 @@ def _of_table(path: Path, wanted: Wanted) -> Iterator[Row]:
         place = f"{row.place}, {own or name}"
         of, named = as_qid(subject_id or subject) or name_key(subject), relations[own].property if own else name
         if typed and datatype:
-            yield of, named, _literal(typed, datatype.removeprefix("xsd:"))._replace(unit=as_qid(unit)), place
+            yield KnownRow(of, named, _literal(typed, datatype.removeprefix("xsd:"))._replace(unit=as_qid(unit)), place)
         elif not of_wikidata:
-            yield from (
-                (of, named, one, place) for one in _labelled(row.place, relations[own], value, as_qid(object_id))
-            )
+            labelled = _labelled(row.place, relations[own], value, as_qid(object_id))
+            yield from (KnownRow(of, named, one, place) for one in labelled)
         else:
             value = as_qid(object_id) or as_qid(value) or value.strip()
             is_time = re.fullmatch(r"[^+/]{4,9}-\d\d-\d\dT[\d:.]*Z", value)  # as a query service writes it
-            yield of, named, _literal(value, "dateTime") if is_time else Stated(value), place
+            yield KnownRow(of, named, _literal(value, "dateTime") if is_time else Stated(value), place)
 
 
 def _table(path: Path) -> Iterator[TableRow]:
@@ -154,9 +160,9 @@ _OBJECT = re.compile(
 )
 
 
-def _triples(path: Path, wanted: Wanted) -> Iterator[Row]:
+def _triples(path: Path, wanted: Wanted) -> Iterator[KnownRow]:
     """Yield the rows of N-Triples. Statement nodes are read where the file has any, since these say more."""
-    seen, nodes, truthy = set[bytes](), dict[bytes, tuple[Sequence[str], str]](), list[Row]()
+    seen, nodes, truthy = set[bytes](), dict[bytes, tuple[Sequence[str], str]](), list[KnownRow]()
     merged, subjects = dict[str, str](), {name.encode(): [name] for name in wanted.subjects}
     while subjects:  # again for those items into which subjects were merged
         targets = dict[bytes, list[str]]()
@@ -164,27 +170,27 @@ def _triples(path: Path, wanted: Wanted) -> Iterator[Row]:
             owners = subjects.get(item, ())
             if name and name not in seen:
                 seen.add(name)
-                yield "", name.decode(), UNKNOWN_VALUE  # something is known of the property
+                yield KnownRow("", name.decode(), UNKNOWN_VALUE)  # something is known of the property
             if same and (text := _read(value).text) and as_qid(text):
                 if item.decode() in wanted.objects or text in wanted.objects:
                     merged[item.decode()] = text
                 for owner in owners:
                     targets.setdefault(text.encode(), []).append(owner)
             elif is_class and (none := _NONE.fullmatch(value)):
-                truthy += [(owner, none[1].decode(), NO_VALUE) for owner in owners]
+                truthy += [KnownRow(owner, none[1].decode(), NO_VALUE) for owner in owners]
             elif name and direct:
-                truthy += [(owner, name.decode(), _read(value)) for owner in owners]
+                truthy += [KnownRow(owner, name.decode(), _read(value)) for owner in owners]
             elif name and owners:
                 nodes[value] = owners, name.decode()
         subjects = targets
-    yield from ((item, MERGED, Stated(target)) for item, target in merged.items())
+    yield from (KnownRow(item, MERGED, Stated(target)) for item, target in merged.items())
     full = list(_of_nodes(path, {node: about for node, about in nodes.items() if about[1] in wanted.properties}))
     stated = {row[:2] for row in full}
     yield from full
     yield from (row for row in truthy if row[:2] not in stated)
 
 
-def _of_nodes(path: Path, nodes: Mapping[bytes, tuple[Sequence[str], str]]) -> Iterator[Row]:
+def _of_nodes(path: Path, nodes: Mapping[bytes, tuple[Sequence[str], str]]) -> Iterator[KnownRow]:
     """Yield what statement nodes state, by their value nodes where they have any. nodes: node -> items, property."""
     simple, inner, deprecated = dict[bytes, Stated](), dict[bytes, bytes](), set[bytes]()
     for node, predicate, value in _matches(path, _OF_NODE) if nodes else ():
@@ -204,7 +210,7 @@ def _of_nodes(path: Path, nodes: Mapping[bytes, tuple[Sequence[str], str]]) -> I
     for node, stated in simple.items():
         owners, name = nodes[node]
         value = _whole(stated, parts.get(inner.get(node, b""), {}))
-        yield from ((owner, name, value) for owner in owners if node not in deprecated)
+        yield from (KnownRow(owner, name, value) for owner in owners if node not in deprecated)
 
 
 def _whole(stated: Stated, parts: Mapping[str, Stated]) -> Stated:
@@ -256,7 +262,7 @@ def is_dump(path: Path) -> bool:
         return _DUMP.match(file.read(1 << 12)) is not None
 
 
-def of_dumps(paths: Sequence[Path], wanted: Wanted) -> Iterator[Row]:
+def of_dumps(paths: Sequence[Path], wanted: Wanted) -> Iterator[KnownRow]:
     """Yield the statements of entities in the pieces of a dump, in order.
 
     Claims of other properties are not decoded. The first row of an entity states nothing.
@@ -277,10 +283,11 @@ def of_dumps(paths: Sequence[Path], wanted: Wanted) -> Iterator[Row]:
                     f"{path}, line {number}: no entity of Wikidata's JSON ({error}); get it whole"
                 ) from None
             merged = [item.redirects.origin] if item.redirects else []
-            yield from ((origin, MERGED, Stated(item.id)) for origin in merged if {origin, item.id} & {*wanted.objects})
+            moved = [origin for origin in merged if {origin, item.id} & {*wanted.objects}]
+            yield from (KnownRow(origin, MERGED, Stated(item.id)) for origin in moved)
             for subject in filter(wanted.subjects.__contains__, (item.id, *merged)):
-                yield subject, *SEEN
-                yield from ((subject, *row) for row in stated(item.claims))
+                yield KnownRow(subject, *SEEN)
+                yield from (KnownRow(subject, *claim) for claim in stated(item.claims))
     if first == b"[" and last != b"]":
         raise InputError(f"{paths[-1]} ends before the closing bracket: get it whole, or give all its pieces in order")
 

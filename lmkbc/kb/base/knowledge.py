@@ -131,11 +131,11 @@ class Knowledge:
             )
         if manifest.shards is None:
             raise InputError(f"{path} is a build that is not finished: run 'lmkbc build' again")
-        self._every, names = {**manifest.relations}, relation_names(manifest.relations)
+        self._all_relations, names = {**manifest.relations}, relation_names(manifest.relations)
         for name in chosen:
             check_known(names.own(name) or name, manifest.relations, f"{path} has no facts of {name!r}")
         chosen = [names.own(name) for name in chosen]
-        self.relations = {name: about for name, about in self._every.items() if not chosen or name in chosen}
+        self.relations = {name: about for name, about in self._all_relations.items() if not chosen or name in chosen}
         self.run, self.inputs, self.shards = manifest.run, manifest.inputs, manifest.shards
         self.is_whole = not chosen and limit is None
         self._outputs, self._done, self.unsure, self.others = manifest.outputs, 0, 0, Counter[str]()
@@ -150,7 +150,9 @@ class Knowledge:
         for name, about in self.relations.items():
             if not about.subject and name in relations:
                 same = {field: getattr(about, field) for field in ("property", "kind", "unit", "unit_id")}
-                self.relations[name] = self._every[name] = msgspec.structs.replace(About.of(relations[name]), **same)
+                self.relations[name] = self._all_relations[name] = msgspec.structs.replace(
+                    About.of(relations[name]), **same
+                )
 
     @property
     def rows(self) -> int:
@@ -234,7 +236,7 @@ class Knowledge:
         ids = {one.object_id for one in self.reviews.rows if one.object_id}
         names = {name_key(one.object) for one in self.reviews.rows if one.object_id}
         found, of_name = dict[str, Thing](), defaultdict[str, set[str]](set)
-        for relation in self._every if ids else ():
+        for relation in self._all_relations if ids else ():
             for part in self._with_decisions(relation, _MENTIONS):
                 for side in ("subject", "object"):
                     mentions = part.select(pl.col(f"{side}_id").alias("id"), name=side).drop_nulls().unique()
@@ -296,7 +298,7 @@ class Knowledge:
         for part in self._read(partition(relation), [*_ALL]) if subjects else ():
             for fact in part.filter(pl.col("subject_row").is_in([*subjects])).iter_rows(named=True):
                 own[fact["subject_row"]].append(fact)
-        made, emptied, single = dict[int, list[dict[str, Any]]](), [], self._every[relation].one_object
+        made, emptied, single = dict[int, list[dict[str, Any]]](), [], self._all_relations[relation].one_object
         for row, (name, qid) in sorted(subjects.items()):
             kept, lacking = SubjectReviews(about[row], one_object=single).applied(own[row])
             made[row] = [*kept, *(_given(row, name, qid, one) for one in lacking)]
@@ -328,7 +330,7 @@ class Knowledge:
     def shared_names(self) -> Mapping[str, Sequence[tuple[str, str | None]]]:
         """Return the keys of names that several subjects have: name and QID of each."""
         first, found = dict[str, tuple[int, str, str | None]](), dict[str, dict[int, tuple[str, str | None]]]()
-        for row, name, qid in self._asked([*self._every]):
+        for row, name, qid in self._asked([*self._all_relations]):
             known = first.setdefault(_keyed[name], (row, name, qid))
             if (known[2] or known[0]) != (qid or row):
                 found.setdefault(_keyed[name], {known[0]: known[1:]})[row] = name, qid
