@@ -75,7 +75,12 @@ def test_two_subjects_of_one_name_are_told_in_splits_of_one_s_own(
     evaluate(gold, gold, SPACE.edition("mini"))
     assert "1 query is asked twice, first about 'Weir'" in caplog.text
     caplog.clear()
-    SPACE.queries(SPACE.edition("2023"), "val")  # which has two rivers called Red River
+    rivers = [about | {"Relation": "RiverBasinsCountry", "SubjectEntityID": key} for key in ("Q206850", "Q156032")]
+    official = tmp_path / "lmkbc2023" / "val.jsonl"
+    official.parent.mkdir()
+    official.write_text("\n".join(json.dumps(row | {"ObjectEntitiesID": ["Q30"]}) for row in rivers))
+    space = lmkbc.Workspace(data=tmp_path)
+    assert len(space.queries(space.edition("2023"), "val")) == 2
     assert not caplog.text
 
 
