@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from lmkbc.answer.abstain import is_placeholder
+from lmkbc.answer.abstain import has_term, is_placeholder, stems
 from lmkbc.kinds.kind import allowed_values
-from lmkbc.names import LONGEST, TRAILER, name_key, shown, without_legal_form, without_trailer
+from lmkbc.names import LONGEST, TRAILER, folded_key, name_key, shown, without_legal_form, without_trailer
 from lmkbc.relation import Relation, Shape
 from lmkbc.types import Dropped
 from lmkbc.words import FORM, WORDS
@@ -156,7 +156,7 @@ def _name(text: str, relation: Relation, subject: str) -> tuple[str, str]:
         return name, "stop"
     if is_placeholder(name, relation):
         return name, "placeholder"
-    return name, "" if shape.may_be_subject or not same_name(name, subject) else SUBJECT
+    return name, SUBJECT if is_subject(name, relation, subject) else ""
 
 
 def _is_name(text: str) -> bool:
@@ -185,9 +185,16 @@ def _loose_forms(name: str) -> Iterator[str]:
         yield trailer[1] or trailer[2] or ""
 
 
-def same_name(name: str, other: str) -> bool:
-    """Return whether two names are equal except for case, accents, punctuation and a company's legal form."""
-    return any(mine == theirs for mine, theirs in zip(_forms(name), _forms(other), strict=True))
+def is_subject(name: str, relation: Relation, subject: str) -> bool:
+    """Return whether a name is that of the query's own subject, where a subject is never its own object.
+
+    Case, accents and punctuation make no difference. Nor does a legal form if subjects are firms; of others, such as a
+    castle, a firm may have the name and be the owner.
+    """
+    (mine, short), (theirs, plain) = _forms(name), _forms(subject)
+    return not relation.shape.may_be_subject and (
+        mine == theirs or (short == plain and has_term(folded_key(relation.subject_type.noun), stems(*WORDS["firms"])))
+    )
 
 
 @lru_cache(maxsize=1 << 14)

@@ -14,8 +14,8 @@ from babel import Locale, UnknownLocaleError
 
 from lmkbc.answer.abstain import has_persons, has_term, has_verb, name_terms, object_terms, stems, terms
 from lmkbc.answer.clean import SETTLEMENTS
-from lmkbc.answer.lists import is_capitalised, is_firm
-from lmkbc.answer.own_words import ENGLISH, denies, names_stated
+from lmkbc.answer.lists import cut, is_capitalised, is_firm
+from lmkbc.answer.own_words import ENGLISH, denies, names_stated, speaks_of
 from lmkbc.kinds.kind import kind_of
 from lmkbc.names import folded_key, shown
 from lmkbc.relation import Relation
@@ -36,26 +36,36 @@ def says_nothing(text: str, relation: Relation, subject: str) -> bool:
     speaks = relation.is_verbatim() and has_term(folded_key(plain), terms(relation))
     head, _, rest = plain.casefold().partition(" ")
     is_noun = has_term(folded_key(head), name_terms(relation) | object_terms(relation))
-    told, _, why = next((cut for mark in ".:;–—" if (cut := whole.partition(mark))[2]), (whole, "", ""))
+    told, *more = FORM.first_clause.split(whole, maxsplit=1)
     is_sentence = (speaks or not has_titles(relation)) and len(plain) < LONGEST_SENTENCE // 2
     return (
         plain.casefold() in WORDS["nothing_whole"]
         or (is_noun and not has_titles(relation) and rest in WORDS["nothing_whole"] | WORDS["nothing"])
-        or (
-            told.strip(_WRAP).casefold() in WORDS["nothing_whole"]
-            and bool(FORM.denies.search(why))
-            and not FORM.but.search(why)
-        )
+        or any(_denied_first(told.strip(_WRAP), why, relation, is_sentence=is_sentence) for why in more)
         or FORM.no_knowledge.match(whole) is not None
         or (kind_of(relation).is_parted and not relation.has_values() and denies(plain, relation, subject))
         or (is_sentence and any(map(FORM.nothing_sentence.match, (plain, whole[: LONGEST_SENTENCE // 2]))))
     )
 
 
+def _denied_first(told: str, why: str, relation: Relation, *, is_sentence: bool) -> bool:
+    """Return whether a first clause denies all objects, and the next says why, or speaks of something else."""
+    is_whole = told.casefold() in WORDS["nothing_whole"]
+    aside = FORM.guessed.search(why) or re.search(r"\d" if relation.has_values() else r"[\n:]", why)
+    return bool(
+        (is_whole or (is_sentence and FORM.nothing_sentence.match(told)))
+        and not FORM.but.search(why)
+        and (FORM.denies.search(why) if is_whole and aside else not (aside or speaks_of(why, relation)))
+    )
+
+
 def has_titles(relation: Relation) -> bool:
     """Return whether any sentence may be an object of a relation, as a motto or the title of a work is."""
     return relation.is_verbatim() or not (
-        relation.shape.conjunction or relation.has_values() or relation.object_type.qid in SETTLEMENTS
+        relation.shape.conjunction
+        or relation.has_values()
+        or relation.object_type.qid in SETTLEMENTS
+        or has_term(folded_key(relation.object_type.noun), stems(*WORDS["named"]))
     )
 
 
@@ -64,9 +74,9 @@ def has_decimal_comma(text: str, relation: Relation) -> bool:
 
     Without words that show a language, the relation's language decides, and without that, its question.
     """
-    says = _has_comma(text[:LONGEST_SENTENCE])
-    by_relation = _is_comma_language(relation.language) if relation.language else _has_comma(relation.question)
-    return bool(by_relation if says is None else says)
+    if (says := _has_comma(text[:LONGEST_SENTENCE])) is None:
+        says = _is_comma_language(relation.language) if relation.language else _has_comma(relation.question)
+    return bool(says)
 
 
 @lru_cache(maxsize=256)
@@ -97,7 +107,8 @@ def adapted(text: str, relation: Relation, subject: str) -> str:
         return plain
     plain = reduce(replaced, ("pairs", "around", "times"), plain)
     plain = FORM.profession_before.sub("", plain) if has_persons(relation) and not has_titles(relation) else plain
-    if relation.has_entities() and (names := _stated(plain, relation, subject)):
+    mark = ", " if relation.shape.conjunction or relation.object_type.qid in SETTLEMENTS else "\n"
+    if relation.has_entities() and (names := _stated(plain, relation, subject, mark)):
         return _joined(names, relation)
     if has_titles(relation) or text[:1] in tuple("[{(<|") or len(text) > 20 * LONGEST_SENTENCE:
         return text
@@ -105,20 +116,22 @@ def adapted(text: str, relation: Relation, subject: str) -> str:
     if has_persons(relation) and len(text) <= LONGEST_SENTENCE:
         text = FORM.person_aside.sub("", FORM.maker_behind.sub("", FORM.maker_before.sub("", text)))
     text = _unstated(text, relation, subject)
+    text = text if relation.shape.conjunction else FORM.plus.sub(mark, text)
     if relation.object_type.qid in SETTLEMENTS:
-        return FORM.place_before.sub(
-            "", _without_lead(text if relation.shape.conjunction else FORM.plus.sub(", ", text)), count=1
-        )
+        return FORM.place_before.sub("", _without_lead(text), count=1)
     return "\n".join(_joined(line, relation) for line in _without_lead(text).split("\n"))
 
 
-def _stated(text: str, relation: Relation, subject: str) -> str:
-    """Return the names that a sentence states, and those that are added to it unless there is at most one object."""
+def _stated(text: str, relation: Relation, subject: str, mark: str) -> str:
+    """Return the names that a sentence states, and those that are added to it unless there is at most one object.
+
+    mark: what parts the names.
+    """
     first, *more = FORM.plus.split(text)
     names = names_stated(first, relation, subject)
     added = () if relation.functional else (FORM.sentence.split(one, maxsplit=1)[0].strip(_WRAP) for one in more)
     whole = [names, *(names_stated(one, relation, subject) or one for one in added)]
-    return ", ".join(whole) if names else names_stated(FORM.plus.sub(", ", text), relation, subject)
+    return mark.join(whole) if names else names_stated(FORM.plus.sub(mark, text), relation, subject)
 
 
 def told_by_noun(text: str, relation: Relation) -> str:
@@ -197,7 +210,8 @@ def _from_name(rest: str) -> str:
 def _joined(line: str, relation: Relation) -> str:
     """Return a line with " and " or a comma at the joints of another language that are no part of a name."""
     if (
-        has_verb(line)
+        not relation.shape.conjunction
+        or has_verb(line)
         or is_firm(line, relation)
         or len(line) > 4 * LONGEST_SENTENCE
         or (";" in line and ";" in relation.shape.separators)
@@ -264,14 +278,12 @@ def _apart(part: str, joint_form: re.Pattern[str], mark: str, persons: bool = Fa
 
     persons: whether "y", "e" and "i" before a single word may join family names, as in "Santiago Ramón y Cajal".
     """
-    joints = [*joint_form.finditer(part)]
-    made, start = "", 0
-    for joint, end in zip(joints, [*(one.start() for one in joints[1:]), len(part)], strict=False):
-        before, behind = part[start : joint.start()].strip(), part[joint.end() : end].strip()
-        family = persons and joint[0].strip() in ("y", "e", "i") and " " in before and " " not in behind
-        if not (family or _is_place(part[start:end])):
-            made, start = f"{made}{part[start : joint.start()]}{mark}", joint.end()
-    return made + part[start:]
+
+    def is_one(before: str, joint: str, behind: str) -> bool:
+        family = persons and joint.strip() in ("y", "e", "i") and " " in before.strip() and " " not in behind.strip()
+        return family or _is_place(before + joint + behind)
+
+    return mark.join(cut(part, [*joint_form.finditer(part)], is_one))
 
 
 def _is_place(text: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from lmkbc.answer.abstain import (
     PERSON,
@@ -311,7 +311,11 @@ def _conjuncts(parts: list[str], relation: Relation) -> Iterator[str]:
         further = name[-1:] == ")" and FORM.leading_and.match(following.strip())
         ends = further or FORM.adds_to_list.match(following) or FORM.asides.match(following)
         if ends and name == whole and relation.shape.conjunction and not (len(parts) == 1 and is_firm(name, relation)):
-            yield from _parted(name, vocabulary(relation.shape).canonical)
+            yield from cut(
+                name,
+                [*FORM.and_between.finditer(name)] or [*FORM.ampersand_between.finditer(name)],
+                lambda *parts: bool(vocabulary(relation.shape).canonical(trim(without_trailer("".join(parts))))),
+            )
         else:
             yield name
 
@@ -328,17 +332,18 @@ def is_firm(text: str, relation: Relation) -> bool:
     )
 
 
-def _parted(name: str, known: Callable[[str], str | None]) -> Iterator[str]:
-    """Yield the names between each "and", else between each "&". A known name that holds one stays whole."""
-    joints = [
-        *(FORM.and_between.finditer(name) if FORM.and_between.search(name) else FORM.ampersand_between.finditer(name))
-    ]
-    start = 0
-    for joint, following in zip(joints, [*(one.start() for one in joints[1:]), len(name)], strict=False):
-        if start <= joint.start() and not known(trim(without_trailer(name[start:following]))):
-            yield name[start : joint.start()]
+def cut(text: str, joints: Sequence[re.Match[str]], is_one: Callable[[str, str, str], bool]) -> Iterator[str]:
+    """Yield the pieces of a text between joints that are within no name, such as that of "Arts and Sciences".
+
+    is_one: whether what stands before a joint, the joint, and what stands behind it are one name.
+    """
+    names, start = [*FORM.joined_name.finditer(text)], 0
+    for joint, end in zip(joints, [*(one.start() for one in joints[1:]), len(text)], strict=False):
+        within = start > joint.start() or any(name.start() <= joint.start() < name.end() for name in names)
+        if not within and not is_one(text[start : joint.start()], joint[0], text[joint.end() : end]):
+            yield text[start : joint.start()]
             start = joint.end()
-    yield name[start:]
+    yield text[start:]
 
 
 def is_capitalised(word: str) -> bool:

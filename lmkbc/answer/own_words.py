@@ -30,7 +30,7 @@ ENGLISH = WORDS["stop"] - WORDS["little"]
 _ROLES = {"linking": "l", "agent": "m", "agent_behind": "b", "away": "a", "beside": "s", "little": "s"}
 """Table of words -> their role; the first one counts that has a word."""
 _WORD = re.compile(
-    rf"{FORM.quoted_title.pattern}|\d[\d.,/–-]*|"
+    rf"{FORM.whole_name.pattern}|\d[\d.,/–-]*|"
     rf"[^\W\d_](?:[\w-]|\.(?=\w)|(?<=\b[^\W\d_a-z])\.|{FORM.title_point.pattern})*['’]?|\S"
 )
 _NAME = re.compile(r"A?N(?:(?:[cvA]{1,3}|[cv]j[as]|&|-)?N)*")
@@ -79,17 +79,17 @@ def denies(text: str, relation: Relation, subject: str) -> bool:
     words, roles = _taken_apart(text, relation, subject, language)
     stated = relation.question, relation.statement, relation.triple, relation.definition, *relation.names
     known = _roots(language, *stated, *relation.clozes) - _roots(language, relation.subject_type.noun, found[0])
-    other = {role for word, role in zip(words, roles, strict=True) if _root(language, folded_key(word[0])) not in known}
-    speaks = any(_root(language, folded_key(word[0])) in known for word in words)
-    return speaks and other.isdisjoint("Nd,:") and not FORM.but.search(text)
+    keys = (_root(language, folded_key(word[0])) for word in words)
+    told = {"known" if key in known else role for key, role in zip(keys, roles, strict=True)}
+    return "known" in told and told.isdisjoint("Nd,:") and not FORM.but.search(text)
 
 
 def _taken_apart(sentence: str, relation: Relation, subject: str, language: str) -> tuple[list[re.Match[str]], str]:
     """Return the words of a sentence but for times, and their roles."""
     words = [*_WORD.finditer(FORM.says_when.sub(lambda time: " " * len(time[0]), sentence))]
     before, _, behind = sentence.partition(subject or "\0")
-    length = 0 if FORM.body_before.search(before) or FORM.body_behind.match(behind) else len(subject)
-    return words, _roles(words, range(len(before), len(before) + length), relation, language)
+    called = "N" if FORM.body_before.search(before) or FORM.body_behind.match(behind) else "x"
+    return words, _roles(words, range(len(before), len(before) + len(subject)), called, relation, language)
 
 
 def _best(words: list[re.Match[str]], roles: str) -> tuple[int, int] | None:
@@ -118,8 +118,11 @@ def _written(sentence: str, words: list[re.Match[str]], roles: str, start: int, 
     return made
 
 
-def _roles(words: list[re.Match[str]], subject: range, relation: Relation, language: str) -> str:
-    """Return the roles of a sentence's words. subject: where its subject stands in it."""
+def _roles(words: list[re.Match[str]], subject: range, called: str, relation: Relation, language: str) -> str:
+    """Return the roles of a sentence's words.
+
+    subject: where its subject stands in it. called: the role of the words there, which a body's name may hold.
+    """
     sentences = relation.question, relation.statement, *relation.clozes
     texts = *sentences, relation.subject_type.noun, relation.object_type.noun, relation.triple, *relation.names
     known, own = _roots(language, *texts), folded_key(" ".join(texts)).split()
@@ -131,8 +134,8 @@ def _roles(words: list[re.Match[str]], subject: range, relation: Relation, langu
         begins = is_name and roles[-1:] in tuple("mvl:") and following is not None and following[0][0].isupper()
         states = _root(language, key.partition(" ")[0]) in known
         if word.start() in subject:
-            role = "x"
-        elif FORM.quoted_title.fullmatch(text):
+            role = called
+        elif FORM.whole_name.fullmatch(text):
             role = "N"
         elif not text[0].isalpha():
             role = "d" if text[0].isdigit() else text[0]
@@ -170,8 +173,7 @@ def _small(language: str, key: str) -> str:
 @lru_cache(maxsize=4096)
 def _root(language: str, key: str) -> str:
     """Return a folded word without the prefixes of its verb and without its endings."""
-    found = FORM.of("root", language).fullmatch(key)
-    return found[1] if found else key
+    return found[1] if (found := FORM.of("root", language).fullmatch(key)) else key
 
 
 @lru_cache(maxsize=256)

@@ -357,8 +357,8 @@ def _said_apart(text: str, relation: Relation, subject: str) -> str:
     if bold and not has_verb(bold[1]) and name_key(bold[1]) != name_key(subject):
         return bold[1]
     label, _, value = last.partition(":")
-    is_field = "\n" not in last and value and not has_verb(last) and has_term(folded_key(label), object_terms(relation))
-    return value if is_field and len(label.split()) < 4 else ""
+    is_short = "\n" not in last and not has_verb(last) and len(label.split()) < 4
+    return value if is_short and has_term(folded_key(label), object_terms(relation)) else ""
 
 
 def _is_denied(text: str, relation: Relation) -> bool:

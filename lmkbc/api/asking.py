@@ -87,8 +87,8 @@ class Answer:
     def _repr_html_(self) -> str:
         import polars as pl
 
-        rows = pl.DataFrame([asdict(one) for one in self.objects])
-        return shown(f"{self.subject}: {self.relation}", f"{self.system}, {self.title}", rows)
+        objects = pl.DataFrame(map(asdict, self.objects))
+        return shown(f"{self.subject}: {self.relation}", f"{self.system}, {self.title}", objects)
 
 
 @keywords

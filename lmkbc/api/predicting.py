@@ -143,10 +143,8 @@ class PredictedRun:
 
     def _repr_html_(self) -> str:
         counts = SavedRun.at(self.directory).table("counts")
-        line = ", ".join(
-            f"{counts[name]} {name}" for name in ("queries", "objects", "empty", "failed") if name in counts
-        )
-        return shown(self.title, f"{self.directory}: {line}", self.predictions.head(10))
+        told = [f"{counts[name]} {name}" for name in ("queries", "objects", "empty", "failed") if name in counts]
+        return shown(self.title, f"{self.directory}: {', '.join(told)}", self.predictions.head(10))
 
 
 @keywords

@@ -134,9 +134,8 @@ class Scores:
         return f"<Scores {self.title}: macro-F1 {self.f1:.3f}, P {self.p:.3f}, R {self.r:.3f}{remark}>"
 
     def _repr_html_(self) -> str:
-        odd = [remark for remark in (self.remark, self.evaluation.remarks) if remark]
-        averages = f"macro-F1 {self.f1:.3f}, P {self.p:.3f}, R {self.r:.3f}"
-        return shown(f"{self.title}: {averages}", self.relations, *odd)
+        title = f"{self.title}: macro-F1 {self.f1:.3f}, P {self.p:.3f}, R {self.r:.3f}"
+        return shown(title, self.relations, *filter(None, (self.remark, self.evaluation.remarks)))
 
 
 @keywords

@@ -76,9 +76,10 @@ class Tuning:
         return f"<Tuning of {self.system} on {self.title}, {self.split}: F1 {self.f1:.3f} out of fold>"
 
     def _repr_html_(self) -> str:
-        in_sample = f"{self.tuned.insample_macro_f1:.3f} in sample"
-        title = f"{self.system} on {self.title}, {self.split}: F1 {self.f1:.3f} out of fold, {in_sample}"
-        return shown(title, self.relations, *filter(None, [self.tuned.unanswered]))
+        f1 = f"F1 {self.f1:.3f} out of fold, {self.tuned.insample_macro_f1:.3f} in sample"
+        return shown(
+            f"{self.system} on {self.title}, {self.split}: {f1}", self.relations, *filter(None, [self.tuned.unanswered])
+        )
 
 
 @keywords

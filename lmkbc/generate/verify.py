@@ -19,7 +19,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import structs
 
-from lmkbc.answer.clean import same_name
+from lmkbc.answer.clean import is_subject
 from lmkbc.answer.parse import Parsed, parse
 from lmkbc.ask.examples import ExampleSelector, Method, Shots
 from lmkbc.ask.slots import fill, one_line
@@ -352,7 +352,7 @@ class FactCheck:
                 for draw in replies
             )
             named = [one.objects for one in parsed]
-            hits = sum(any(same_name(name, fact[0].subject) for name in names) for names in named)
+            hits = sum(any(is_subject(name, names_of, fact[0].subject) for name in names) for names in named)
             if replies:
                 yield fact, hits / len(replies)
 

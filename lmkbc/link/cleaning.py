@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from lmkbc.answer.clean import SUBJECT, same_name
+from lmkbc.answer.clean import SUBJECT, is_subject
 from lmkbc.errors import refuse
 from lmkbc.generate.spec import check_names
 from lmkbc.relation import Relation
@@ -107,9 +107,9 @@ def without_subject(candidates: CandidateSet, relation: Relation) -> CandidateSe
     if relation.shape.may_be_subject or not relation.has_entities():
         return candidates
 
-    def is_subject(candidate: Candidate) -> bool:
+    def is_own(candidate: Candidate) -> bool:
         if query.subject_id and candidate.id:
             return candidate.id == query.subject_id
-        return same_name(candidate.text, query.subject)
+        return is_subject(candidate.text, relation, query.subject)
 
-    return candidates.without(is_subject, SUBJECT)
+    return candidates.without(is_own, SUBJECT)

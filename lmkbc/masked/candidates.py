@@ -14,7 +14,7 @@ from functools import cache
 
 from msgspec import structs
 
-from lmkbc.answer.clean import same_name
+from lmkbc.answer.clean import is_subject
 from lmkbc.edition import Edition
 from lmkbc.generate.recorded_candidates import is_linked
 from lmkbc.generate.recorded_rows import CandidateRow, RecordedRow
@@ -71,8 +71,8 @@ class ClozeAnswers:
         return self._probe.weighed(kept, scores)
 
     def _cleaned(self, name: str, query: Query) -> list[str]:
-        may_be = self._relations[query.relation].shape.may_be_subject
-        return [form for form in self._names(name, query.relation) if may_be or not same_name(form, query.subject)]
+        relation = self._relations[query.relation]
+        return [form for form in self._names(name, query.relation) if not is_subject(form, relation, query.subject)]
 
     def _looked_up(self, word: str, spelling: str) -> tuple[str, ...]:
         return self._probe.objects_of(word, self._relations[spelling])

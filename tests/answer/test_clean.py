@@ -1,5 +1,6 @@
 """Cleaning by declaration: what is dropped, what is renamed, and that gold-like names pass untouched."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,7 @@ PRIZES = {PHYSICS: ("physics", "in physics"), PEACE: ("peace",)}
 CLOSED = relation(closed=PRIZES | {"carbon": ("C", "carbon atoms"), "hydrogen": ("H", "hydrogen atoms")})
 CITY = relation(noun="city or town", qid="Q486972", variants={"Washington DC": "Washington, D.C."})
 OWN = relation(may_be_subject=True)
+CASTLE = replace(OPEN, subject_type=EntityType("castle"))
 COUNT = relation("number", minimum=1, maximum=500, integer=True)
 AREA = relation("number", minimum=0.5)
 
@@ -55,6 +57,7 @@ CASES: list[tuple[str, Relation, list[str], list[str]]] = [
     ("stop words", OPEN, ["Public", "public."], []),
     ("the subject itself", OPEN, ["Acme Motors", "ACME MOTORS", "Acme Motors, Inc.", "The Acme Motors Company"], []),
     ("the subject's relatives", OPEN, ["Acme", "Acme Motors Group"], ["Acme", "Acme Motors Group"]),
+    ("a firm named as what it owns", CASTLE, ["Acme Motors, Inc.", "Acme Motors"], ["Acme Motors, Inc."]),
     ("the subject where it may be", OWN, ["Acme Motors"], ["Acme Motors"]),
     ("placeholders", OPEN, ["Parent", "Organisation A", "Parent 1", "other organisations", "Others"], []),
     ("closed list", CLOSED, ["Physics", "PEACE", "Chemistry", "Nobel"], [PHYSICS, PEACE]),

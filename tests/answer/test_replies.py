@@ -111,6 +111,34 @@ def test_little_words_of_a_definition_state_nothing(text: str, objects: list[str
     assert [*sifted(parse(text, MAKER, "Radler").objects, MAKER, "Radler")[0]] == objects
 
 
+@pytest.mark.parametrize(
+    ("noun", "text", "objects"),
+    [
+        ("Eigentümer", "Schloss Ost gehört der Stadt Ulm.", ["Stadt Ulm"]),
+        ("Eigentümer", "Es gehört der Stiftung Burgen und Seen.", ["Stiftung Burgen und Seen"]),
+        ("Eigentümer", "Haus Thurn und Taxis", ["Haus Thurn und Taxis"]),
+        (
+            "Eigentümer",
+            "Früher war die Stadt Ulm Betreiber, heute ist es das Land Hessen.",
+            ["Stadt Ulm", "Land Hessen"],
+        ),
+        ("Eigentümer", "Der Eigentümer ist nicht bekannt.", []),
+        ("Lied", "Der Himmel gehört der Stadt Ulm", ["Der Himmel gehört der Stadt Ulm"]),
+    ],
+)
+def test_an_and_may_be_in_names_that_are_no_titles(noun: str, text: str, objects: list[str]) -> None:
+    relation = small_relation(
+        subject_type=EntityType("Schloss"),
+        object_type=EntityType(noun),
+        question="Wem gehört {subject}?",
+        triple="gehört",
+        clozes=("{subject} gehört {mask}.",),
+        statement="{subject} gehört {object}.",
+        shape=Shape(separators=(";", "\n"), conjunction=False),
+    )
+    assert [*sifted(parse(text, relation, "Schloss Ost").objects, relation, "Schloss Ost")[0]] == objects
+
+
 def _read(row: Mapping[str, Any]) -> list[str] | str:
     relation = _relation(row)
     query = Query(row.get("subject", "Some Subject"), relation.name)
