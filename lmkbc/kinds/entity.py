@@ -38,7 +38,7 @@ class EntityKind(Kind):
 
 def object_key(text: str) -> str:
     """Return the key of a text that is a QID, a number or a name, which has it without an article too."""
-    return as_qid(text) or decimal(text) or name_key(FORM.capital_article.sub("", text))
+    return as_qid(text) or decimal(text) or name_key(FORM.name_article.sub("", text))
 
 
 ENTITY = EntityKind()

@@ -139,6 +139,7 @@ def test_short_texts_merge_if_they_are_scored_alike() -> None:
         ("number", ["22", "22.2", "22.3"], {"22": 1, "22.2": 1, "22.3": 1}),
         ("number", ["1284.5", "1284.51", "1284.9"], {"1284.5": 1, "1284.51": 1, "1284.9": 1}),
         ("entity", ["Der Freistaat Sachsen", "Freistaat Sachsen", "Bayern"], {"Freistaat Sachsen": 2, "Bayern": 1}),
+        ("entity", ["die Stadt Goslar", "Stadt Goslar"], {"Stadt Goslar": 2}),
         ("entity", ["The De Bilt", "Bilt", "De Bilt", "L’Aquila", "Aquila"], {"Bilt": 3, "Aquila": 2}),
         (
             "entity",
