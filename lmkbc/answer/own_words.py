@@ -50,8 +50,7 @@ def language_of(code: str, *sentences: str) -> str:
     if code:
         return code.partition("-")[0] if code.partition("-")[0] in listed else ""
     shared = {one: len(words & (words_in("little", one) | words_in("linking", one))) for one in listed}
-    best = max(shared, key=lambda one: shared[one])
-    return best if shared[best] else ""
+    return max(filter(shared.get, shared), key=shared.__getitem__, default="")
 
 
 def names_stated(text: str, relation: Relation, subject: str) -> str:

@@ -64,6 +64,7 @@ def _from_total(sentence: str, known: frozenset[str]) -> str:
 
 
 def _of_the_relation(sentence: str, relation: Relation) -> tuple[str, ...]:
-    """Return the dates of those parts of a sentence that have a word of the relation."""
-    parts = [part for part in FORM.part_of_sentence.split(sentence) if speaks_of(part, relation)]
+    """Return the dates of those parts of a sentence that have a word of the relation, else of a short first part."""
+    parts = FORM.part_of_sentence.split(sentence)
+    parts = [part for part in parts if speaks_of(part, relation)] or [one for one in parts[:1] if len(one.split()) < 5]
     return tuple(dict.fromkeys(value for part in parts for value in kind_of(relation).read(part, relation)))

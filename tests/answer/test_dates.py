@@ -370,4 +370,33 @@ Nach dem Baubeginn 1907 war sie 1911 fertig."""
 def test_a_date_of_a_beginning_is_no_end_beside_another_date(text: str) -> None:
     ended = replace(relation("date"), functional=True, question="Wann wurde {subject} fertiggestellt?")
     assert parse(text, ended, "Acme").objects == ("1911",)
-    assert parse(text, replace(relation("date"), functional=True), "Acme").objects != ("1911",)
+
+
+@pytest.mark.parametrize(
+    "text", ["1911 (Baubeginn 1907)", "1911; Baubeginn war 1907", "Baubeginn 1907, vollendet 1911"]
+)
+def test_a_date_of_a_beginning_answers_a_relation_of_beginnings(text: str) -> None:
+    begun = replace(relation("date"), functional=True, language="de", question="Wann war Baubeginn von {subject}?")
+    assert parse(text, begun, "Acme").objects == ("1907",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Die Brauerei wurde 1783 gegründet und 1990 übernommen.",
+        "Gegründet 1783 (erste Erwähnung 1502)",
+        "1783, als Klosterbrauerei; seit 1920 im Besitz der Familie",
+        "1502 erstmals erwähnt, 1783 gegründet",
+    ],
+)
+def test_a_date_of_something_else_is_no_answer_of_one_date(text: str) -> None:
+    founded = replace(
+        relation("date"),
+        functional=True,
+        language="de",
+        question="Wann wurde {subject} gegründet?",
+        statement="{subject} wurde {object} gegründet.",
+        triple="wurde gegründet",
+        clozes=("{subject} wurde {mask} gegründet.",),
+    )
+    assert parse(text, founded, "Acme").objects == ("1783",)
