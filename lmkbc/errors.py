@@ -36,8 +36,7 @@ class OptionError(InputError):
     @property
     def typed(self) -> str:
         """Return the sentence with the option as the user types it, such as `--max-cost`."""
-        flag = "from" if self.option == "files" else self.option.replace("_", "-")
-        return f"--{flag} {self.problem}"
+        return f"--{('from' if self.option == 'files' else self.option.replace('_', '-'))} {self.problem}"
 
 
 LOCAL = frozenset("gguf huggingface_hub safetensors scipy sklearn tokenizers torch transformers".split())

@@ -39,8 +39,7 @@ class Patterns:
         table = self._tables[name]
         languages = [only] if only else [language for language in table if language != "frame"]
         ones = (one for language in languages for one in table.get(language, ["(?!)"]))
-        whole = str(table.get("frame", "%s")).replace("%s", f"(?:{'|'.join(ones)})")
-        return self.expanded(whole)
+        return self.expanded(str(table.get("frame", "%s")).replace("%s", f"(?:{'|'.join(ones)})"))
 
     def expanded(self, text: str) -> str:
         """Return an expression with those of the tables that it names."""

@@ -46,8 +46,8 @@ def narrowed(text: str) -> tuple[str | None, bool]:
         answer = next((fence for fence in reversed(fences) if shown(fence)), FORM.fence.split(answer, maxsplit=1)[0])
     if "<" in answer and not shown(FORM.tag.sub(" ", answer)) and not read_tags(answer):  # empty tags alone
         answer = ""
-    left = FORM.remark_line.sub("", answer)  # without lines such as "Confidence: 95%"
-    return shown((shown(left) or shown(answer)).strip(" \t\r\n`")), on_line
+    # without lines such as "Confidence: 95%"
+    return shown((shown(FORM.remark_line.sub("", answer)) or shown(answer)).strip(" \t\r\n`")), on_line
 
 
 def _own_part(text: str) -> str:

@@ -55,7 +55,9 @@ def _denied_first(told: str, why: str, relation: Relation, *, is_sentence: bool)
     return bool(
         (is_whole or (is_sentence and FORM.nothing_sentence.match(told)))
         and not FORM.but.search(why)
-        and (FORM.denies.search(why) if is_whole and aside else not (aside or speaks_of(why, relation)))
+        and (
+            FORM.denies.search(why) if is_whole and aside else not aside and (is_whole or not speaks_of(why, relation))
+        )
     )
 
 
@@ -102,10 +104,11 @@ def adapted(text: str, relation: Relation, subject: str) -> str:
     """
     if relation.has_numbers() and FORM.grouped.fullmatch(text) and has_decimal_comma(text, relation):
         return text.replace(".", "")
-    plain = replaced(text, "instead")
+    of_now = relation.has_numbers() or FORM.of_now.search(f"{relation.question} {relation.definition}")
+    plain = replaced(replaced(text, "former") if of_now else text, "instead")
     if relation.has_values():
         return plain
-    plain = reduce(replaced, ("pairs", "around", "times"), plain)
+    plain = reduce(replaced, ("beside", "pairs", "around", "times"), plain)
     plain = FORM.profession_before.sub("", plain) if has_persons(relation) and not has_titles(relation) else plain
     mark = ", " if relation.shape.conjunction or relation.object_type.qid in SETTLEMENTS else "\n"
     if relation.has_entities() and (names := _stated(plain, relation, subject, mark)):

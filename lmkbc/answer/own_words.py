@@ -85,10 +85,14 @@ def denies(text: str, relation: Relation, subject: str) -> bool:
 
 def _taken_apart(sentence: str, relation: Relation, subject: str, language: str) -> tuple[list[re.Match[str]], str]:
     """Return the words of a sentence but for times, and their roles."""
-    words = [*_WORD.finditer(FORM.says_when.sub(lambda time: " " * len(time[0]), sentence))]
+    words = [*_WORD.finditer(FORM.says_when.sub(_blank, FORM.aside.sub(_blank, sentence)))]
     before, _, behind = sentence.partition(subject or "\0")
     called = "N" if FORM.body_before.search(before) or FORM.body_behind.match(behind) else "x"
     return words, _roles(words, range(len(before), len(before) + len(subject)), called, relation, language)
+
+
+def _blank(found: re.Match[str]) -> str:
+    return " " * len(found[0])
 
 
 def _best(words: list[re.Match[str]], roles: str) -> tuple[int, int] | None:
@@ -126,12 +130,18 @@ def _roles(words: list[re.Match[str]], subject: range, called: str, relation: Re
     texts = *sentences, relation.subject_type.noun, relation.object_type.noun, relation.triple, *relation.names
     known, own = _roots(language, *texts), folded_key(" ".join(texts)).split()
     marks, joint, roles = _marks(language, *sentences), FORM.of("joint", language), ""
+    of_subject, of_object = (
+        folded_key(relation.subject_type.noun),
+        _root(language, folded_key(relation.object_type.noun)),
+    )
     for word, following in zip_longest(words, words[1:]):
         text, key = word[0], folded_key(word[0])
         is_name = text[0].isupper()
         small = "m" if key in marks else _small(language, key)
         begins = is_name and roles[-1:] in tuple("mvl:") and following is not None and following[0][0].isupper()
-        states = _root(language, key.partition(" ")[0]) in known
+        root = _root(language, key.partition(" ")[0])
+        is_part = len(root) > 3 and (of_object.startswith(root) or of_object.endswith(root))
+        states = root in known or is_part or (len(roles) < 2 and key.endswith(of_subject))  # "Die Klosterbrauerei"
         if word.start() in subject:
             role = called
         elif FORM.whole_name.fullmatch(text):

@@ -85,8 +85,7 @@ class Comparisons:
 
         rows = [(one.first, one.second, *row, row.is_won) for one in self.comparisons for row in one.changed]
         scores = {"first": pl.Float64, "second": pl.Float64, "won": pl.Boolean}
-        lists = dict.fromkeys(("first_answer", "second_answer", "gold"), pl.List(pl.String))
-        types = scores | lists
+        types = scores | dict.fromkeys(("first_answer", "second_answer", "gold"), pl.List(pl.String))
         columns = ("first_run", "second_run", *ChangedRow._fields, "won")
         return pl.DataFrame(rows, schema={name: types.get(name, pl.String) for name in columns}, orient="row")
 

@@ -127,8 +127,7 @@ class _Writer:
     def answer(self, shot: Example) -> str:
         """Return the good answer of an example."""
         names = [one_line(kind_of(self._relation).said(name, self._relation)) for name in shot.names]
-        ids = [gold.id for gold in shot.objects if gold.id]
-        objects = ids if self._style.writes_ids else names
+        objects = [gold.id for gold in shot.objects if gold.id] if self._style.writes_ids else names
         words: dict[str, str | list[str]] = {"answer": self._style.listed(objects, self._relation), "objects": objects}
         facts = [{"subject": one_line(shot.query.subject), "object": name} for name in names[:RECALLED]]
         known = {"names": names, "facts": [fill(self._relation.statement, fact) for fact in facts]}

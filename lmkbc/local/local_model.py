@@ -269,8 +269,8 @@ def _options(call: Call) -> list[str]:
 
 
 def _scored(options: Sequence[str], logs: Sequence[float]) -> Scored:
-    finite = [log if math.isfinite(log) else None for log in logs]  # JSON has no infinity
-    return Scored(dict(zip(options, finite, strict=True)))
+    # JSON has no infinity
+    return Scored(dict(zip(options, [log if math.isfinite(log) else None for log in logs], strict=True)))
 
 
 def _reply(draw: Completion) -> Reply | None:

@@ -140,8 +140,7 @@ def subject_of(name: str, tokenizer: PreTrainedTokenizerBase) -> str:
 
 def subject_pieces(prompt: Layout, subjects: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
     """Return the tokens of each subject within a prompt: after a space, or at the start of the text."""
-    first = set(prompt[: prompt.index(SUBJECT)]) <= set(tokenizer.all_special_ids)
-    space = "" if first else " "
+    space = "" if set(prompt[: prompt.index(SUBJECT)]) <= set(tokenizer.all_special_ids) else " "
     names = [space + subject_of(subject, tokenizer) for subject in subjects]
     return list(tokenizer(names, add_special_tokens=False, verbose=False)["input_ids"])
 

@@ -165,8 +165,7 @@ def foreseen(plan: Plan, queries: Sequence[Query]) -> Iterator[Foreseen]:
 
 def _cost(run: Run, table: object, counts: CallCounter) -> float | None:
     """Return the cost of the tokens, with answers of full length; None for a local model, and without prices."""
-    own = table.prices if isinstance(table, ModelReference) else None
-    prices = run.servers.get("prices") or own
+    prices = run.servers.get("prices") or (table.prices if isinstance(table, ModelReference) else None)
     if prices is None or not counts.estimated:
         return None
     return (counts.prompt_tokens * prices[0] + counts.answer_tokens * prices[1]) / 1e6

@@ -231,8 +231,7 @@ def alike(prompts: Sequence[_TaughtPrompt], size: int) -> list[list[_TaughtPromp
 
 def answer(run: Run, asking: PromptBuilder, example: Example) -> str:
     """Return the right answer in the prompt's style, as in worked examples."""
-    style = asking.plan(example.query).style
-    return target(style, run.relations, example, edition=run.edition.name)
+    return target(asking.plan(example.query).style, run.relations, example, edition=run.edition.name)
 
 
 def _together(asking: PromptBuilder, examples: Sequence[Example], draw: random.Random) -> Iterator[list[Example]]:

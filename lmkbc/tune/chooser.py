@@ -119,8 +119,7 @@ def _tuned(plan: Plan, any_thresholds: bool, asked: Collection[str]) -> tuple[Pe
     tuned = read(path, alone(recipe.select))
     name = f"thresholds/{edition.name}/{path.name}"
     here = (split for split in ("train", edition.held_out) if run.workspace.has_data(edition, split))
-    labelled = {split_sha256(run, split) for split in here}
-    other = tuned.provenance.differs(recipe.name, origin, labelled)
+    other = tuned.provenance.differs(recipe.name, origin, {split_sha256(run, split) for split in here})
     if other and not any_thresholds:
         there = path_of(run.workspace.own("thresholds"), edition.name, recipe.name, origin).exists()
         raise InputError(

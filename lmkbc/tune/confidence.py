@@ -58,8 +58,7 @@ class Facts:
         right: list[Ints] = []
         row: list[Ints] = []
         for place, query in enumerate(np.flatnonzero(rows).tolist()):
-            matched = outcomes.matched[query]
-            scores = p[query, : len(matched.keys)]
+            scores = p[query, : len(outcomes.matched[query].keys)]
             order = outcomes.answered(query, np.argsort(-scores, kind="stable")[:max_facts].tolist())
             hits, answers = outcomes.counts(query, order)
             new = np.flatnonzero(np.diff(answers))

@@ -199,8 +199,7 @@ def marked_by(path: Path | None, base: Knowledge, need: str) -> Callable[[FactRo
         raise OptionError("format", f"{need}: give those that it has with --known FILE, or {made}")
     marks = None if path.is_dir() else quickstatements.read_marks(path)
     if marks is None:
-        known = of_base(path) if path.is_dir() else read([path], base)
-        return with_shared_names(known, base).marked
+        return with_shared_names(of_base(path) if path.is_dir() else read([path], base), base).marked
 
     def marked(fact: FactRow) -> MarkedFact:
         key = fact.subject_id or "", fact.about.property, quickstatements.object_of(fact)

@@ -96,8 +96,8 @@ class Tables(NamedTuple):
     def decoded(cls, tables: Iterable[bytes]) -> Tables:
         """Read tables from Arrow's format."""
         made = cls(*(pl.read_ipc(io.BytesIO(table)) for table in tables))
-        sums = [pl.DataFrame(schema=SUMS), made.sums]  # a shard of an earlier version may lack a column
-        return made._replace(sums=pl.concat(sums, how="diagonal"))
+        # a shard of an earlier version may lack a column
+        return made._replace(sums=pl.concat([pl.DataFrame(schema=SUMS), made.sums], how="diagonal"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -270,5 +270,4 @@ def settlement_of(
             yield number, directory.tables(number).facts.sort("relation", maintain_order=True)
 
     found = (facts for _, facts in blocks("find entities (shards)"))
-    entities = NamedEntities(found, relations, classes, index, listed)
-    return Settlement(blocks, relations, entities)
+    return Settlement(blocks, relations, NamedEntities(found, relations, classes, index, listed))

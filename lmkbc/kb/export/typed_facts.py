@@ -124,8 +124,7 @@ def table(base: Knowledge, tally: ExportTally) -> tuple[Iterator[tuple[Any, ...]
             own[row][columns.setdefault(column, len(columns))] = value
 
     def values(fact: FactRow) -> tuple[Any, ...]:
-        given = own.get(fact.subject_row, {})
-        return *typed(fact), *map(given.get, columns.values())
+        return *typed(fact), *map(own.get(fact.subject_row, {}).get, columns.values())
 
     return tally.written(base.facts(), values), SCHEMA | {f"subject.{name}": pl.String for name in columns}
 

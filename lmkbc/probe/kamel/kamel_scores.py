@@ -97,8 +97,7 @@ def parts(text: str, *, strip: bool = False) -> set[str]:
     """
     if not strip:
         return set(text.replace(END, "").lower().split(SEPARATOR))
-    objects = {part.strip() for part in text.split(END, 1)[0].lower().split(SEPARATOR)}
-    return objects - {""}
+    return {part.strip() for part in text.split(END, 1)[0].lower().split(SEPARATOR)} - {""}
 
 
 def spellings(answer: KamelAnswer, *, alternatives: bool) -> set[str]:

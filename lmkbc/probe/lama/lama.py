@@ -95,8 +95,7 @@ class LamaBenchmark:
                     report(name, done, len(relations))
                 tables[name] = lama_table(relations, ranks)
         kinds = {relation.name: relation.type for relation in relations}
-        published = PUBLISHED if self.corpus == "trex" else {}
-        sheet = _sheet(tables, kinds, published)
+        sheet = _sheet(tables, kinds, PUBLISHED if self.corpus == "trex" else {})
         return Findings({name: asdict(table) for name, table in tables.items()}, [sheet])
 
     def facts(self) -> list[RelationFacts]:
