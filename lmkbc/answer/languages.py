@@ -44,7 +44,7 @@ def says_nothing(text: str, relation: Relation, subject: str) -> bool:
         or any(_denied_first(told.strip(_WRAP), why, relation, is_sentence=is_sentence) for why in more)
         or FORM.no_knowledge.match(whole) is not None
         or (kind_of(relation).is_parted and not relation.has_values() and denies(plain, relation, subject))
-        or (is_sentence and any(map(FORM.nothing_sentence.match, (plain, whole[: LONGEST_SENTENCE // 2]))))
+        or (is_sentence and any(map(FORM.nothing_sentence.match, {plain, whole[: LONGEST_SENTENCE // 2].strip(_WRAP)})))
     )
 
 

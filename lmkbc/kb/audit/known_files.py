@@ -24,7 +24,7 @@ from lmkbc.kb.base.manifest import About, relation_names
 from lmkbc.kb.export.ntriples import PROP, WIKIBASE, XSD, unescaped
 from lmkbc.kinds.date import of_rdf
 from lmkbc.kinds.kind import Stated, kind_of
-from lmkbc.kinds.units import item_of_unit, unit_of
+from lmkbc.kinds.units import unit_of
 from lmkbc.link.index_sources import entity_of, lines, open_dump
 from lmkbc.link.wikibase import Empty, Redirect, ShapeError, Statement, decode
 from lmkbc.names import QID, as_qid, name_key
@@ -143,7 +143,7 @@ def _labelled(place: str, relation: Relation, text: str, item: str | None) -> It
     if text and not (item and kind.has_values):
         check_one_meaning(place, text, relation)
         with_unit = kind.has_unit and re.search(r"[^\W\d_]|[^\w\s.,'+-]", text)  # "23,75 m" is kept as 23.75
-        yield Stated(kind.as_kept(text, relation), item_of_unit(unit_of(relation.unit)) if with_unit else None)
+        yield Stated(kind.as_kept(text, relation) + f" {relation.unit}" * bool(with_unit and unit_of(relation.unit)))
 
 
 _ENTITY_IRI, _PROP_IRI = rb"http://www\.wikidata\.org/entity/", rb"http://www\.wikidata\.org/prop/"
