@@ -36,28 +36,35 @@ def says_nothing(text: str, relation: Relation, subject: str) -> bool:
     speaks = relation.is_verbatim() and has_term(folded_key(plain), terms(relation))
     head, _, rest = plain.casefold().partition(" ")
     is_noun = has_term(folded_key(head), name_terms(relation) | object_terms(relation))
-    told, *more = FORM.first_clause.split(whole, maxsplit=1)
+    cuts = (form.split(whole, maxsplit=1) for form in (FORM.first_clause, FORM.sentence))
     is_sentence = (speaks or not has_titles(relation)) and len(plain) < LONGEST_SENTENCE // 2
     return (
         plain.casefold() in WORDS["nothing_whole"]
         or (is_noun and not has_titles(relation) and rest in WORDS["nothing_whole"] | WORDS["nothing"])
-        or any(_denied_first(told.strip(_WRAP), why, relation, is_sentence=is_sentence) for why in more)
+        or any(
+            _denied_first(told.strip(_WRAP), why, relation, subject, is_sentence)
+            for told, *more in cuts
+            for why in more
+        )
         or FORM.no_knowledge.match(whole) is not None
         or (kind_of(relation).is_parted and not relation.has_values() and denies(plain, relation, subject))
         or (is_sentence and any(map(FORM.nothing_sentence.match, {plain, whole[: LONGEST_SENTENCE // 2].strip(_WRAP)})))
     )
 
 
-def _denied_first(told: str, why: str, relation: Relation, *, is_sentence: bool) -> bool:
+def _denied_first(told: str, why: str, relation: Relation, subject: str, is_sentence: bool) -> bool:
     """Return whether a first clause denies all objects, and the next says why, or speaks of something else."""
-    is_whole = told.casefold() in WORDS["nothing_whole"]
-    aside = FORM.guessed.search(why) or re.search(r"\d" if relation.has_values() else r"[\n:]", why)
-    return bool(
-        (is_whole or (is_sentence and FORM.nothing_sentence.match(told)))
-        and not FORM.but.search(why)
-        and (
-            FORM.denies.search(why) if is_whole and aside else not aside and (is_whole or not speaks_of(why, relation))
-        )
+    is_whole, states = told.casefold() in WORDS["nothing_whole"], speaks_of(why, relation)
+    if FORM.but.search(why):
+        return False
+    if FORM.guessed.search(why) or re.search("[\n:]", why) or (states and re.search(r"\d", why)):
+        return is_whole and FORM.denies.search(why) is not None
+    is_value = relation.has_values() and re.search(r"\d", why) and not FORM.plain_word.search(why)
+    return (is_whole or not (states or is_value)) and bool(
+        is_whole
+        or (is_sentence and FORM.nothing_sentence.match(told))
+        or FORM.no_knowledge.match(told)
+        or (kind_of(relation).is_parted and not relation.has_values() and denies(told, relation, subject))
     )
 
 
@@ -111,7 +118,7 @@ def adapted(text: str, relation: Relation, subject: str) -> str:
     plain = reduce(replaced, ("beside", "pairs", "around", "times"), plain)
     plain = FORM.profession_before.sub("", plain) if has_persons(relation) and not has_titles(relation) else plain
     mark = ", " if relation.shape.conjunction or relation.object_type.qid in SETTLEMENTS else "\n"
-    if relation.has_entities() and (names := _stated(plain, relation, subject, mark)):
+    if relation.has_entities() and (names := _stated(FORM.bold.sub(r"\1", plain), relation, subject, mark)):
         return _joined(names, relation)
     if has_titles(relation) or text[:1] in tuple("[{(<|") or len(text) > 20 * LONGEST_SENTENCE:
         return text
