@@ -18,7 +18,7 @@ from lmkbc.kinds.kind import allowed_values
 from lmkbc.names import LONGEST, TRAILER, folded_key, name_key, shown, without_legal_form, without_trailer
 from lmkbc.relation import Relation, Shape
 from lmkbc.types import Dropped
-from lmkbc.words import FORM, WORDS
+from lmkbc.words import FORM, WORDS, places
 
 SETTLEMENTS = frozenset(("Q486972", "Q515", "Q3957", "Q532", "Q15284"))
 """Wikidata's human settlement, city, town, village and municipality; "Riga, Latvia" becomes "Riga" for them."""
@@ -143,6 +143,8 @@ def _name(text: str, relation: Relation, subject: str) -> tuple[str, str]:
     name = trim(text[: 4 * LONGEST])
     shape, known, short = relation.shape, vocabulary(relation.shape), _plain(name)
     forms = [name, short, *(_loose_forms(name) if shape.closed else ())]
+    if has_term(folded_key(relation.object_type.noun), stems(*WORDS["waters"])) and folded_key(short) not in places():
+        short = FORM.of("water_before", relation.language.partition("-")[0]).sub("", short)
     if relation.object_type.qid in SETTLEMENTS:
         short = _plain(FORM.building.sub("", short).partition(",")[0]) or short
         forms.append(short)

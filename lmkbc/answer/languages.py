@@ -138,7 +138,13 @@ def _stated(text: str, relation: Relation, subject: str, mark: str) -> str:
     mark: what parts the names.
     """
     first, *more = FORM.plus.split(text)
-    names = names_stated(first, relation, subject)
+    names = (
+        mark.join(_joined(one, relation).replace(" and ", mark) for one in each)
+        if not relation.functional
+        and (each := [names_stated(one, relation, subject) for one in FORM.stated_beside.split(first)])[1:]
+        and all(each)
+        else names_stated(first, relation, subject)
+    )
     added = () if relation.functional else (FORM.sentence.split(one, maxsplit=1)[0].strip(_WRAP) for one in more)
     whole = [names, *(names_stated(one, relation, subject) or one for one in added)]
     return mark.join(whole) if names else names_stated(FORM.plus.sub(mark, text), relation, subject)

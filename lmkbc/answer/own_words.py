@@ -60,9 +60,12 @@ def names_stated(text: str, relation: Relation, subject: str) -> str:
         return ""
     for sentence in FORM.sentence.split(text):
         words, roles = _taken_apart(sentence, relation, subject, language)
-        is_plain = not re.search(r"\As+v|[lrmbo]", roles)  # a name, and sentences about it
         others = " ".join(word[0] for word, role in zip(words, roles, strict=True) if role != "N")
-        if is_plain or "Ao" in roles or FORM.of("withdraws", language).search(others):
+        if (
+            not re.search(r"\As+v|[lrmbo]", roles)  # a name, and sentences about it
+            or "Ao" in roles
+            or FORM.of("withdraws", language).search(others)
+        ):
             return ""
         if best := _best(words, roles):
             return _written(sentence, words, roles, *best)
@@ -86,9 +89,10 @@ def denies(text: str, relation: Relation, subject: str) -> bool:
 def _taken_apart(sentence: str, relation: Relation, subject: str, language: str) -> tuple[list[re.Match[str]], str]:
     """Return the words of a sentence but for times, and their roles."""
     words = [*_WORD.finditer(FORM.says_when.sub(_blank, FORM.aside.sub(_blank, sentence)))]
-    before, _, behind = sentence.partition(subject or "\0")
-    called = "N" if FORM.body_before.search(before) or FORM.body_behind.match(behind) else "x"
-    return words, _roles(words, range(len(before), len(before) + len(subject)), called, relation, language)
+    named = r"[\s-]+".join(map(re.escape, re.split(r"[\s-]+", subject))) if subject else "(?!)"
+    start, end = next(re.finditer(rf"(?i:{named})(?!-\w)|\Z", sentence)).span()  # "le pont Alexandre III", too
+    called = "N" if FORM.body_before.search(sentence[:start]) or FORM.body_behind.match(sentence[end:]) else "x"
+    return words, _roles(words, range(start, end), called, relation, language)
 
 
 def _blank(found: re.Match[str]) -> str:
@@ -106,8 +110,11 @@ def _best(words: list[re.Match[str]], roles: str) -> tuple[int, int] | None:
         distance = min((abs(place - edge) for place in near for edge in (start, end - 1)), default=LONGEST)
         ranked.append((not marked, bool(aside), distance, start, end))
     unmarked, _, _, start, end = min(ranked, default=(True, True, 0, 0, 0))
-    lowered = any(words[place][0].islower() for place in near)
-    speaks = lowered or not unmarked or re.search(r"[l:]|N,[so]*r(?!N)|\Ars+N", roles)
+    speaks = (
+        any(words[place][0].islower() for place in near)
+        or not unmarked
+        or re.search(r"[l:]|N,[so]*r(?!N)|\Ars+N", roles)
+    )
     return (start, end) if speaks and (near or not unmarked) and ranked else None
 
 
@@ -128,7 +135,7 @@ def _roles(words: list[re.Match[str]], subject: range, called: str, relation: Re
     """
     sentences = relation.question, relation.statement, *relation.clozes
     texts = *sentences, relation.subject_type.noun, relation.object_type.noun, relation.triple, *relation.names
-    known, own = _roots(language, *texts), folded_key(" ".join(texts)).split()
+    known, own = _roots(language, *texts), folded_key(FORM.slot_or_elision.sub(" ", " ".join(texts))).split()
     marks, joint, roles = _marks(language, *sentences), FORM.of("joint", language), ""
     of_subject, of_object = (
         folded_key(relation.subject_type.noun),
@@ -152,7 +159,7 @@ def _roles(words: list[re.Match[str]], subject: range, called: str, relation: Re
             role = "j"
         elif is_name and roles and key in words_in("little", language):
             role = "A"
-        elif is_name and roles[-1:] == "N":
+        elif roles[-1:] == "N" and (is_name or FORM.of("name_behind", language).fullmatch(text)):
             role = "N"
         elif key in WORDS["connecting"] and small not in tuple("lab"):
             role = "v" if small == "m" else "c"
@@ -168,8 +175,9 @@ def speaks_of(text: str, relation: Relation) -> bool:
     """Return whether a text has a word of what a relation states, in any form; its types alone do not count."""
     sentences = relation.question, relation.statement, *relation.clozes
     language = language_of(relation.language, *sentences[:2])
-    known = _roots(language, *sentences, relation.triple, *relation.names)
-    known -= _roots(language, relation.subject_type.noun, relation.object_type.noun)
+    known = _roots(language, *sentences, relation.triple, *relation.names) - _roots(
+        language, relation.subject_type.noun, relation.object_type.noun
+    )
     return any(_root(language, key) in known for key in folded_key(text[:LONGEST]).split())
 
 
@@ -188,7 +196,7 @@ def _root(language: str, key: str) -> str:
 @lru_cache(maxsize=256)
 def _roots(language: str, *texts: str) -> frozenset[str]:
     """Return the roots of the words of texts, and of those that replies have in their place."""
-    words = folded_key(FORM.slot.sub(" ", " ".join(texts))).split()
+    words = folded_key(FORM.slot_or_elision.sub(" ", " ".join(texts))).split()
     own = {_root(language, word) for word in words if len(word) > 2 and not _small(language, word)}
     also = [others for word, others in TABLES["also"].items() if _root(language, folded_key(word)) in own]
     return frozenset(own.union(_root(language, word) for word in folded_key(" ".join(also)).split()))
