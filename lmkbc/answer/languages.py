@@ -118,7 +118,7 @@ def adapted(text: str, relation: Relation, subject: str) -> str:
     plain = reduce(replaced, ("beside", "pairs", "around", "times"), plain)
     plain = FORM.profession_before.sub("", plain) if has_persons(relation) and not has_titles(relation) else plain
     mark = ", " if relation.shape.conjunction or relation.object_type.qid in SETTLEMENTS else "\n"
-    if relation.has_entities() and (names := _stated(FORM.bold.sub(r"\1", plain), relation, subject, mark)):
+    if relation.has_entities() and (names := _stated(FORM.bold.sub(r'"\1"', plain), relation, subject, mark)):
         return _joined(names, relation)
     if has_titles(relation) or text[:1] in tuple("[{(<|") or len(text) > 20 * LONGEST_SENTENCE:
         return text
