@@ -57,10 +57,10 @@ def _denied_first(told: str, why: str, relation: Relation, subject: str, is_sent
     is_whole, states = told.casefold() in WORDS["nothing_whole"], speaks_of(why, relation)
     if FORM.but.search(why):
         return False
-    if FORM.guessed.search(why) or re.search("[\n:]", why) or (states and re.search(r"\d", why)):
+    names = FORM.guessed.search(why) or re.search("[\n:]", why) or not FORM.plain_word.search(why)
+    if names or (states and re.search(r"\d", why)):  # "Nil, Kongo" are rivers
         return is_whole and FORM.denies.search(why) is not None
-    is_value = relation.has_values() and re.search(r"\d", why) and not FORM.plain_word.search(why)
-    return (is_whole or not (states or is_value)) and bool(
+    return (is_whole or not states) and bool(
         is_whole
         or (is_sentence and FORM.nothing_sentence.match(told))
         or FORM.no_knowledge.match(told)
