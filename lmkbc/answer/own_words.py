@@ -148,7 +148,9 @@ def _roles(words: list[re.Match[str]], subject: range, called: str, relation: Re
         begins = is_name and roles[-1:] in tuple("mvl:") and following is not None and following[0][0].isupper()
         root = _root(language, key.partition(" ")[0])
         is_part = len(root) > 3 and (of_object.startswith(root) or of_object.endswith(root))
-        states = root in known or is_part or (len(roles) < 2 and key.endswith(of_subject))  # "Die Klosterbrauerei"
+        states = (
+            root in known or is_part or (len(roles) < 2 and key.endswith(of_subject))
+        )  # "Die Klosterbrauerei", of a brewery
         if word.start() in subject:
             role = called
         elif FORM.whole_name.fullmatch(text):
