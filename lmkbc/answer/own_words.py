@@ -90,7 +90,9 @@ def _taken_apart(sentence: str, relation: Relation, subject: str, language: str)
     """Return the words of a sentence but for times, and their roles."""
     words = [*_WORD.finditer(FORM.says_when.sub(_blank, FORM.aside.sub(_blank, sentence)))]
     named = r"[\s-]+".join(map(re.escape, re.split(r"[\s-]+", subject))) if subject else "(?!)"
-    start, end = next(re.finditer(rf"(?i:{named})(?!-\w)|\Z", sentence)).span()  # "le pont Alexandre III", too
+    start, end = next(
+        re.finditer(rf"(?<!\w)(?i:{named})(?:e?s|n)?(?!-?\w)|\Z", sentence)
+    ).span()  # "le pont Alexandre III", too
     called = "N" if FORM.body_before.search(sentence[:start]) or FORM.body_behind.match(sentence[end:]) else "x"
     return words, _roles(words, range(start, end), called, relation, language)
 
@@ -147,7 +149,7 @@ def _roles(words: list[re.Match[str]], subject: range, called: str, relation: Re
         small = "m" if key in marks else _small(language, key)
         begins = is_name and roles[-1:] in tuple("mvl:") and following is not None and following[0][0].isupper()
         root = _root(language, key.partition(" ")[0])
-        is_part = len(root) > 3 and (of_object.startswith(root) or of_object.endswith(root))
+        is_part = len(root) > 3 and (of_object.startswith(root) or of_object.endswith(root) or of_subject.endswith(key))
         states = (
             root in known or is_part or (len(roles) < 2 and key.endswith(of_subject))
         )  # "Die Klosterbrauerei", of a brewery

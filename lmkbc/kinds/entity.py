@@ -37,8 +37,8 @@ class EntityKind(Kind):
 
 
 def object_key(text: str) -> str:
-    """Return the key of a text that is a QID, a number or a name, which has it without an article too."""
-    return as_qid(text) or decimal(text) or name_key(FORM.name_article.sub("", text))
+    """Return the key of a text that is a QID, a number or a name, which has it without an article or a title, too."""
+    return as_qid(text) or decimal(text) or name_key(FORM.before_name.sub("", text))
 
 
 ENTITY = EntityKind()
