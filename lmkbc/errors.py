@@ -36,7 +36,8 @@ class OptionError(InputError):
     @property
     def typed(self) -> str:
         """Return the sentence with the option as the user types it, such as `--max-cost`."""
-        return f"--{('from' if self.option == 'files' else self.option.replace('_', '-'))} {self.problem}"
+        flag = "from" if self.option == "files" else self.option.replace("_", "-")
+        return f"--{flag} {self.problem}"
 
 
 LOCAL = frozenset("gguf huggingface_hub safetensors scipy sklearn tokenizers torch transformers".split())

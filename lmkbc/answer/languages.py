@@ -32,40 +32,40 @@ def says_nothing(text: str, relation: Relation, subject: str) -> bool:
     """Return whether a whole answer in another language says that there is no object, or that it is not known."""
     whole = shown(text[:LONGEST_SENTENCE]).strip(_WRAP).replace("’", "'")
     whole = whole[sorry.end() :] if (sorry := FORM.sorry.match(whole)) else whole
+    cuts = (end.split(whole, maxsplit=1) for end in (FORM.first_clause, FORM.sentence))
+    firsts = ((told.strip(_WRAP), rest) for told, *more in cuts for rest in more)
+    return _denies_all(whole, relation, subject) or any(
+        _names_none(rest, told, relation) and _denies_all(told, relation, subject) for told, rest in firsts
+    )
+
+
+def _denies_all(whole: str, relation: Relation, subject: str) -> bool:
+    """Return whether an answer, or a first clause, says as a whole that there is no object, or that none is known."""
     plain = FORM.reason.sub("", whole).strip(_WRAP)
     speaks = relation.is_verbatim() and has_term(folded_key(plain), terms(relation))
     head, _, rest = plain.casefold().partition(" ")
     is_noun = has_term(folded_key(head), name_terms(relation) | object_terms(relation))
-    cuts = (form.split(whole, maxsplit=1) for form in (FORM.first_clause, FORM.sentence))
     is_sentence = (speaks or not has_titles(relation)) and len(plain) < LONGEST_SENTENCE // 2
     return (
         plain.casefold() in WORDS["nothing_whole"]
         or (is_noun and not has_titles(relation) and rest in WORDS["nothing_whole"] | WORDS["nothing"])
-        or any(
-            _denied_first(told.strip(_WRAP), why, relation, subject, is_sentence)
-            for told, *more in cuts
-            for why in more
-        )
         or FORM.no_knowledge.match(whole) is not None
         or (kind_of(relation).is_parted and not relation.has_values() and denies(plain, relation, subject))
         or (is_sentence and any(map(FORM.nothing_sentence.match, {plain, whole[: LONGEST_SENTENCE // 2].strip(_WRAP)})))
     )
 
 
-def _denied_first(told: str, why: str, relation: Relation, subject: str, is_sentence: bool) -> bool:
-    """Return whether a first clause denies all objects, and the next says why, or speaks of something else."""
-    is_whole, states = told.casefold() in WORDS["nothing_whole"], speaks_of(why, relation)
-    if FORM.but.search(why):
-        return False
-    names = FORM.guessed.search(why) or re.search("[\n:]", why) or not FORM.plain_word.search(why)
-    if names or (states and re.search(r"\d", why)):  # "Nil, Kongo" are rivers
-        return is_whole and FORM.denies.search(why) is not None
-    return (is_whole or not states) and bool(
-        is_whole
-        or (is_sentence and FORM.nothing_sentence.match(told))
-        or FORM.no_knowledge.match(told)
-        or (kind_of(relation).is_parted and not relation.has_values() and denies(told, relation, subject))
+def _names_none(rest: str, told: str, relation: Relation) -> bool:
+    """Return whether what follows a denial names no object: it says why there is none, or speaks of something else."""
+    is_whole, states = told.casefold() in WORDS["nothing_whole"], speaks_of(rest, relation)
+    may_name = (
+        FORM.guessed.search(rest)
+        or re.search("[\n:]", rest)
+        or not FORM.plain_word.search(rest)  # "Nil, Kongo" are rivers
+        or (states and re.search(r"\d", rest))
     )
+    is_none = is_whole and FORM.denies.search(rest) if may_name else is_whole or not states
+    return bool(is_none) and not FORM.but.search(rest)
 
 
 def has_titles(relation: Relation) -> bool:
@@ -106,7 +106,7 @@ def _is_comma_language(code: str) -> bool:
 def adapted(text: str, relation: Relation, subject: str) -> str:
     """Return an answer without what leads to its objects in another language, and with an English "and" as its joint.
 
-    Titles are not changed: the name of a work may be any sentence. Of numbers, a lone "1.255" loses its point where
+    Titles only lose an opener: the name of a work may be any sentence. Of numbers, a lone "1.255" loses its point where
     the relation's language has a decimal comma.
     """
     if relation.has_numbers() and FORM.grouped.fullmatch(text) and has_decimal_comma(text, relation):
@@ -115,13 +115,13 @@ def adapted(text: str, relation: Relation, subject: str) -> str:
     plain = replaced(replaced(text, "former") if of_now else text, "instead")
     if relation.has_values():
         return plain
-    plain = reduce(replaced, ("beside", "pairs", "around", "times"), plain)
+    plain = reduce(replaced, ("remarks", "pairs", "around", "times"), plain)
     plain = FORM.profession_before.sub("", plain) if has_persons(relation) and not has_titles(relation) else plain
     mark = ", " if relation.shape.conjunction or relation.object_type.qid in SETTLEMENTS else "\n"
     if relation.has_entities() and (names := _stated(FORM.bold.sub(r'"\1"', plain), relation, subject, mark)):
         return _joined(names, relation)
     if has_titles(relation) or text[:1] in tuple("[{(<|") or len(text) > 20 * LONGEST_SENTENCE:
-        return text
+        return FORM.opener.sub("", text)
     text = plain
     if has_persons(relation) and len(text) <= LONGEST_SENTENCE:
         text = FORM.person_aside.sub("", FORM.maker_behind.sub("", FORM.maker_before.sub("", text)))
@@ -138,13 +138,12 @@ def _stated(text: str, relation: Relation, subject: str, mark: str) -> str:
     mark: what parts the names.
     """
     first, *more = FORM.plus.split(text)
-    names = (
-        mark.join(_joined(one, relation).replace(" and ", mark) for one in each)
-        if not relation.functional
-        and (each := [names_stated(one, relation, subject) for one in FORM.stated_beside.split(first)])[1:]
-        and all(each)
-        else names_stated(first, relation, subject)
-    )
+    clauses = [first] if relation.functional else FORM.stated_beside.split(first)
+    each = [names_stated(clause, relation, subject) for clause in clauses]
+    if clauses[1:] and all(each):
+        names = mark.join(_joined(one, relation).replace(" and ", mark) for one in each)
+    else:
+        names = names_stated(first, relation, subject) if clauses[1:] else each[0]
     added = () if relation.functional else (FORM.sentence.split(one, maxsplit=1)[0].strip(_WRAP) for one in more)
     whole = [names, *(names_stated(one, relation, subject) or one for one in added)]
     return mark.join(whole) if names else names_stated(FORM.plus.sub(mark, text), relation, subject)

@@ -289,7 +289,7 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
     bold words of a sentence, and its words of a closed list.
     """
     text = _with_commas(body(FORM.inserted.sub(" and ", text), relation), relation)
-    text = FORM.further_end.sub("", FORM.only.sub("", FORM.though.sub("", FORM.opener.sub("", text))))
+    text = FORM.further_end.sub("", FORM.only.sub("", FORM.though.sub("", text)))
     text = FORM.and_does.sub("", text) if are_things(relation) else text
     fields = own_fields(text, relation)
     text = fields or _said_apart(text, relation, subject) or text

@@ -131,8 +131,7 @@ def report(
         write_unlabelled(opened, of, named, place)
         return Page(place, place.stat().st_size)
     chosen, subset, named, path = scored_on(space, [opened], edition, split, gold, relation, limit)
-    source = ReportInput(opened, chosen, named, path, replies, subset, evidence)
-    write(space, source, place, progress)
+    write(space, ReportInput(opened, chosen, named, path, replies, subset, evidence), place, progress)
     return Page(place, place.stat().st_size)
 
 

@@ -338,8 +338,7 @@ def sign_flip(contributions: Floats) -> float:
     units = np.rint(values / step).astype(np.int64)
     rounded = np.abs(values - units * step)
     slack = min(float(counts @ rounded), _REACH * math.sqrt(float(counts @ rounded**2))) + 1e-9
-    spectrum = _spectrum(units, counts)
-    shares = np.fft.irfft(spectrum, CELLS)
+    shares = np.fft.irfft(_spectrum(units, counts), CELLS)
     sums = np.minimum(np.arange(CELLS), CELLS - np.arange(CELLS)) * step
     observed = abs(float(contributions.sum())) / scale
     reached = float(shares[sums >= observed - slack].sum())

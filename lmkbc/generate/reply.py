@@ -165,8 +165,7 @@ def _sureness(text: str, reply: Reply) -> float:
     if reply.score is not None:
         return reply.score
     pairs = reply.logprobs or []
-    whole = "".join(token for token, _ in pairs)
-    start = whole.find(text)
+    start = "".join(token for token, _ in pairs).find(text)
     if start < 0 or not text:
         return 1.0
     end, place = start + len(text), 0

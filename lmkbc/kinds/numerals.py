@@ -105,8 +105,7 @@ def in_digits(text: str, *, negative: bool) -> Iterator[Numeral]:
     for match in _DIGITS.finditer(text):
         start, sign = match.start(), 1
         if match["sign"]:
-            before = text[max(0, start - 12) : start]
-            minus = FORM.signed.search(before) if negative and start else None
+            minus = FORM.signed.search(text[max(0, start - 12) : start]) if negative and start else None
             sign, start = (-1, start) if minus or start == first else (1, start + 1)
         if match["ten"]:
             yield Numeral(sign * Decimal(1).scaleb(_power(match["ten"])), start, match.end())

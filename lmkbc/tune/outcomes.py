@@ -212,8 +212,7 @@ def steps_of(outcomes: Outcomes, levels: Floats, rule: PrefixRule) -> ThresholdS
     levels: highest threshold that each candidate passes, (n, m), descending; below 0 if there is none. rule: its bounds
     on the number of objects apply.
     """
-    wanted = np.arange(levels.shape[1] + 1)[None, :]
-    kept = rule.bounded(wanted, outcomes.ranking.sizes[:, None])
+    kept = rule.bounded(np.arange(levels.shape[1] + 1)[None, :], outcomes.ranking.sizes[:, None])
     f1 = np.take_along_axis(outcomes.prefix_f1, kept, axis=1)
     gain = np.diff(f1, axis=1)
     row, column = np.nonzero(gain * (levels >= 0))

@@ -40,7 +40,7 @@ SEEN: tuple[str, Stated] = ("", UNKNOWN_VALUE)
 
 
 class KnownRow(NamedTuple):
-    """What a file says of a subject. property: or `MERGED`. place: line of a table, and its name of the property."""
+    """A value that a file gives a subject. property: or `MERGED`. place: the line of a table, and its own property."""
 
     subject: str
     property: str
