@@ -42,6 +42,14 @@ def words_in(name: str, language: str) -> frozenset[str]:
     return frozenset(map(folded_key, _listed(name, language)))
 
 
+@cache
+def notions(language: str = "") -> tuple[str, ...]:
+    """Return the words for each notion of relations in one language, or in any: they stand for one another."""
+    return tuple(
+        folded_key(words) for one in TABLES["same"].values() for code, words in one.items() if language in ("", code)
+    )
+
+
 def says_none(text: str | None) -> bool:
     """Return whether a value of a table says that there is no object, as "none" does."""
     return _plain(text) in WORDS["none"]

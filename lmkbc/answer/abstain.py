@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from lmkbc.names import folded_key, shown
 from lmkbc.relation import Relation
-from lmkbc.words import FORM, TABLES, WORDS
+from lmkbc.words import FORM, WORDS, notions
 
 _FURTHER = frozenset(map(folded_key, WORDS["further"]))
 _LITTLE = frozenset(map(folded_key, WORDS["little"]))
@@ -146,7 +146,7 @@ def name_terms(relation: Relation) -> frozenset[str]:
 @lru_cache(maxsize=256)
 def _with_others(known: frozenset[str]) -> frozenset[str]:
     """Return terms, and those that replies have in their place."""
-    return known | stems(*(other for word, other in TABLES["also"].items() if _stem(folded_key(word)) in known))
+    return known.union(*(words for words in map(stems, notions()) if not known.isdisjoint(words)))
 
 
 def has_persons(relation: Relation) -> bool:

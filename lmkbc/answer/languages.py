@@ -35,7 +35,7 @@ def says_nothing(text: str, relation: Relation, subject: str) -> bool:
     cuts = (end.split(whole, maxsplit=1) for end in (FORM.first_clause, FORM.sentence))
     firsts = ((told.strip(_WRAP), rest) for told, *more in cuts for rest in more)
     return _denies_all(whole, relation, subject) or any(
-        _names_none(rest, told, relation) and _denies_all(told, relation, subject) for told, rest in firsts
+        _names_none(rest, told, relation, subject) and _denies_all(told, relation, subject) for told, rest in firsts
     )
 
 
@@ -55,14 +55,18 @@ def _denies_all(whole: str, relation: Relation, subject: str) -> bool:
     )
 
 
-def _names_none(rest: str, told: str, relation: Relation) -> bool:
+def _names_none(rest: str, told: str, relation: Relation, subject: str) -> bool:
     """Return whether what follows a denial names no object: it says why there is none, or speaks of something else."""
-    is_whole, states = told.casefold() in WORDS["nothing_whole"], speaks_of(rest, relation)
+    is_whole, states = (
+        told.casefold() in WORDS["nothing_whole"],
+        speaks_of(rest, relation)
+        and bool(re.search(r"\d", rest) if relation.has_values() else names_stated(rest, relation, subject)),
+    )
     may_name = (
         FORM.guessed.search(rest)
         or re.search("[\n:]", rest)
         or not FORM.plain_word.search(rest)  # "Nil, Kongo" are rivers
-        or (states and re.search(r"\d", rest))
+        or (states and relation.has_values())
     )
     is_none = is_whole and FORM.denies.search(rest) if may_name else is_whole or not states
     return bool(is_none) and not FORM.but.search(rest)

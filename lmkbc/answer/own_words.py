@@ -21,7 +21,7 @@ from itertools import zip_longest
 
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
-from lmkbc.words import FORM, TABLES, WORDS, words_in
+from lmkbc.words import FORM, TABLES, WORDS, notions, words_in
 
 LONGEST = 400
 """Maximum number of characters of a text that is taken apart."""
@@ -200,10 +200,11 @@ def _root(language: str, key: str) -> str:
 @lru_cache(maxsize=256)
 def _roots(language: str, *texts: str) -> frozenset[str]:
     """Return the roots of the words of texts, and of those that replies have in their place."""
-    words = folded_key(FORM.slot_or_elision.sub(" ", " ".join(texts))).split()
-    own = {_root(language, word) for word in words if len(word) > 2 and not _small(language, word)}
-    also = [others for word, others in TABLES["also"].items() if _root(language, folded_key(word)) in own]
-    return frozenset(own.union(_root(language, word) for word in folded_key(" ".join(also)).split()))
+    own, *others = (
+        frozenset(_root(language, word) for word in words.split() if len(word) > 2 and not _small(language, word))
+        for words in (folded_key(FORM.slot_or_elision.sub(" ", " ".join(texts))), *notions(language))
+    )
+    return own.union(*(words for words in others if not own.isdisjoint(words)))
 
 
 @lru_cache(maxsize=256)
