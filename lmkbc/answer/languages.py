@@ -15,7 +15,7 @@ from babel import Locale, UnknownLocaleError
 from lmkbc.answer.abstain import has_persons, has_term, has_verb, name_terms, object_terms, stems, terms
 from lmkbc.answer.clean import SETTLEMENTS
 from lmkbc.answer.lists import cut, is_capitalised, is_firm
-from lmkbc.answer.own_words import ENGLISH, denies, names_stated, speaks_of
+from lmkbc.answer.own_words import ENGLISH, denies, language_of, names_stated, speaks_of
 from lmkbc.kinds.kind import kind_of
 from lmkbc.names import folded_key, shown
 from lmkbc.relation import Relation
@@ -34,8 +34,13 @@ def says_nothing(text: str, relation: Relation, subject: str) -> bool:
     whole = whole[sorry.end() :] if (sorry := FORM.sorry.match(whole)) else whole
     cuts = (end.split(whole, maxsplit=1) for end in (FORM.first_clause, FORM.sentence))
     firsts = ((told.strip(_WRAP), rest) for told, *more in cuts for rest in more)
-    return _denies_all(whole, relation, subject) or any(
-        _names_none(rest, told, relation, subject) and _denies_all(told, relation, subject) for told, rest in firsts
+    denied = relation.has_entities() and FORM.nothing_first.match(text) and not FORM.guessed.search(text)
+    return (
+        bool(denied)
+        or _denies_all(whole, relation, subject)
+        or any(
+            _names_none(rest, told, relation, subject) and _denies_all(told, relation, subject) for told, rest in firsts
+        )
     )
 
 
@@ -119,6 +124,9 @@ def adapted(text: str, relation: Relation, subject: str) -> str:
     plain = replaced(replaced(text, "former") if of_now else text, "instead")
     if relation.has_values():
         return plain
+    if relation.functional and relation.has_entities() and not (has_persons(relation) or has_titles(relation)):
+        plain = FORM.place_behind.sub(r"\1", plain) if relation.object_type.qid not in SETTLEMENTS else plain
+    plain = FORM.though.sub(".", plain)
     plain = reduce(replaced, ("remarks", "pairs", "around", "times"), plain)
     plain = FORM.profession_before.sub("", plain) if has_persons(relation) and not has_titles(relation) else plain
     mark = ", " if relation.shape.conjunction or relation.object_type.qid in SETTLEMENTS else "\n"
@@ -151,6 +159,11 @@ def _stated(text: str, relation: Relation, subject: str, mark: str) -> str:
     added = () if relation.functional else (FORM.sentence.split(one, maxsplit=1)[0].strip(_WRAP) for one in more)
     whole = [names, *(names_stated(one, relation, subject) or one for one in added)]
     return mark.join(whole) if names else names_stated(FORM.plus.sub(mark, text), relation, subject)
+
+
+def told_otherwise(text: str, relation: Relation, subject: str) -> str:
+    """Return the names of a sentence that has no word of the relation; "" if it has none that may be its objects."""
+    return _joined(names_stated(text, relation, subject, in_other_words=True), relation)
 
 
 def told_by_noun(text: str, relation: Relation) -> str:
@@ -238,9 +251,11 @@ def _joined(line: str, relation: Relation) -> str:
         return line
     if FORM.point.search(line) and places().issuperset(map(folded_key, FORM.point.split(line.strip(_WRAP)))):
         line = FORM.point.sub(", ", line)
+    own = language_of(relation.language, relation.question, relation.statement)
+    joint_form = FORM.of("joint", own) if own not in ("", "en") else FORM.joint
     line = FORM.first_article.sub("", line)  # as in "Le Chili et la Bolivie"
-    if FORM.bullet.match(line) and "," not in line and FORM.joint.search(line):
-        names = FORM.joint.split(line)
+    if FORM.bullet.match(line) and "," not in line and joint_form.search(line):
+        names = joint_form.split(line)
         each = names[-1], FORM.bullet.sub("", names[0], count=1)
         are_persons = has_persons(relation) and not any(
             map(str.islower, {*" ".join(each).split()} - WORDS["connecting"])
@@ -255,7 +270,7 @@ def _joined(line: str, relation: Relation) -> str:
     ]
     ends, further = {len(parts) - 1}, given[-1].strip()[:1].islower()  # "A, B und C, sowie D"
     parts = [
-        _apart(_apart(part, FORM.joint, " and " if place in ends else ", ", persons), FORM.joint_within, ", ")
+        _apart(_apart(part, joint_form, " and " if place in ends else ", ", persons), FORM.joint_within, ", ")
         if place in ends or further
         else part
         for place, part in enumerate(parts)

@@ -324,7 +324,7 @@ def is_firm(text: str, relation: Relation) -> bool:
     """Return whether a text has two names as a firm such as "Blohm & Voss", and no relation of persons or places."""
     pair, known = FORM.two_words.fullmatch(without_trailer(text)), vocabulary(relation.shape).canonical
     if not pair or relation.functional:
-        return pair is not None
+        return pair is not None or (relation.functional and " & " in text)
     return not (
         relation.object_type.qid == PERSON
         or has_term(folded_key(relation.object_type.noun), stems(*WORDS["no_firms"]))

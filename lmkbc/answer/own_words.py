@@ -18,7 +18,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from itertools import zip_longest
+from typing import NamedTuple
 
+from lmkbc.answer.abstain import has_persons
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 from lmkbc.words import FORM, TABLES, WORDS, notions, words_in
@@ -27,15 +29,26 @@ LONGEST = 400
 """Maximum number of characters of a text that is taken apart."""
 ENGLISH = WORDS["stop"] - WORDS["little"]
 """Words of English alone."""
-_ROLES = {"linking": "l", "agent": "m", "agent_behind": "b", "away": "a", "beside": "s", "little": "s"}
+_ROLES = {
+    "linking": "l",
+    "agent": "m",
+    "agent_behind": "b",
+    "whence": "w",
+    "away": "a",
+    "beside": "s",
+    "little": "s",
+}
 """Table of words -> their role; the first one counts that has a word."""
+_SMALL = (WORDS["little"] | WORDS["away"] | WORDS["whence"] | WORDS["stop"]) - WORDS["connecting"] - {"und", "zu"}
+"""Words of sentences in any language that are a part of few names."""
 _WORD = re.compile(
     rf"{FORM.whole_name.pattern}|\d[\d.,/–-]*|"
     rf"[^\W\d_](?:[\w-]|\.(?=\w)|(?<=\b[^\W\d_a-z])\.|{FORM.title_point.pattern})*['’]?|\S"
 )
 _NAME = re.compile(r"A?N(?:(?:[cvA]{1,3}|[cv]j[as]|&|-)?N)*")
 _NAMES = re.compile(rf"{_NAME.pattern}(?:(?:,|,?j)[mvsc]{{0,2}}{_NAME.pattern})*")
-_BEFORE = re.compile(r"(?:([mv]|r[^Nol]{0,9}:)|(a))[acsrd]*\Z")
+_THINGS = re.compile(r"(?:(?<=[mv:])[sc]*|(?<=r)[sc]*)oo?(?:(?:,|,?j)[mvsc]*oo?)*")
+_BEFORE = re.compile(r"(?:([mv]|r[^Nol]{0,9}:|(?<=l)w|(?<=lr)w)|([aw]))[awcsd]*\Z")
 
 
 @lru_cache(maxsize=256)
@@ -53,22 +66,40 @@ def language_of(code: str, *sentences: str) -> str:
     return max(filter(shared.get, shared), key=shared.__getitem__, default="")
 
 
-def names_stated(text: str, relation: Relation, subject: str) -> str:
-    """Return the names that the first sentence of a text with a word of the relation states; "" if there are none."""
+def in_own_language(text: str, relation: Relation) -> bool:
+    """Return whether a text is in the language of its relation, and not in English."""
     language = language_of(relation.language, relation.question, relation.statement)
-    if language in ("", "en") or "\n" in text.strip() or len(text) > LONGEST:
+    return language not in ("", "en") and ENGLISH.isdisjoint(folded_key(text[:LONGEST]).split())
+
+
+def names_stated(text: str, relation: Relation, subject: str, *, in_other_words: bool = False) -> str:
+    """Return the names that the first sentence of a text with a word of the relation states; "" if there are none.
+
+    in_other_words: whether the sentence need have no such word. What it says of another place then is no object, unless
+    objects are places, and English counts as well.
+    """
+    language = language_of(relation.language, relation.question, relation.statement)
+    if (language == "en") > in_other_words or not language or "\n" in text.strip() or len(text) > LONGEST:
         return ""
-    for sentence in FORM.sentence.split(text):
-        words, roles = _taken_apart(sentence, relation, subject, language)
-        others = " ".join(word[0] for word, role in zip(words, roles, strict=True) if role != "N")
-        if (
-            not re.search(r"\As+v|[lrmbo]", roles)  # a name, and sentences about it
-            or "Ao" in roles
-            or FORM.of("withdraws", language).search(others)
-        ):
+    sentences = [FORM.of("concession", language).sub(_blank, one) for one in FORM.sentence.split(text)]
+    for sentence in [one for one in sentences if in_other_words and speaks_of(one, relation)] or sentences:
+        plain = FORM.of("what_it_is", language).sub(_blank, sentence)
+        main = FORM.of("subclause", language).sub(_blank, plain)
+        for clause in (main, plain, sentence):
+            words, roles = _taken_apart(clause, relation, subject, language)
+            others = " ".join(word[0] for word, role in zip(words, roles, strict=True) if role != "N")
+            told = in_other_words or (re.search(r"\As+v|[lrmbo]", roles) and "Ao" not in roles)  # a name, and sentences
+            told = told and not FORM.of("withdraws", language).search(others)
+            ranked = _ranked(roles, relation, language) if told else []
+            if in_other_words:
+                ranked = _told_otherwise(ranked, roles, relation, language)
+            elif not (ranked and _states(words, roles, ranked[0]) and (clause == main or not ranked[0].unmarked)):
+                ranked = []
+            if ranked:
+                chosen = ranked if in_other_words else ranked[:1]
+                return ", ".join(_written(clause, words, roles, one.start, one.end) for one in chosen)
+        if not told:
             return ""
-        if best := _best(words, roles):
-            return _written(sentence, words, roles, *best)
     return ""
 
 
@@ -90,34 +121,71 @@ def _taken_apart(sentence: str, relation: Relation, subject: str, language: str)
     """Return the words of a sentence but for times, and their roles."""
     words = [*_WORD.finditer(FORM.says_when.sub(_blank, FORM.aside.sub(_blank, sentence)))]
     named = r"[\s-]+".join(map(re.escape, re.split(r"[\s-]+", subject))) if subject else "(?!)"
-    start, end = next(
-        re.finditer(rf"(?<!\w)(?i:{named})(?:e?s|n)?(?!-?\w)|\Z", sentence)
-    ).span()  # "le pont Alexandre III", too
-    called = "N" if FORM.body_before.search(sentence[:start]) or FORM.body_behind.match(sentence[end:]) else "x"
-    return words, _roles(words, range(start, end), called, relation, language)
+    subject_at = dict[int, str]()
+    for found in re.finditer(rf"(?<!\w)(?i:{named})(?:e?s|n)?(?!-?\w)", sentence):  # "le pont Alexandre III", too
+        is_body = FORM.body_before.search(sentence[: found.start()]) or FORM.body_behind.match(sentence[found.end() :])
+        subject_at |= dict.fromkeys(range(*found.span()), "N" if is_body else "x")
+    return words, _roles(words, subject_at, relation, language)
 
 
 def _blank(found: re.Match[str]) -> str:
     return " " * len(found[0])
 
 
-def _best(words: list[re.Match[str]], roles: str) -> tuple[int, int] | None:
-    """Return the places of the names that a sentence states; None if it has none, or does not speak of the relation."""
-    near, ranked = [place for place, role in enumerate(roles) if role == "r"], []
+class _Names(NamedTuple):
+    """Names in a sentence; better ones come first.
+
+    unmarked: whether nothing says that they are the object. aside: how far the word before them speaks against it.
+    distance: number of words to one of the relation. away: the role of a preposition before them, if it is no mark.
+    """
+
+    unmarked: bool
+    aside: int
+    distance: int
+    start: int
+    end: int
+    away: str | None
+
+
+def _ranked(roles: str, relation: Relation, language: str) -> list[_Names]:
+    """Return the names of a sentence, the best ones first."""
+    near, ranked = [place for place, role in enumerate(roles) if role == "r"], list[_Names]()
     for names in _NAMES.finditer(roles):
         start, end = names.span()
         before = _BEFORE.search(roles, 0, start)
-        marked = roles[end : end + 1] == "b" or (before and before[1])
-        aside = (before and before[2]) or roles[start - 1 : start] in tuple("cs")
+        if before and before[2] and (agent := roles.find("v", start, end)) > 0:  # "a Como da Eva Bolt"
+            start, before = agent + 1, _BEFORE.search(roles, 0, agent + 1)
+        if language == "de" and end - start > 2 and roles[start - 1 : start] == "o" and has_persons(relation):
+            start += 1  # "die bekannte Malerin Eva Bolt"
+        away = before[2] if before else None
+        alone = language == "de" and end - start == 1  # may be a common noun
+        aside = 3 if away == "a" else 1 + alone if away or roles[start - 1 : start] in tuple("cs") else 0
         distance = min((abs(place - edge) for place in near for edge in (start, end - 1)), default=LONGEST)
-        ranked.append((not marked, bool(aside), distance, start, end))
-    unmarked, _, _, start, end = min(ranked, default=(True, True, 0, 0, 0))
-    speaks = (
-        any(words[place][0].islower() for place in near)
-        or not unmarked
-        or re.search(r"[l:]|N,[so]*r(?!N)|\Ars+N", roles)
+        if relation.functional and "j" not in roles[start:end] and (first := _NAME.match(roles, start)):
+            end = first.end()
+        unmarked = roles[end : end + 1] != "b" and not (before and before[1])
+        ranked.append(_Names(unmarked, aside, distance, start, end, away))
+    return sorted(ranked)
+
+
+def _states(words: list[re.Match[str]], roles: str, best: _Names) -> bool:
+    """Return whether a sentence speaks of the relation, whose best names are given."""
+    speaks = re.search(r"[l:]|N,[so]*r(?!N)|\Ars+N", roles) or any(
+        words[place][0].islower() for place, role in enumerate(roles) if role == "r"
     )
-    return (start, end) if speaks and (near or not unmarked) and ranked else None
+    return not best.unmarked or ("r" in roles and bool(speaks))
+
+
+def _told_otherwise(ranked: list[_Names], roles: str, relation: Relation, language: str) -> list[_Names]:
+    """Return the names of a sentence in other words than the relation's, of places all, in the order that they have.
+
+    Its first word is no name unless it stands alone.
+    """
+    names = [one for one in ranked if "r" in roles or one.end > 1 or roles[1:2] in tuple(",.")]
+    if not _are("places", relation, language):
+        return [one for one in names[:1] if one.away != "a"]
+    there = [one for one in names if "r" in roles or one.away]
+    return there[:1] if relation.functional else sorted(there, key=lambda one: one.start)
 
 
 def _written(sentence: str, words: list[re.Match[str]], roles: str, start: int, end: int) -> str:
@@ -130,10 +198,10 @@ def _written(sentence: str, words: list[re.Match[str]], roles: str, start: int, 
     return made
 
 
-def _roles(words: list[re.Match[str]], subject: range, called: str, relation: Relation, language: str) -> str:
+def _roles(words: list[re.Match[str]], subject_at: dict[int, str], relation: Relation, language: str) -> str:
     """Return the roles of a sentence's words.
 
-    subject: where its subject stands in it. called: the role of the words there, which a body's name may hold.
+    subject_at: places of its characters where the subject stands -> the role there, which a body's name may hold.
     """
     sentences = relation.question, relation.statement, *relation.clozes
     texts = *sentences, relation.subject_type.noun, relation.object_type.noun, relation.triple, *relation.names
@@ -153,8 +221,8 @@ def _roles(words: list[re.Match[str]], subject: range, called: str, relation: Re
         states = (
             root in known or is_part or (len(roles) < 2 and key.endswith(of_subject))
         )  # "Die Klosterbrauerei", of a brewery
-        if word.start() in subject:
-            role = called
+        if word.start() in subject_at:
+            role = "N" if roles[-1:] == "N" else subject_at[word.start()]  # "Gianni Caproni" founded Caproni
         elif FORM.whole_name.fullmatch(text):
             role = "N"
         elif not text[0].isalpha():
@@ -167,12 +235,26 @@ def _roles(words: list[re.Match[str]], subject: range, called: str, relation: Re
             role = "N"
         elif key in WORDS["connecting"] and small not in tuple("lab"):
             role = "v" if small == "m" else "c"
+        elif is_name and roles and language != "de" and states and following is not None and following[0][0].isupper():
+            role = "N"  # "il Teatro Verdi"
         elif small or (states and (not begins or key in own)):  # "von Orgelbau Bolt" has a name of three words
             role = small or "r"
         else:
             role = "N" if is_name else "o"
         roles += role
-    return roles
+    things = "N" not in roles and _are("things", relation, language)
+    return _THINGS.sub(lambda found: found[0].replace("o", "N"), roles) if things else roles
+
+
+def is_told(part: str, text: str) -> bool:
+    """Return whether a part of a list is rather of a sentence: it links words, or three small ones stand in a row.
+
+    Those of a name are of few kinds, such as "de la"; a text that does not end as a sentence may have others.
+    """
+    plain = FORM.aside.sub("", part)
+    runs = (run[0].split() for run in FORM.three_small.finditer(plain) if FORM.whole_end.search(text))
+    links = not WORDS["linking"].isdisjoint(plain.split()[1:])
+    return links or not all(map(_SMALL.isdisjoint, runs)) or FORM.told_start.match(plain) is not None
 
 
 def speaks_of(text: str, relation: Relation) -> bool:
@@ -183,6 +265,11 @@ def speaks_of(text: str, relation: Relation) -> bool:
         language, relation.subject_type.noun, relation.object_type.noun
     )
     return any(_root(language, key) in known for key in folded_key(text[:LONGEST]).split())
+
+
+def _are(kind: str, relation: Relation, language: str) -> bool:
+    """Return whether a relation's objects are of a kind, by the nouns of their type. kind: name of a table of nouns."""
+    return not words_in(kind, language).isdisjoint(folded_key(relation.object_type.noun).split())
 
 
 @lru_cache(maxsize=4096)
@@ -211,4 +298,4 @@ def _roots(language: str, *texts: str) -> frozenset[str]:
 def _marks(language: str, *sentences: str) -> frozenset[str]:
     """Return the prepositions that a relation's sentences have before the object."""
     before = (folded_key(word) for one in sentences for word in FORM.before_slot.findall(one))
-    return frozenset(word for word in before if _small(language, word) in tuple("ma"))
+    return frozenset(word for word in before if _small(language, word) in tuple("maws"))

@@ -26,7 +26,7 @@ from lmkbc.answer.abstain import (
 from lmkbc.answer.clauses import LONGEST_CLAUSE, are_things, emphasised, mentioned, predicated, said_frames, stated
 from lmkbc.answer.clean import trim, vocabulary
 from lmkbc.answer.elements import SHORT, column, elements, is_head, mended, narrowed
-from lmkbc.answer.languages import adapted, has_titles, says_nothing, with_and
+from lmkbc.answer.languages import adapted, has_titles, says_nothing, told_otherwise, with_and
 from lmkbc.answer.lists import (
     body,
     bulleted,
@@ -41,6 +41,7 @@ from lmkbc.answer.lists import (
 )
 from lmkbc.answer.literal import Bracketed, Word, has_empty_list, read_literals
 from lmkbc.answer.markup import read_fields, read_table
+from lmkbc.answer.own_words import in_own_language, is_told
 from lmkbc.kinds.kind import kind_of
 from lmkbc.kinds.texts import texts, unwrapped
 from lmkbc.kinds.values import best_values
@@ -289,13 +290,13 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
     bold words of a sentence, and its words of a closed list.
     """
     text = _with_commas(body(FORM.inserted.sub(" and ", text), relation), relation)
-    text = FORM.further_end.sub("", FORM.only.sub("", FORM.though.sub("", text)))
+    text = FORM.further_end.sub("", FORM.only.sub("", text))
     text = FORM.and_does.sub("", text) if are_things(relation) else text
     fields = own_fields(text, relation)
     text = fields or _said_apart(text, relation, subject) or text
     if _is_denied(text, relation):
         return Parsed(State.ABSTAINED)
-    names = "" if fields else stated(text, relation, subject)
+    names = "" if fields or in_own_language(text, relation) else stated(text, relation, subject)
     listed, bold = vocabulary(relation.shape).canonical, emphasised(text, relation, subject)
     kinds = "\n" not in text and len(bold) > 1 and all(word.text[:1].islower() for word in bold)
     told = parted(names, relation) if not has_verb(names) else []
@@ -318,7 +319,8 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
         each = [paragraph for paragraph in FORM.paragraph.split(text) if not _is_sentence(paragraph)]
         if all(FORM.name_line.fullmatch(paragraph) for paragraph in each):  # a name in each
             each = ["\n".join(each)]
-        paragraphs = [parted(_list_of(paragraph), relation) for paragraph in each]
+        lists = (parted(_list_of(paragraph), relation) for paragraph in each)
+        paragraphs = [words for words in lists if not _is_of_sentence(words, text, relation)]
     by_year = dated(text)  # a year may have no object
     for words in paragraphs:
         first = words[0] if words and not by_year else None
@@ -331,10 +333,32 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
             return Parsed(State.ANSWERED, tuple(named) if named.keys() > {*filter(listed, objects)} else objects)
     if is_refusal(text[:2000]):
         return None
-    others = bold, mentioned(text, relation), predicated(text, relation, subject)
+    others = bold, mentioned(text, relation), predicated(text, relation, subject), _guessed(text, relation, subject)
     found = [objects for words in others if (objects := _judge(words, relation, subject)[0])]
     best = next((objects for objects in found if any(map(listed, objects))), found[0] if found else ())
     return Parsed(State.ANSWERED, best) if best else None
+
+
+LONGEST_SERIES = 6
+"""Maximum number of parts of a sentence between its commas; more of them are a list."""
+
+
+def _is_of_sentence(words: list[Word], text: str, relation: Relation) -> bool:
+    """Return whether the first part of a list is rather of a sentence, so that its commas part no names."""
+    told = len(words) <= LONGEST_SERIES and any(is_told(word.text, text) for word in words[:2])
+    return told and _has_names(relation) and not is_a_name(_tidy(words[0], relation))
+
+
+def _guessed(text: str, relation: Relation, subject: str) -> list[Word]:
+    """Return the names that a sentence gives in other words than the relation's; none if it says that there is none."""
+    is_whole = FORM.whole_end.search(text) or has_verb(text)
+    is_open = is_whole and _has_names(relation) and _why_nothing(text, relation) is not State.ABSTAINED
+    return parted(told_otherwise(text, relation, subject), relation) if is_open else []
+
+
+def _has_names(relation: Relation) -> bool:
+    """Return whether objects are names, and neither titles, things in small letters nor those of a list."""
+    return relation.has_entities() and not (has_titles(relation) or are_things(relation) or relation.shape.closed)
 
 
 def _said_apart(text: str, relation: Relation, subject: str) -> str:
@@ -366,8 +390,6 @@ def _is_denied(text: str, relation: Relation) -> bool:
 
     No later clause may begin afresh.
     """
-    if FORM.nothing_first.match(text):
-        return True
     first, *rest = FORM.clause_end.split(text[:LONGEST_CLAUSE])
     whole = rest and FORM.whole_denial.search(first) and is_abstention(first, relation)
     denies = whole and has_term(folded_key(first), terms(relation)) and not is_refusal(first)
