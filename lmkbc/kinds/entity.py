@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from lmkbc.kinds.kind import Described, Kind, KnownValue, Match, Stated
 from lmkbc.kinds.numbers import decimal
-from lmkbc.names import as_qid, name_key
+from lmkbc.names import as_qid, name_key, without_legal_form
 from lmkbc.relation import ANYTHING
 from lmkbc.words import FORM
 
@@ -32,8 +32,10 @@ class EntityKind(Kind):
         return KnownValue(stated.text, object_key(stated.text))
 
     def compare(self, own: str, known: KnownValue, about: Described) -> Match:
-        """Return whether an item, or a name, is the known one."""
-        return Match.SAME if object_key(own) == known.value else Match.CONTRADICTS
+        """Return whether an item, or a name, is the known one; firms may be named with their legal form or without."""
+        is_firm = without_legal_form(own) == without_legal_form(known.text)
+        other = Match.COMPATIBLE if is_firm else Match.CONTRADICTS
+        return Match.SAME if object_key(own) == known.value else other
 
 
 def object_key(text: str) -> str:

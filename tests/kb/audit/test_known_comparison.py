@@ -4,6 +4,7 @@ import contextlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -360,3 +361,17 @@ def test_a_known_value_that_cannot_be_read_is_named_with_its_line(
     written(Path("kb"), [row(at, "begun", "1935", 0.9, literal="1935") for at in (0, 1)] + [row(0, "area", "5", 0.9)])
     Path(name).write_text(content)
     assert told in command.done("audit", "kb", "--known", name)[1]
+
+
+@pytest.mark.parametrize(
+    ("own", "known", "match"),
+    [
+        ("Leitner", "Leitner AG", "compatible"),
+        ("Leitner S.p.A.", "Leitner", "compatible"),
+        ("Leitner AG", "Leitner AG", "same"),
+        ("Leitner", "Doppelmayr AG", "contradicts"),
+    ],
+)
+def test_a_legal_form_makes_no_other_firm(own: str, known: str, match: str) -> None:
+    kind, relation = registry.KINDS.get("entity"), small_relation()
+    assert kind.compare(own, kind.known(SimpleNamespace(text=known), relation), relation) == match
