@@ -63,8 +63,8 @@ class RelationNames:
 class EntityType:
     """Type of a subject or object: a noun and its Wikidata class. A class of one's own needs no QID.
 
-    qid: without it, the folded noun, by which the class is known then. classes: other Wikidata classes that may list
-    such entities.
+    qid: without it, the folded noun, by which the class is known then. classes: other classes that may list such
+    entities, by QID, or by a word if they are your own.
     """
 
     noun: str
@@ -84,6 +84,7 @@ class EntityType:
             ),
         )
         object.__setattr__(self, "qid", self.qid or name_key(self.noun))
+        object.__setattr__(self, "classes", tuple(as_qid(one) or name_key(one) for one in self.classes))
 
 
 ANYTHING = EntityType("thing", "Q35120")

@@ -120,7 +120,8 @@ def denies(text: str, relation: Relation, subject: str) -> bool:
 def _taken_apart(sentence: str, relation: Relation, subject: str, language: str) -> tuple[list[re.Match[str]], str]:
     """Return the words of a sentence but for times, and their roles."""
     words = [*_WORD.finditer(FORM.says_when.sub(_blank, FORM.aside.sub(_blank, sentence)))]
-    named = r"[\s-]+".join(map(re.escape, re.split(r"[\s-]+", subject))) if subject else "(?!)"
+    words_of = map(re.escape, re.split(r"[\s-]+", subject))
+    named = r"(?:e?s|[nrm])?[\s-]+".join(words_of) if subject else "(?!)"  # "des Opernhauses Chemnitz"
     subject_at = dict[int, str]()
     for found in re.finditer(rf"(?<!\w)(?i:{named})(?:e?s|n)?(?!-?\w)", sentence):  # "le pont Alexandre III", too
         is_body = FORM.body_before.search(sentence[: found.start()]) or FORM.body_behind.match(sentence[found.end() :])

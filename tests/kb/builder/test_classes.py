@@ -13,10 +13,11 @@ import pytest
 from command import Command
 from hypothesis import given
 from hypothesis import strategies as st
+from small import small_relation
 from space import SPACE
 
 import lmkbc
-from lmkbc import InputError, Workspace
+from lmkbc import EntityType, InputError, Workspace
 from lmkbc.kb.builder.subjects import Classes
 
 RELATIONS = {one.name: one for one in SPACE.relations.values()}
@@ -83,6 +84,15 @@ def test_every_relation_is_asked_of_its_own_subjects(name: str) -> None:
     kind = RELATIONS[name].subject_class or RELATIONS[name].subject_type
     for named in (kind.noun, kind.qid, *kind.classes):
         assert name in CLASSES.relations(named)
+
+
+def test_a_relation_is_asked_of_several_classes_of_ones_own() -> None:
+    stage = EntityType("stage", classes=("Theatre", "orchestra"))
+    types = {"runs": stage, "flows": EntityType("river")}
+    made = {name: small_relation(name, subject_type=kind) for name, kind in types.items()}
+    classes = Classes(made, table={})
+    assert all(classes.relations(named) == ["runs"] for named in ("stage", "theatre", "Orchestra"))
+    assert classes.relations("cinema") == []
 
 
 @pytest.mark.parametrize(
