@@ -185,7 +185,7 @@ def _told_otherwise(ranked: list[_Names], roles: str, relation: Relation, langua
     names = [one for one in ranked if "r" in roles or one.end > 1 or roles[1:2] in tuple(",.")]
     if not _are("places", relation, language):
         return [one for one in names[:1] if one.away != "a"]
-    there = [one for one in names if "r" in roles or one.away]
+    there = [one for one in names if one.away or not one.unmarked]
     return there[:1] if relation.functional else sorted(there, key=lambda one: one.start)
 
 
