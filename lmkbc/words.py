@@ -46,7 +46,7 @@ def words_in(name: str, language: str) -> frozenset[str]:
 def notions(language: str = "") -> tuple[str, ...]:
     """Return the words for each notion of relations in one language, or in any: they stand for one another."""
     return tuple(
-        folded_key(words) for one in TABLES["same"].values() for code, words in one.items() if language in ("", code)
+        folded_key(words) for one in TABLES["notion"].values() for code, words in one.items() if language in ("", code)
     )
 
 

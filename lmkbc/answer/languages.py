@@ -34,9 +34,8 @@ def says_nothing(text: str, relation: Relation, subject: str) -> bool:
     whole = whole[sorry.end() :] if (sorry := FORM.sorry.match(whole)) else whole
     cuts = (end.split(whole, maxsplit=1) for end in (FORM.first_clause, FORM.sentence))
     firsts = ((told.strip(_WRAP), rest) for told, *more in cuts for rest in more)
-    denied = relation.has_entities() and FORM.nothing_first.match(text) and not FORM.guessed.search(text)
     return (
-        bool(denied)
+        bool(relation.has_entities() and FORM.nothing_first.match(text) and not FORM.guessed.search(text))
         or _denies_all(whole, relation, subject)
         or any(
             _names_none(rest, told, relation, subject) and _denies_all(told, relation, subject) for told, rest in firsts
@@ -62,10 +61,9 @@ def _denies_all(whole: str, relation: Relation, subject: str) -> bool:
 
 def _names_none(rest: str, told: str, relation: Relation, subject: str) -> bool:
     """Return whether what follows a denial names no object: it says why there is none, or speaks of something else."""
-    is_whole, states = (
-        told.casefold() in WORDS["nothing_whole"],
-        speaks_of(rest, relation)
-        and bool(re.search(r"\d", rest) if relation.has_values() else names_stated(rest, relation, subject)),
+    is_whole = told.casefold() in WORDS["nothing_whole"]
+    states = speaks_of(rest, relation) and bool(
+        re.search(r"\d", rest) if relation.has_values() else names_stated(rest, relation, subject)
     )
     may_name = (
         FORM.guessed.search(rest)
@@ -73,8 +71,9 @@ def _names_none(rest: str, told: str, relation: Relation, subject: str) -> bool:
         or not FORM.plain_word.search(rest)  # "Nil, Kongo" are rivers
         or (states and relation.has_values())
     )
-    is_none = is_whole and FORM.denies.search(rest) if may_name else is_whole or not states
-    return bool(is_none) and not FORM.but.search(rest)
+    return not FORM.but.search(rest) and bool(
+        is_whole and FORM.denies.search(rest) if may_name else is_whole or not states
+    )
 
 
 def has_titles(relation: Relation) -> bool:
@@ -124,14 +123,14 @@ def adapted(text: str, relation: Relation, subject: str) -> str:
     plain = replaced(replaced(text, "former") if of_now else text, "instead")
     if relation.has_values():
         return plain
-    if relation.functional and relation.has_entities() and not (has_persons(relation) or has_titles(relation)):
-        plain = FORM.place_behind.sub(r"\1", plain) if relation.object_type.qid not in SETTLEMENTS else plain
-    plain = FORM.though.sub(".", plain)
+    are_others = has_persons(relation) or has_titles(relation) or relation.object_type.qid in SETTLEMENTS
+    is_body = relation.functional and relation.has_entities() and not are_others
+    plain = FORM.though.sub(".", FORM.place_behind.sub(r"\1", plain) if is_body else plain)
     plain = reduce(replaced, ("remarks", "pairs", "around", "times"), plain)
     plain = FORM.profession_before.sub("", plain) if has_persons(relation) and not has_titles(relation) else plain
     mark = ", " if relation.shape.conjunction or relation.object_type.qid in SETTLEMENTS else "\n"
     if relation.has_entities() and (names := _stated(FORM.bold.sub(r'"\1"', plain), relation, subject, mark)):
-        return _joined(names, relation)
+        return joined(names, relation)
     if has_titles(relation) or text[:1] in tuple("[{(<|") or len(text) > 20 * LONGEST_SENTENCE:
         return FORM.opener.sub("", text)
     text = plain
@@ -141,7 +140,7 @@ def adapted(text: str, relation: Relation, subject: str) -> str:
     text = text if relation.shape.conjunction else FORM.plus.sub(mark, text)
     if relation.object_type.qid in SETTLEMENTS:
         return FORM.place_before.sub("", _without_lead(text), count=1)
-    return "\n".join(_joined(line, relation) for line in _without_lead(text).split("\n"))
+    return "\n".join(joined(line, relation) for line in _without_lead(text).split("\n"))
 
 
 def _stated(text: str, relation: Relation, subject: str, mark: str) -> str:
@@ -153,17 +152,12 @@ def _stated(text: str, relation: Relation, subject: str, mark: str) -> str:
     clauses = [first] if relation.functional else FORM.stated_beside.split(first)
     each = [names_stated(clause, relation, subject) for clause in clauses]
     if clauses[1:] and all(each):
-        names = mark.join(_joined(one, relation).replace(" and ", mark) for one in each)
+        names = mark.join(joined(one, relation).replace(" and ", mark) for one in each)
     else:
         names = names_stated(first, relation, subject) if clauses[1:] else each[0]
     added = () if relation.functional else (FORM.sentence.split(one, maxsplit=1)[0].strip(_WRAP) for one in more)
     whole = [names, *(names_stated(one, relation, subject) or one for one in added)]
     return mark.join(whole) if names else names_stated(FORM.plus.sub(mark, text), relation, subject)
-
-
-def told_otherwise(text: str, relation: Relation, subject: str) -> str:
-    """Return the names of a sentence that has no word of the relation; "" if it has none that may be its objects."""
-    return _joined(names_stated(text, relation, subject, in_other_words=True), relation)
 
 
 def told_by_noun(text: str, relation: Relation) -> str:
@@ -239,7 +233,7 @@ def _from_name(rest: str) -> str:
     return "" if start is None else " ".join(words[start:])
 
 
-def _joined(line: str, relation: Relation) -> str:
+def joined(line: str, relation: Relation) -> str:
     """Return a line with " and " or a comma at the joints of another language that are no part of a name."""
     if (
         not relation.shape.conjunction
@@ -251,8 +245,7 @@ def _joined(line: str, relation: Relation) -> str:
         return line
     if FORM.point.search(line) and places().issuperset(map(folded_key, FORM.point.split(line.strip(_WRAP)))):
         line = FORM.point.sub(", ", line)
-    own = language_of(relation.language, relation.question, relation.statement)
-    joint_form = FORM.of("joint", own) if own not in ("", "en") else FORM.joint
+    joint_form = FORM.joint if (own := language_of(relation)) in ("", "en") else FORM.of("joint", own)
     line = FORM.first_article.sub("", line)  # as in "Le Chili et la Bolivie"
     if FORM.bullet.match(line) and "," not in line and joint_form.search(line):
         names = joint_form.split(line)

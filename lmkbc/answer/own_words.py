@@ -1,5 +1,7 @@
 """Names in sentences of a relation's own words, in any language but English: what is left is an object.
 
+A sentence in other words than the relation's, in English as well, gives the names of its main clause.
+
 An example is "Die Orgel wurde 1912 von der Firma Eva Bolt gebaut". The relation's sentences have "Orgel" and "gebaut"
 in some form, the language has the small words, and the name is left. Of several names, one that stands where the
 relation's sentences have their object is better, such as behind "von". Then comes one that is near a word of the
@@ -9,13 +11,14 @@ Each word of a sentence has a role, which is a letter. Signs are their own roles
 
 - N: a name. r: a word of the relation. x: the subject. d: a number. o: any other word.
 - l: a verb that links. m: what marks the object behind it. v: the same if it may stand in a name. b: a mark of the
-  object before it. a: another preposition.
+  object before it. w: a preposition before who does something. a: another preposition.
 - c: what stands in names. s: another small word. A: the same with a capital. j: a joint.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import zip_longest
 from typing import NamedTuple
@@ -39,7 +42,7 @@ _ROLES = {
     "little": "s",
 }
 """Table of words -> their role; the first one counts that has a word."""
-_SMALL = (WORDS["little"] | WORDS["away"] | WORDS["whence"] | WORDS["stop"]) - WORDS["connecting"] - {"und", "zu"}
+_SMALL = (WORDS["little"] | WORDS["away"] | WORDS["whence"] | WORDS["stop"]) - WORDS["connecting"]
 """Words of sentences in any language that are a part of few names."""
 _WORD = re.compile(
     rf"{FORM.whole_name.pattern}|\d[\d.,/–-]*|"
@@ -51,13 +54,15 @@ _THINGS = re.compile(r"(?:(?<=[mv:])[sc]*|(?<=r)[sc]*)oo?(?:(?:,|,?j)[mvsc]*oo?)
 _BEFORE = re.compile(r"(?:([mv]|r[^Nol]{0,9}:|(?<=l)w|(?<=lr)w)|([aw]))[awcsd]*\Z")
 
 
-@lru_cache(maxsize=256)
-def language_of(code: str, *sentences: str) -> str:
-    """Return the language of a relation's sentences, if its words are listed, or "en"; "" for any other.
+def language_of(relation: Relation) -> str:
+    """Return the language of a relation's sentences, if its words are listed, or "en"; "" for any other."""
+    return _language(relation.language, folded_key(f"{relation.question} {relation.statement}"))
 
-    code: what the relation says, which does not count if its sentences are English.
-    """
-    words, listed = {*folded_key(" ".join(sentences)).split()}, TABLES["words"]["linking"]
+
+@lru_cache(maxsize=256)
+def _language(code: str, sentences: str) -> str:
+    """Return the language of folded sentences. code: what their relation says, unless they are English."""
+    words, listed = {*sentences.split()}, TABLES["words"]["linking"]
     if words & ENGLISH:
         return "en"
     if code:
@@ -68,44 +73,51 @@ def language_of(code: str, *sentences: str) -> str:
 
 def in_own_language(text: str, relation: Relation) -> bool:
     """Return whether a text is in the language of its relation, and not in English."""
-    language = language_of(relation.language, relation.question, relation.statement)
+    language = language_of(relation)
     return language not in ("", "en") and ENGLISH.isdisjoint(folded_key(text[:LONGEST]).split())
 
 
-def names_stated(text: str, relation: Relation, subject: str, *, in_other_words: bool = False) -> str:
-    """Return the names that the first sentence of a text with a word of the relation states; "" if there are none.
+def names_stated(text: str, relation: Relation, subject: str) -> str:
+    """Return the names that the first sentence of a text with a word of the relation states; "" if there are none."""
+    sentences = FORM.sentence.split(text) if language_of(relation) != "en" else []
+    return _names(text, sentences, relation, subject, _stated)
 
-    in_other_words: whether the sentence need have no such word. What it says of another place then is no object, unless
-    objects are places, and English counts as well.
+
+def names_in_other_words(text: str, relation: Relation, subject: str) -> str:
+    """Return the names of a sentence that need have no word of the relation, in English as well; "" if there are none.
+
+    Sentences with such a word come first. What they say of another place is no object, unless objects are places.
     """
-    language = language_of(relation.language, relation.question, relation.statement)
-    if (language == "en") > in_other_words or not language or "\n" in text.strip() or len(text) > LONGEST:
-        return ""
-    sentences = [FORM.of("concession", language).sub(_blank, one) for one in FORM.sentence.split(text)]
-    for sentence in [one for one in sentences if in_other_words and speaks_of(one, relation)] or sentences:
+    sentences = FORM.sentence.split(text)
+    near = [one for one in sentences if speaks_of(one, relation)] or sentences
+    return _names(text, near, relation, subject, _told_otherwise)
+
+
+def _names(text: str, sentences: list[str], relation: Relation, subject: str, chosen: _Choice) -> str:
+    """Return the chosen names of the first of a text's sentences that has any; a sentence that speaks of none ends it.
+
+    Each is read without clauses and appositions about its names, then without appositions, then as a whole.
+    """
+    language = language_of(relation)
+    for given in sentences if language and "\n" not in text.strip() and len(text) <= LONGEST else []:
+        sentence = FORM.of("concession", language).sub(_blank, given)
         plain = FORM.of("what_it_is", language).sub(_blank, sentence)
         main = FORM.of("subclause", language).sub(_blank, plain)
-        for clause in (main, plain, sentence):
+        for clause in dict.fromkeys((main, plain, sentence)):
             words, roles = _taken_apart(clause, relation, subject, language)
             others = " ".join(word[0] for word, role in zip(words, roles, strict=True) if role != "N")
-            told = in_other_words or (re.search(r"\As+v|[lrmbo]", roles) and "Ao" not in roles)  # a name, and sentences
-            told = told and not FORM.of("withdraws", language).search(others)
-            ranked = _ranked(roles, relation, language) if told else []
-            if in_other_words:
-                ranked = _told_otherwise(ranked, roles, relation, language)
-            elif not (ranked and _states(words, roles, ranked[0]) and (clause == main or not ranked[0].unmarked)):
-                ranked = []
-            if ranked:
-                chosen = ranked if in_other_words else ranked[:1]
-                return ", ".join(_written(clause, words, roles, one.start, one.end) for one in chosen)
-        if not told:
+            withdraws = FORM.of("withdraws", language).search(others)
+            names = None if withdraws else chosen(clause, words, roles, relation, clause == main)
+            if names:
+                return ", ".join(_written(clause, words, roles, one.start, one.end) for one in names)
+        if names is None:
             return ""
     return ""
 
 
 def denies(text: str, relation: Relation, subject: str) -> bool:
     """Return whether a text is a sentence with a word of the relation that negates it, and has no name."""
-    language = language_of(relation.language, relation.question, relation.statement)
+    language = language_of(relation)
     found = FORM.of("negates", language).search(text) if language not in ("", "en") and len(text) <= LONGEST else None
     if not found:
         return False
@@ -120,8 +132,8 @@ def denies(text: str, relation: Relation, subject: str) -> bool:
 def _taken_apart(sentence: str, relation: Relation, subject: str, language: str) -> tuple[list[re.Match[str]], str]:
     """Return the words of a sentence but for times, and their roles."""
     words = [*_WORD.finditer(FORM.says_when.sub(_blank, FORM.aside.sub(_blank, sentence)))]
-    words_of = map(re.escape, re.split(r"[\s-]+", subject))
-    named = r"(?:e?s|[nrm])?[\s-]+".join(words_of) if subject else "(?!)"  # "des Opernhauses Chemnitz"
+    inflected = r"(?:e?s|[nrm])?[\s-]+".join(map(re.escape, re.split(r"[\s-]+", subject)))  # "des Opernhauses Ulm"
+    named = inflected if subject else "(?!)"
     subject_at = dict[int, str]()
     for found in re.finditer(rf"(?<!\w)(?i:{named})(?:e?s|n)?(?!-?\w)", sentence):  # "le pont Alexandre III", too
         is_body = FORM.body_before.search(sentence[: found.start()]) or FORM.body_behind.match(sentence[found.end() :])
@@ -148,19 +160,20 @@ class _Names(NamedTuple):
     away: str | None
 
 
-def _ranked(roles: str, relation: Relation, language: str) -> list[_Names]:
+def _ranked(roles: str, relation: Relation) -> list[_Names]:
     """Return the names of a sentence, the best ones first."""
+    is_german = language_of(relation) == "de"
     near, ranked = [place for place, role in enumerate(roles) if role == "r"], list[_Names]()
     for names in _NAMES.finditer(roles):
         start, end = names.span()
         before = _BEFORE.search(roles, 0, start)
         if before and before[2] and (agent := roles.find("v", start, end)) > 0:  # "a Como da Eva Bolt"
             start, before = agent + 1, _BEFORE.search(roles, 0, agent + 1)
-        if language == "de" and end - start > 2 and roles[start - 1 : start] == "o" and has_persons(relation):
+        if is_german and end - start > 2 and roles[start - 1 : start] == "o" and has_persons(relation):
             start += 1  # "die bekannte Malerin Eva Bolt"
         away = before[2] if before else None
-        alone = language == "de" and end - start == 1  # may be a common noun
-        aside = 3 if away == "a" else 1 + alone if away or roles[start - 1 : start] in tuple("cs") else 0
+        beside = 1 + (is_german and end - start == 1)  # may be a common noun
+        aside = 3 if away == "a" else beside if away or roles[start - 1 : start] in tuple("cs") else 0
         distance = min((abs(place - edge) for place in near for edge in (start, end - 1)), default=LONGEST)
         if relation.functional and "j" not in roles[start:end] and (first := _NAME.match(roles, start)):
             end = first.end()
@@ -169,23 +182,39 @@ def _ranked(roles: str, relation: Relation, language: str) -> list[_Names]:
     return sorted(ranked)
 
 
-def _states(words: list[re.Match[str]], roles: str, best: _Names) -> bool:
-    """Return whether a sentence speaks of the relation, whose best names are given."""
-    speaks = re.search(r"[l:]|N,[so]*r(?!N)|\Ars+N", roles) or any(
-        words[place][0].islower() for place, role in enumerate(roles) if role == "r"
-    )
-    return not best.unmarked or ("r" in roles and bool(speaks))
+_Choice = Callable[[str, list[re.Match[str]], str, Relation, bool], list[_Names] | None]
+"""Names of a clause, from its text, words and roles; None if it is no sentence about a name.
+
+The last argument says whether it is the main clause, without clauses about its names.
+"""
 
 
-def _told_otherwise(ranked: list[_Names], roles: str, relation: Relation, language: str) -> list[_Names]:
-    """Return the names of a sentence in other words than the relation's, of places all, in the order that they have.
+def _stated(_: str, words: list[re.Match[str]], roles: str, relation: Relation, is_main: bool) -> list[_Names] | None:
+    """Return the names that a clause states in words of the relation; in any but the main one, they need a mark."""
+    if not re.search(r"\As+v|[lrmbo]", roles) or "Ao" in roles:
+        return None
+    near = [word[0] for word, role in zip(words, roles, strict=True) if role == "r"]
+    speaks = re.search(r"[l:]|N,[so]*r(?!N)|\Ars+N", roles) or any(word[0].islower() for word in near)
+    return [best for best in _ranked(roles, relation)[:1] if not best.unmarked or (is_main and near and speaks)]
 
-    Its first word is no name unless it stands alone.
+
+def _told_otherwise(
+    clause: str, _: list[re.Match[str]], roles: str, relation: Relation, __: bool
+) -> list[_Names] | None:
+    """Return the names of a clause in other words than the relation's, of places all, in the order that they have.
+
+    Its first word is no name unless it stands alone. "A friend of Ann is Bo" speaks of somebody else.
     """
-    names = [one for one in ranked if "r" in roles or one.end > 1 or roles[1:2] in tuple(",.")]
-    if not _are("places", relation, language):
+    if FORM.indefinite.match(clause) and re.match(r"so[cvm][cs]*x", roles):
+        return None
+    names = [one for one in _ranked(roles, relation) if "r" in roles or one.end > 1 or roles[1:2] in tuple(",.")]
+    if not _are("places", relation):
         return [one for one in names[:1] if one.away != "a"]
-    there = [one for one in names if one.away or not one.unmarked]
+    there = [  # "the village of Bray"
+        one
+        for one in names
+        if one.away or not one.unmarked or ("r" in roles and roles[one.start - 1 : one.start] == "c")
+    ]
     return there[:1] if relation.functional else sorted(there, key=lambda one: one.start)
 
 
@@ -218,10 +247,11 @@ def _roles(words: list[re.Match[str]], subject_at: dict[int, str], relation: Rel
         small = "m" if key in marks else _small(language, key)
         begins = is_name and roles[-1:] in tuple("mvl:") and following is not None and following[0][0].isupper()
         root = _root(language, key.partition(" ")[0])
-        is_part = len(root) > 3 and (of_object.startswith(root) or of_object.endswith(root) or of_subject.endswith(key))
         states = (
-            root in known or is_part or (len(roles) < 2 and key.endswith(of_subject))
-        )  # "Die Klosterbrauerei", of a brewery
+            root in known
+            or (len(root) > 3 and (of_object.startswith(root) or of_object.endswith(root) or of_subject.endswith(key)))
+            or (len(roles) < 2 and key.endswith(of_subject))  # "Die Klosterbrauerei", of a brewery
+        )
         if word.start() in subject_at:
             role = "N" if roles[-1:] == "N" else subject_at[word.start()]  # "Gianni Caproni" founded Caproni
         elif FORM.whole_name.fullmatch(text):
@@ -243,7 +273,7 @@ def _roles(words: list[re.Match[str]], subject_at: dict[int, str], relation: Rel
         else:
             role = "N" if is_name else "o"
         roles += role
-    things = "N" not in roles and _are("things", relation, language)
+    things = "N" not in roles and _are("things", relation)
     return _THINGS.sub(lambda found: found[0].replace("o", "N"), roles) if things else roles
 
 
@@ -252,25 +282,28 @@ def is_told(part: str, text: str) -> bool:
 
     Those of a name are of few kinds, such as "de la"; a text that does not end as a sentence may have others.
     """
-    plain = FORM.aside.sub("", part)
-    runs = (run[0].split() for run in FORM.three_small.finditer(plain) if FORM.whole_end.search(text))
-    links = not WORDS["linking"].isdisjoint(plain.split()[1:])
-    return links or not all(map(_SMALL.isdisjoint, runs)) or FORM.told_start.match(plain) is not None
+    plain = FORM.joined_name.sub("", FORM.aside.sub("", part))
+    runs = FORM.three_small.findall(plain) if FORM.whole_end.search(text) else []
+    return (
+        not WORDS["linking"].isdisjoint(plain.split()[1:])
+        or not all(_SMALL.isdisjoint(run.split()) for run in runs)
+        or FORM.told_start.match(plain) is not None
+    )
 
 
 def speaks_of(text: str, relation: Relation) -> bool:
     """Return whether a text has a word of what a relation states, in any form; its types alone do not count."""
     sentences = relation.question, relation.statement, *relation.clozes
-    language = language_of(relation.language, *sentences[:2])
+    language = language_of(relation)
     known = _roots(language, *sentences, relation.triple, *relation.names) - _roots(
         language, relation.subject_type.noun, relation.object_type.noun
     )
     return any(_root(language, key) in known for key in folded_key(text[:LONGEST]).split())
 
 
-def _are(kind: str, relation: Relation, language: str) -> bool:
+def _are(kind: str, relation: Relation) -> bool:
     """Return whether a relation's objects are of a kind, by the nouns of their type. kind: name of a table of nouns."""
-    return not words_in(kind, language).isdisjoint(folded_key(relation.object_type.noun).split())
+    return not words_in(kind, language_of(relation)).isdisjoint(folded_key(relation.object_type.noun).split())
 
 
 @lru_cache(maxsize=4096)

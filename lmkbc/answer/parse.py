@@ -26,7 +26,7 @@ from lmkbc.answer.abstain import (
 from lmkbc.answer.clauses import LONGEST_CLAUSE, are_things, emphasised, mentioned, predicated, said_frames, stated
 from lmkbc.answer.clean import trim, vocabulary
 from lmkbc.answer.elements import SHORT, column, elements, is_head, mended, narrowed
-from lmkbc.answer.languages import adapted, has_titles, says_nothing, told_otherwise, with_and
+from lmkbc.answer.languages import adapted, has_titles, joined, says_nothing, with_and
 from lmkbc.answer.lists import (
     body,
     bulleted,
@@ -41,7 +41,7 @@ from lmkbc.answer.lists import (
 )
 from lmkbc.answer.literal import Bracketed, Word, has_empty_list, read_literals
 from lmkbc.answer.markup import read_fields, read_table
-from lmkbc.answer.own_words import in_own_language, is_told
+from lmkbc.answer.own_words import in_own_language, is_told, names_in_other_words
 from lmkbc.kinds.kind import kind_of
 from lmkbc.kinds.texts import texts, unwrapped
 from lmkbc.kinds.values import best_values
@@ -333,9 +333,11 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
             return Parsed(State.ANSWERED, tuple(named) if named.keys() > {*filter(listed, objects)} else objects)
     if is_refusal(text[:2000]):
         return None
-    others = bold, mentioned(text, relation), predicated(text, relation, subject), _guessed(text, relation, subject)
-    found = [objects for words in others if (objects := _judge(words, relation, subject)[0])]
-    best = next((objects for objects in found if any(map(listed, objects))), found[0] if found else ())
+    others = bold, mentioned(text, relation), predicated(text, relation, subject)
+    found = [objects for words in others if (objects := _judge(words, relation, subject)[0])] or [
+        _judge(_in_other_words(text, relation, subject), relation, subject)[0]
+    ]
+    best = next((objects for objects in found if any(map(listed, objects))), found[0])
     return Parsed(State.ANSWERED, best) if best else None
 
 
@@ -349,11 +351,11 @@ def _is_of_sentence(words: list[Word], text: str, relation: Relation) -> bool:
     return told and _has_names(relation) and not is_a_name(_tidy(words[0], relation))
 
 
-def _guessed(text: str, relation: Relation, subject: str) -> list[Word]:
+def _in_other_words(text: str, relation: Relation, subject: str) -> list[Word]:
     """Return the names that a sentence gives in other words than the relation's; none if it says that there is none."""
-    is_whole = FORM.whole_end.search(text) or has_verb(text)
-    is_open = is_whole and _has_names(relation) and _why_nothing(text, relation) is not State.ABSTAINED
-    return parted(told_otherwise(text, relation, subject), relation) if is_open else []
+    tells = _has_names(relation) and (FORM.whole_end.search(text) or has_verb(text))
+    is_open = tells and _why_nothing(text, relation) is not State.ABSTAINED
+    return parted(joined(names_in_other_words(text, relation, subject), relation), relation) if is_open else []
 
 
 def _has_names(relation: Relation) -> bool:

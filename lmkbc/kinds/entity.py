@@ -33,9 +33,13 @@ class EntityKind(Kind):
 
     def compare(self, own: str, known: KnownValue, about: Described) -> Match:
         """Return whether an item, or a name, is the known one; firms may be named with their legal form or without."""
-        is_firm = without_legal_form(own) == without_legal_form(known.text)
-        other = Match.COMPATIBLE if is_firm else Match.CONTRADICTS
-        return Match.SAME if object_key(own) == known.value else other
+        return (
+            Match.SAME
+            if object_key(own) == known.value
+            else Match.COMPATIBLE
+            if without_legal_form(own) == without_legal_form(known.text)
+            else Match.CONTRADICTS
+        )
 
 
 def object_key(text: str) -> str:

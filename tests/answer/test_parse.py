@@ -184,6 +184,7 @@ NOTHING: list[tuple[Relation, str, State]] = [
     (BAND, "I cannot provide this information.", State.UNPARSED),
     (BAND, "The band was founded in Leeds and it has toured for years.", State.UNPARSED),
     (BAND, "The city of Some Subject lies on the 12th river.", State.UNPARSED),
+    (BAND, "A friend of Some Subject is Ann Lee and has toured with the band for years.", State.UNPARSED),
     (BAND, "The members of Some Subject are not specified.", State.ABSTAINED),
     (BAND, "The members of Some Subject are members of Some Subject.", State.UNPARSED),
     (BAND, '["True"]', State.UNPARSED),

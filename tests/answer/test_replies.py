@@ -57,7 +57,7 @@ def test_a_joint_within_a_name_of_a_place_parts_nothing(language: str) -> None:
         ("{subject} wurde in {object} geboren.", "Ort", "Wo wurde Bert geboren?", []),
         ("{subject} liegt an {object}.", "Fluss", "Bonn liegt an Rhein und Sieg.", ["Rhein", "Sieg"]),
         ("{subject} liegt an {object}.", "Fluss", "Die Flüsse sind: Rhein, Sieg", ["Rhein", "Sieg"]),
-        ("{subject} parle le {object}.", "langue", "Elle parle le français et l’anglais.", ["français", "anglais"]),
+        ("{subject} parle {object}.", "langue", "Elle parle français et anglais.", ["français", "anglais"]),
         ("{subject} trabaja para {object}.", "empresa", "Bonn trabaja para Repsol.", ["Repsol"]),
         ("{subject} trabaja para {object}.", "empresa", "¿Para quién trabaja Bonn? Repsol", ["Repsol"]),
     ],

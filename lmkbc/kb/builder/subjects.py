@@ -220,8 +220,9 @@ class Classes:
         ]
         self._qids = {name_key(kind.noun): kind.qid for kind in reversed(types)}
         self._qids |= {name_key(name): qid for qid, entity_class in table.items() for name in entity_class.names}
-        self._qids |= {one: one for kind in types for one in kind.classes if as_qid(one) is None}
-        self._qids |= {name_key(kind.noun): kind.qid for kind in types if as_qid(kind.qid) is None}
+        self._qids |= {one: one for kind in types for one in kind.classes if as_qid(one) is None} | {
+            name_key(kind.noun): kind.qid for kind in types if as_qid(kind.qid) is None
+        }
         self._above: dict[str, set[str]] = {qid: set(entity_class.below) for qid, entity_class in table.items()}
         for kind in bundled().types.values():
             for lower in (kind.qid, *kind.subclasses):
