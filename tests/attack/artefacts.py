@@ -12,6 +12,8 @@ from places import CAUSAL, EMBEDDED, ENTITIES, PROMPTS, Places
 from test_kill_train import WAYS
 
 Argv = Sequence[object]
+CHECKPOINT = ".*.checkpoints/*.safetensors"
+"""Where a training beside it keeps how far it is."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ def begun(way: str) -> Callable[[Forge, Places, Path], None]:
             if (folder / "out").exists():
                 shutil.rmtree(folder / "out")
                 seconds *= 0.7
-            elif any(folder.glob("*checkpoint*")) or any(folder.glob(".*checkpoint*")):
+            elif any(folder.glob(CHECKPOINT)):
                 return
             else:
                 seconds *= 1.3
@@ -157,7 +159,6 @@ def exported(places: Places, folder: Path) -> Argv:
 
 RECORDED = 'description = "r"\n[[generate]]\ncomponent = "recorded"\n[select]\nrule = "cutoff"\nthreshold = 0.5\n'
 MODEL = ("model/*",)
-CHECKPOINT = (".*checkpoint*", "*checkpoint*")
 ARTEFACTS: dict[str, Artefact] = {
     "thresholds": Artefact(tuned, ("workspace/thresholds/mini/*",), with_thresholds),
     "fitted cache": Artefact(fitted, ("cache/lmkbc/embedded/*",), embedded),
@@ -165,7 +166,7 @@ ARTEFACTS: dict[str, Artefact] = {
     "soft prompts": Artefact(trained("soft-prompt"), MODEL, read_by("soft", PROMPTS, "model")),
     "fine-tuned model": Artefact(trained("finetune"), MODEL, read_by("masked", PROMPTS, "model")),
     "LoRA adapter": Artefact(trained("lora"), MODEL, read_by("causal", CAUSAL, "model")),
-    **{f"checkpoint of train {way}": Artefact(begun(way), CHECKPOINT, going_on(way)) for way in WAYS},
+    **{f"checkpoint of train {way}": Artefact(begun(way), (CHECKPOINT,), going_on(way)) for way in WAYS},
     "candidates of a run": Artefact(ran, ("run/candidates.jsonl.gz",), from_run),
     "finished base": Artefact(built, ("out/**/*",), build),
     "unfinished base": Artefact(building, ("out/unfinished/**/*",), build),
