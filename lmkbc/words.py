@@ -16,6 +16,8 @@ from babel import Locale
 from lmkbc.names import folded_key
 from lmkbc.patterns import Patterns
 
+LONGEST_SENTENCE = 400
+"""Maximum number of characters of a sentence that is taken apart."""
 TABLES = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 FORM = Patterns(TABLES["pattern"])
 

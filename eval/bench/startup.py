@@ -2,8 +2,9 @@
 
 With --official, `evaluate` is compared with the organisers' script. DIR is a clone of their lm-kbc/dataset2023. PYTHON
 is an interpreter with pandas, which their evaluate.py needs. Both score the gold of the 2023 validation split (1,940
-rows) as if it were predicted. Commands alternate, so that load on the machine affects all. The median is shown.
-Bytecode is compiled before the first run that counts, as it is in an installation.
+rows) as if it were predicted. "its libraries" is a process that imports the modules of others that `evaluate` loads,
+and does nothing. Commands alternate, so that load on the machine affects all. The median is shown. Bytecode is compiled
+before the first run that counts, as it is in an installation.
 """
 
 from __future__ import annotations
@@ -21,6 +22,23 @@ from statistics import median
 from eval.bench import parsed, parser_of
 from eval.bench.figures import Table
 from lmkbc.workspace import Workspace
+
+LOADED = """
+import runpy, sys
+sys.argv = ["lmkbc", *sys.argv[1:]]
+try:
+    runpy.run_module("lmkbc", run_name="__main__")
+finally:
+    print(*(name for name in sys.modules if name.partition(".")[0] not in ("lmkbc", "__main__")), file=sys.stderr)
+"""
+"""Program that runs a command and prints the modules that it has loaded, but for those of the engine."""
+
+
+def libraries(arguments: Sequence[str]) -> list[str]:
+    """Return the command that imports what a command of the engine loads of others. CalledProcessError if it fails."""
+    line = [sys.executable, "-c", LOADED, *arguments]
+    loaded = subprocess.run(line, check=True, capture_output=True, text=True).stderr.splitlines()[-1].split()
+    return [sys.executable, "-c", f"import importlib\nfor name in {loaded}: importlib.import_module(name)"]
 
 
 def cost(command: list[str], environment: dict[str, str]) -> tuple[float, float]:
@@ -46,6 +64,7 @@ def main(argv: Sequence[str]) -> None:
         "lmkbc --help": [*ours, "--help"],
         "lmkbc evaluate": [*ours, "evaluate", gold, "--edition", given.edition],
     }
+    commands["its libraries"] = libraries(commands["lmkbc evaluate"][3:])
     if given.official:
         commands["official script"] = [given.python, str(given.official / "evaluate.py"), "-p", gold, "-g", gold]
     with tempfile.TemporaryDirectory() as folder:

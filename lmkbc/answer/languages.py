@@ -7,22 +7,18 @@ name of a place that holds one stays whole.
 from __future__ import annotations
 
 import re
-from contextlib import suppress
-from functools import cache, lru_cache, reduce
-
-from babel import Locale, UnknownLocaleError
+from functools import reduce
 
 from lmkbc.answer.abstain import has_persons, has_term, has_verb, name_terms, object_terms, stems, terms
 from lmkbc.answer.clean import SETTLEMENTS
 from lmkbc.answer.lists import cut, is_capitalised, is_firm
 from lmkbc.answer.own_words import ENGLISH, denies, language_of, names_stated, speaks_of
 from lmkbc.kinds.kind import kind_of
+from lmkbc.kinds.numerals import has_decimal_comma
 from lmkbc.names import folded_key, shown
 from lmkbc.relation import Relation
-from lmkbc.words import FORM, WORDS, places, replaced
+from lmkbc.words import FORM, LONGEST_SENTENCE, WORDS, places, replaced
 
-LONGEST_SENTENCE = 400
-"""Maximum number of characters of a sentence that is taken apart."""
 LONGEST_FRAME = 120
 """Maximum number of characters before the object in a sentence that states it."""
 _WRAP = " \t\r\n.!,;:*_~`\"'“”„«»()[]{}。-–—"
@@ -84,31 +80,6 @@ def has_titles(relation: Relation) -> bool:
         or relation.object_type.qid in SETTLEMENTS
         or has_term(folded_key(relation.object_type.noun), stems(*WORDS["named"]))
     )
-
-
-def has_decimal_comma(text: str, relation: Relation) -> bool:
-    """Return whether a comma is the decimal mark in the language of a text, else in that of its relation.
-
-    Without words that show a language, the relation's language decides, and without that, its question.
-    """
-    if (says := _has_comma(text[:LONGEST_SENTENCE])) is None:
-        says = _is_comma_language(relation.language) if relation.language else _has_comma(relation.question)
-    return bool(says)
-
-
-@lru_cache(maxsize=256)
-def _has_comma(text: str) -> bool | None:
-    """Return whether more words of a text are of languages with a decimal comma than English; None for as many."""
-    words = {*re.findall(r"[^\W\d_]+", text.casefold())}
-    comma, point = (len(words & WORDS[name]) for name in ("decimal_comma", "stop"))
-    return None if comma == point else comma > point
-
-
-@cache
-def _is_comma_language(code: str) -> bool:
-    with suppress(ValueError, UnknownLocaleError):
-        return bool(Locale.parse(code, sep="-").number_symbols["latn"]["decimal"] == ",")
-    return False
 
 
 def adapted(text: str, relation: Relation, subject: str) -> str:

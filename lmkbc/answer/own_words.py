@@ -26,10 +26,8 @@ from typing import NamedTuple
 from lmkbc.answer.abstain import has_persons
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
-from lmkbc.words import FORM, TABLES, WORDS, notions, words_in
+from lmkbc.words import FORM, LONGEST_SENTENCE, TABLES, WORDS, notions, words_in
 
-LONGEST = 400
-"""Maximum number of characters of a text that is taken apart."""
 ENGLISH = WORDS["stop"] - WORDS["little"]
 """Words of English alone."""
 _ROLES = {
@@ -74,7 +72,7 @@ def _language(code: str, sentences: str) -> str:
 def in_own_language(text: str, relation: Relation) -> bool:
     """Return whether a text is in the language of its relation, and not in English."""
     language = language_of(relation)
-    return language not in ("", "en") and ENGLISH.isdisjoint(folded_key(text[:LONGEST]).split())
+    return language not in ("", "en") and ENGLISH.isdisjoint(folded_key(text[:LONGEST_SENTENCE]).split())
 
 
 def names_stated(text: str, relation: Relation, subject: str) -> str:
@@ -99,7 +97,7 @@ def _names(text: str, sentences: list[str], relation: Relation, subject: str, ch
     Each is read without clauses and appositions about its names, then without appositions, then as a whole.
     """
     language = language_of(relation)
-    for given in sentences if language and "\n" not in text.strip() and len(text) <= LONGEST else []:
+    for given in sentences if language and "\n" not in text.strip() and len(text) <= LONGEST_SENTENCE else []:
         sentence = FORM.of("concession", language).sub(_blank, given)
         plain = FORM.of("what_it_is", language).sub(_blank, sentence)
         main = FORM.of("subclause", language).sub(_blank, plain)
@@ -118,7 +116,11 @@ def _names(text: str, sentences: list[str], relation: Relation, subject: str, ch
 def denies(text: str, relation: Relation, subject: str) -> bool:
     """Return whether a text is a sentence with a word of the relation that negates it, and has no name."""
     language = language_of(relation)
-    found = FORM.of("negates", language).search(text) if language not in ("", "en") and len(text) <= LONGEST else None
+    found = (
+        FORM.of("negates", language).search(text)
+        if language not in ("", "en") and len(text) <= LONGEST_SENTENCE
+        else None
+    )
     if not found:
         return False
     words, roles = _taken_apart(text, relation, subject, language)
@@ -174,7 +176,7 @@ def _ranked(roles: str, relation: Relation) -> list[_Names]:
         away = before[2] if before else None
         beside = 1 + (is_german and end - start == 1)  # may be a common noun
         aside = 3 if away == "a" else beside if away or roles[start - 1 : start] in tuple("cs") else 0
-        distance = min((abs(place - edge) for place in near for edge in (start, end - 1)), default=LONGEST)
+        distance = min((abs(place - edge) for place in near for edge in (start, end - 1)), default=LONGEST_SENTENCE)
         if relation.functional and "j" not in roles[start:end] and (first := _NAME.match(roles, start)):
             end = first.end()
         unmarked = roles[end : end + 1] != "b" and not (before and before[1])
@@ -298,7 +300,7 @@ def speaks_of(text: str, relation: Relation) -> bool:
     known = _roots(language, *sentences, relation.triple, *relation.names) - _roots(
         language, relation.subject_type.noun, relation.object_type.noun
     )
-    return any(_root(language, key) in known for key in folded_key(text[:LONGEST]).split())
+    return any(_root(language, key) in known for key in folded_key(text[:LONGEST_SENTENCE]).split())
 
 
 def _are(kind: str, relation: Relation) -> bool:

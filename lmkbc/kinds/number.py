@@ -9,11 +9,10 @@ from decimal import Context, Decimal
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from lmkbc.answer.languages import has_decimal_comma
 from lmkbc.errors import InputError
 from lmkbc.kinds.kind import WITH_COMMAS, Described, Exported, Kind, KnownValue, LeftOutError, Match, Stated
 from lmkbc.kinds.numbers import decimal, last_place, plain, read_numbers
-from lmkbc.kinds.numerals import scale_at
+from lmkbc.kinds.numerals import has_decimal_comma, scale_at
 from lmkbc.kinds.units import FEWEST_DIGITS, converted, item_of_unit, unit_behind, unit_in, unit_of, unit_of_item
 from lmkbc.names import WIKIDATA_ITEM, folded_key
 from lmkbc.relation import EntityType, Relation

@@ -21,8 +21,7 @@ from functools import partial
 from itertools import compress
 
 from lmkbc.answer.abstain import has_term, name_terms, stems, terms
-from lmkbc.answer.languages import LONGEST_SENTENCE, has_decimal_comma
-from lmkbc.kinds.numerals import Numeral, in_digits, in_other_words, in_words, readable, scale_at
+from lmkbc.kinds.numerals import Numeral, has_decimal_comma, in_digits, in_other_words, in_words, readable, scale_at
 from lmkbc.kinds.units import (
     LETTER,
     MINOR,
@@ -37,7 +36,7 @@ from lmkbc.kinds.units import (
 )
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
-from lmkbc.words import FORM, WORDS
+from lmkbc.words import FORM, LONGEST_SENTENCE, WORDS
 
 MOST_DIGITS = 15
 """Maximum number of digits before the decimal point."""

@@ -10,15 +10,19 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from decimal import Decimal
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 from typing import NamedTuple
+
+from babel import Locale, UnknownLocaleError
 
 from lmkbc.answer.markup import unescaped, unstyled, without_signs
 from lmkbc.kinds.units import LETTER, named_at, unit_at
 from lmkbc.patterns import Patterns
-from lmkbc.words import FORM, SCALES, TABLES, replaced
+from lmkbc.relation import Relation
+from lmkbc.words import FORM, LONGEST_SENTENCE, SCALES, TABLES, WORDS, replaced
 
 MOST_POWER = 1000
 """Powers of ten are cut to this: larger ones are unwritable anyway."""
@@ -81,6 +85,31 @@ def _summed(number: re.Match[str]) -> str:
 def _decimal(fraction: re.Match[str]) -> str:
     whole, above, below = (int(part or 0) for part in fraction.groups())
     return f"{round(whole + Decimal(above) / below, 7):f}" if above < below else fraction[0]
+
+
+def has_decimal_comma(text: str, relation: Relation) -> bool:
+    """Return whether a comma is the decimal mark in the language of a text, else in that of its relation.
+
+    Without words that show a language, the relation's language decides, and without that, its question.
+    """
+    if (says := _has_comma(text[:LONGEST_SENTENCE])) is None:
+        says = _is_comma_language(relation.language) if relation.language else _has_comma(relation.question)
+    return bool(says)
+
+
+@lru_cache(maxsize=256)
+def _has_comma(text: str) -> bool | None:
+    """Return whether more words of a text are of languages with a decimal comma than English; None for as many."""
+    words = {*re.findall(r"[^\W\d_]+", text.casefold())}
+    comma, point = (len(words & WORDS[name]) for name in ("decimal_comma", "stop"))
+    return None if comma == point else comma > point
+
+
+@cache
+def _is_comma_language(code: str) -> bool:
+    with suppress(ValueError, UnknownLocaleError):
+        return bool(Locale.parse(code, sep="-").number_symbols["latn"]["decimal"] == ",")
+    return False
 
 
 _START = rf"(?<!{LETTER})(?<![.,^])(?<!\^-)"
