@@ -63,8 +63,8 @@ class RunWithMore(Run):
 
     @cached_property
     def labelled_rows(self) -> dict[str, list[Example]]:
-        """Return the rows by split."""
-        return {"train": self.train, self.edition.held_out: [*self.rows]}
+        """Return the rows by split, as `Run` does for test."""
+        return {"train": self.train} | ({} if self.learn_from else {self.edition.held_out: [*self.rows]})
 
 
 Rows = Callable[[Sequence[Example], Sequence[Query]], Sequence[Example]]

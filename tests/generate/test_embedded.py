@@ -82,7 +82,7 @@ class Letters:
 
 
 def generator(cache: Path, train: Sequence[Example] = TRAIN, encoder: Letters | None = None, seed: int = 0):
-    return EmbeddedGenerator(EDITION, RELATIONS, train, encoder, ArrayStore(cache), seed)  # type: ignore[arg-type]
+    return EmbeddedGenerator(EDITION, RELATIONS, [train], encoder, ArrayStore(cache), seed)  # type: ignore[arg-type]
 
 
 class Source:
@@ -103,7 +103,13 @@ class Source:
 
 def heard(cache: Path, train: Sequence[Example], source: Source, *, own: bool = True) -> EmbeddedGenerator:
     return EmbeddedGenerator(
-        EDITION, RELATIONS, train, None, ArrayStore(cache), sources=OtherSources({"source": source}), train_features=own
+        EDITION,
+        RELATIONS,
+        [train],
+        None,
+        ArrayStore(cache),
+        sources=OtherSources({"source": source}),
+        train_features=own,
     )
 
 
@@ -242,7 +248,7 @@ def test_each_step_is_told_before_it_begins_and_to_its_end(tmp_path: Path) -> No
     made = EmbeddedGenerator(
         EDITION,
         RELATIONS,
-        TRAIN,
+        [TRAIN],
         None,
         ArrayStore(tmp_path),
         report=lambda *step: told.append(step),  # type: ignore[arg-type]
@@ -381,7 +387,7 @@ class Reader:
 def test_states_of_a_model_are_learned_from_and_read_once(tmp_path: Path) -> None:
     train, known = untold()
     reader = Reader(known)
-    made = EmbeddedGenerator(EDITION, RELATIONS, train, None, ArrayStore(tmp_path), reader=reader)  # type: ignore[arg-type]
+    made = EmbeddedGenerator(EDITION, RELATIONS, [train], None, ArrayStore(tmp_path), reader=reader)  # type: ignore[arg-type]
     queries = [Query("Here", "speaks"), Query("There", "speaks")]
     for _ in range(2):
         found = by_query(made.generate(queries))

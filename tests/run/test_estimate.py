@@ -14,6 +14,7 @@ from opened import recipe_of
 from space import MINI, SPACE
 
 from lmkbc import InputError
+from lmkbc.generate.embedded import embedded
 from lmkbc.local import decode as decode_module
 from lmkbc.local.checkpoint import identity, load
 from lmkbc.models.answers import CallCounter, DryStore, Store
@@ -127,10 +128,8 @@ def test_what_a_local_model_is_asked_is_foretold_in_its_own_tokens(
 def test_signals_are_foretold_of_train_too(run: Run, tiny: Path, tmp_path: Path) -> None:
     table = {"component": "causal", "model": str(tiny), "name": "signal", **ASKED, **CLOSED}
     states = {"model": str(tiny), **ASKED}
-    embedded = recipe_of(
-        {"component": "embedded", "evidence": ["train"], "features": (table,), "hidden_states": states}
-    )
-    whole = estimated(run, embedded, tmp_path)
+    recipe = recipe_of({"component": "embedded", "evidence": ["train"], "features": (table,), "hidden_states": states})
+    whole = estimated(run, recipe, tmp_path)
     everybody = [*(row.query for row in run.train), *QUERIES]
     alone = estimate(Plan.of(run, recipe_of(table)), everybody)
     counts = {part.name: part.asked and part.asked.requests for part in whole.generators}
@@ -138,6 +137,21 @@ def test_signals_are_foretold_of_train_too(run: Run, tiny: Path, tmp_path: Path)
     assert [part.asked for part in estimate(Plan.of(run, recipe_of({"component": "prior"})), QUERIES).generators] == [
         None
     ]
+
+
+def test_after_a_run_of_val_only_test_is_asked_for_signals_if_train_is_large(
+    run: Run, tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = {"component": "causal", "model": str(tiny), "name": "signal", **ASKED, **CLOSED}
+    states = {"model": str(tiny), **ASKED}
+    recipe = recipe_of({"component": "embedded", "evidence": ["train"], "features": (table,), "hidden_states": states})
+    val, test = (replace(run, split=split) for split in ("val", "test"))
+    propose(Plan.of(val, recipe), val.queries)
+    new = test.queries[:4]
+    assert estimate(Plan.of(test, recipe), new).total("requests") > len(new)
+    monkeypatch.setattr(embedded, "LARGE", len(run.train))
+    assert estimate(Plan.of(test, recipe), new).total("requests") == len(new)
+    assert used(propose(Plan.of(test, recipe), new), "calls") == (len(new),)
 
 
 @pytest.mark.parametrize("kind", ["directory", "gguf"])
