@@ -74,11 +74,16 @@ class BuildQueries:
 
     def remarks(self) -> Iterator[str]:
         """Yield remarks for the user about classes that are unknown or have no relation."""
-        counts = self.subjects.classes
+        counts, asked = self.subjects.classes, self.asked
         recognised = {name for name in counts if self.classes.qid(name) is not None}
         idle = [name for name in counts if name in recognised and not self.classes.relations(name)]
         unknown = [name for name in counts if name and name not in recognised]
         yield from self.classes.doubles()
+        if unasked := [name for name in self.relations if name not in asked]:
+            first = self.relations[unasked[0]]
+            some = f"{len(unasked)} of {len(self.relations)} relations, first {unasked[0]!r}"
+            about = (first.subject_class or first.subject_type).noun
+            yield f"asked of no subject, since none is of their class: {some}, which is about {about!r}"
         if idle:
             yield f"asked nothing, since no relation is of their class: {self._some(idle)}, first {idle[0]!r}"
         what, advice = "asked nothing", "; give a class by name or QID, or name relations with --relation"

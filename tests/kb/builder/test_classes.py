@@ -14,7 +14,7 @@ from command import Command
 from hypothesis import given
 from hypothesis import strategies as st
 from small import small_relation
-from space import SPACE
+from space import MINI, SPACE
 
 import lmkbc
 from lmkbc import EntityType, InputError, Workspace
@@ -146,9 +146,14 @@ def test_what_is_asked_nothing_is_told(tmp_path: Path, command: Command) -> None
     unknown = "1 of 4 subjects, first 'persn' (did you mean 'person'?); give a class"
     assert f"asked nothing, since nothing is known of their class: {unknown}" in told
     assert "asked nothing, since they have no class: 1 of 4 subjects; give a class" in told
+    idle = [name for name in MINI.relations if "river" not in SPACE.relation(name).subject_type.noun]
+    count, noun = f"{len(idle)} of {len(MINI.relations)} relations", SPACE.relation(idle[0]).subject_type.noun
+    about = f"since none is of their class: {count}, first {idle[0]!r}, which is about {noun!r}"
+    assert f"asked of no subject, {about}" in told
     told = remarks(tmp_path, command, "--relation", "river-countries")
     assert "asked all relations that are named, since nothing is known of their class: 1 of 4 subjects" in told
     assert "they have no class" not in told
+    assert "asked of no subject" not in told
 
 
 def test_a_workspace_has_classes_of_its_own(tmp_path: Path) -> None:
