@@ -204,6 +204,16 @@ def test_greedy_answers_are_those_of_one_full_prompt_at_a_time(asked: CausalMode
     assert len(set(map(tuple, expected))) > 2  # the comparison means something
 
 
+def test_a_prefix_that_saves_few_tokens_gets_no_pass_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, read, cache = CausalModel(shared("gpt2"), TOKENIZER), list[int](), PrefixCaches.cache
+    answers(model, ["Is it?"], max_tokens=1)  # by then it has tried whether it can pack
+    monkeypatch.setattr(PrefixCaches, "cache", lambda self, tokens: read.append(len(tokens)) or cache(self, tokens))
+    for prompts, is_long in ((["Is it Chad?", "Is it Peru?", "On"], False), (PROMPTS, True)):
+        read.clear()
+        assert answers(model, prompts, max_tokens=4) == [[plainly(model.model, prompt, 4)] for prompt in prompts]
+        assert any(read) is is_long
+
+
 @pytest.mark.whole(but=["300-0-llama", "2048-150-gpt2"])
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
 @pytest.mark.parametrize(("most", "saving"), [(2048, 0), (300, 0), (50, 0), (2048, 150)])
