@@ -59,12 +59,12 @@ def main(argv: Sequence[str]) -> None:
     space = Workspace(data=given.data)
     edition = space.edition(given.edition)
     gold = str(space.split_path(edition, edition.held_out))
-    ours = [sys.executable, "-m", "lmkbc"]
+    ours, evaluate = [sys.executable, "-m", "lmkbc"], ["evaluate", gold, "--edition", given.edition]
     commands = {
         "lmkbc --help": [*ours, "--help"],
-        "lmkbc evaluate": [*ours, "evaluate", gold, "--edition", given.edition],
+        "lmkbc evaluate": [*ours, *evaluate],
+        "its libraries": libraries(evaluate),
     }
-    commands["its libraries"] = libraries(commands["lmkbc evaluate"][3:])
     if given.official:
         commands["official script"] = [given.python, str(given.official / "evaluate.py"), "-p", gold, "-g", gold]
     with tempfile.TemporaryDirectory() as folder:

@@ -36,8 +36,6 @@ ALL = Room(sys.maxsize, sys.maxsize)
 Worked = TypeVar("Worked")
 log = logging.getLogger("lmkbc")
 
-FEW = 32
-"""Tokens of prompts to answer that a prefix must save: a pass of its own takes longer than to read them again."""
 COLUMNS = 2048
 """Maximum number of tokens after a prefix that are read at a time where every prompt has a row of one length."""
 
@@ -260,13 +258,14 @@ class CausalModel:
         able = capacity(self.model.device)
         return Room(able.rows, max(able.memory // token, 1))
 
-    def _groups(self, prompts: Sequence[Tokens], spare: int = 1, least: int = 0) -> list[Group]:
+    def _groups(self, prompts: Sequence[Tokens], spare: int = 1, *, to_answer: bool = False) -> list[Group]:
         """Return prompts grouped by prefix. Those whose prefix saves too little form a group without a prefix.
 
-        least: tokens that a prefix must save at least, on any device.
+        to_answer: whether they are answered, not read with options.
         """
         found = groups(prompts, spare) if self._able.shares or not prompts else [Group(0, tuple(range(len(prompts))))]
-        least = max(capacity(self.model.device).saving, least)
+        able = capacity(self.model.device)
+        least = able.saving_of_answers if to_answer else able.saving
         alone = tuple(member for group in found if group.saved < least for member in group.members)
         return [group for group in found if group.saved >= least] + ([Group(0, alone)] if alone else [])
 
@@ -282,7 +281,7 @@ class CausalModel:
         """Yield the draws of the prompts at the given places."""
         ragged: list[Asked] = []
         equal: list[list[Asked]] = []
-        for group in self._groups([encoded[place] for place in places], least=FEW):
+        for group in self._groups([encoded[place] for place in places], to_answer=True):
             members = [places[member] for member in group.members]
             prefix = encoded[members[0]][: group.shared]
             asked = [Asked(place, encoded[place], prefix, room[place], seeds[place], begun[place]) for place in members]

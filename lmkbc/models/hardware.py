@@ -29,7 +29,9 @@ class Capacity(NamedTuple):
 
     columns: tokens of prompts with options that are read in one row. piece: the same of prompts to answer.
     rows: answers that grow together. memory: bytes of their keys and values, prefixes not counted.
-    saving: tokens that a shared prefix must save; to read few more costs less than a pass of their own.
+    saving: tokens that a shared prefix must save; to read few more costs less than a pass of their own. On a CPU a
+    prefix with options may save none: later prompts continue it, and their numbers depend on no earlier call.
+    saving_of_answers: the same of prompts to answer.
     """
 
     columns: int
@@ -37,11 +39,12 @@ class Capacity(NamedTuple):
     rows: int
     memory: int
     saving: int
+    saving_of_answers: int
 
 
-ON_CPU = Capacity(columns=160, piece=512, rows=192, memory=1 << 29, saving=0)
+ON_CPU = Capacity(columns=160, piece=512, rows=192, memory=1 << 29, saving=0, saving_of_answers=32)
 """Few columns: progress shows earlier, and parallel passes end together."""
-ON_ACCELERATOR = Capacity(columns=4096, piece=4096, rows=1024, memory=1 << 33, saving=2048)
+ON_ACCELERATOR = Capacity(columns=4096, piece=4096, rows=1024, memory=1 << 33, saving=2048, saving_of_answers=2048)
 """With fewer tokens at a time, starting the kernels of a pass takes longer than computing it."""
 
 

@@ -13,7 +13,7 @@ from test_kill_train import WAYS
 
 Argv = Sequence[object]
 CHECKPOINT = ".*.checkpoints/*.safetensors"
-"""Where a training beside it keeps how far it is."""
+"""Checkpoints of a training, in a directory beside that of its model."""
 
 
 @dataclass(frozen=True)

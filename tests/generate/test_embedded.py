@@ -365,7 +365,7 @@ def test_progress_names_the_group_before_its_first_answer() -> None:
 
     reports = list[tuple[str, int, int | None]]()
     sources = OtherSources({"heard": Heard()}, lambda *report: reports.append(report))
-    sources.ask([Query("Here", "speaks"), Query("There", "borders")])
+    sources.ask([Query("Here", "speaks")], [Query("There", "borders")])
     first, second = (f"language models (answers, group {number} of 2)" for number in (1, 2))
     assert reports == [(first, 0, 2), (first, 1, 2), (second, 1, 2), (second, 2, 2)]
 

@@ -220,14 +220,14 @@ def test_a_prefix_that_saves_few_tokens_gets_no_pass_of_its_own(monkeypatch: pyt
 def test_prompts_that_begin_differently_are_decoded_together(
     kind: str, most: int, saving: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hardware, "ON_CPU", hardware.ON_CPU._replace(saving=saving))
+    monkeypatch.setattr(hardware, "ON_CPU", hardware.ON_CPU._replace(saving_of_answers=saving))
     model = CausalModel(shared(kind), TOKENIZER)
     model._room = Room(most, most)
     answers(model, ["Is it?"], max_tokens=1)  # by then it has tried whether it can pack
     heads = (PREFIX, PREFIX.lower(), "Chad: ", "")
     prompts = [f"{head}{subject}, borders:" for head in heads for subject in SUBJECTS[:3]] + ["Is it?", "On"]
     assert len(groups(model.encode(prompts))) > 2
-    kept = [group.saved for group in model._groups(model.encode(prompts)) if group.shared]
+    kept = [group.saved for group in model._groups(model.encode(prompts), to_answer=True) if group.shared]
     assert min(kept) >= saving
     assert len(kept) == (2 if saving else 3)
     full = [plainly(model.model, prompt, 24) for prompt in prompts]

@@ -2,6 +2,8 @@
 
 import json
 from dataclasses import replace
+from functools import cached_property
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,6 @@ from opened import recipe_of
 from space import MINI, SPACE
 
 from lmkbc import InputError
-from lmkbc.generate.embedded import embedded
 from lmkbc.local import decode as decode_module
 from lmkbc.local.checkpoint import identity, load
 from lmkbc.models.answers import CallCounter, DryStore, Store
@@ -23,7 +24,7 @@ from lmkbc.models.store_rows import Rows
 from lmkbc.plan import Plan
 from lmkbc.run.estimate import estimate
 from lmkbc.run.pipeline import Block, propose
-from lmkbc.testing import Run
+from lmkbc.testing import Example, Query, Run
 
 pytestmark = pytest.mark.model
 QUERIES = SPACE.queries(MINI, "val")[:12]
@@ -125,13 +126,21 @@ def test_what_a_local_model_is_asked_is_foretold_in_its_own_tokens(
     assert last.total("stored") >= len(QUERIES)
 
 
+def signal(model: Path) -> dict[str, Any]:
+    return {"component": "causal", "model": str(model), "name": "signal", **ASKED, **CLOSED}
+
+
+def embedded(model: Path) -> Any:
+    """The statistics of train with a model's signal and its states."""
+    states = {"model": str(model), **ASKED}
+    table = {"component": "embedded", "evidence": ["train"], "features": (signal(model),), "hidden_states": states}
+    return recipe_of(table)
+
+
 def test_signals_are_foretold_of_train_too(run: Run, tiny: Path, tmp_path: Path) -> None:
-    table = {"component": "causal", "model": str(tiny), "name": "signal", **ASKED, **CLOSED}
-    states = {"model": str(tiny), **ASKED}
-    recipe = recipe_of({"component": "embedded", "evidence": ["train"], "features": (table,), "hidden_states": states})
-    whole = estimated(run, recipe, tmp_path)
+    whole = estimated(run, embedded(tiny), tmp_path)
     everybody = [*(row.query for row in run.train), *QUERIES]
-    alone = estimate(Plan.of(run, recipe_of(table)), everybody)
+    alone = estimate(Plan.of(run, recipe_of(signal(tiny))), everybody)
     counts = {part.name: part.asked and part.asked.requests for part in whole.generators}
     assert counts == {"signal": alone.total("requests")}
     assert [part.asked for part in estimate(Plan.of(run, recipe_of({"component": "prior"})), QUERIES).generators] == [
@@ -139,19 +148,27 @@ def test_signals_are_foretold_of_train_too(run: Run, tiny: Path, tmp_path: Path)
     ]
 
 
-def test_after_a_run_of_val_only_test_is_asked_for_signals_if_train_is_large(
-    run: Run, tiny: Path, monkeypatch: pytest.MonkeyPatch
+class LongRun(Run):
+    """A run with a train split of 600 rows, from which alone features learn."""
+
+    @cached_property
+    def train(self) -> list[Example]:
+        rows = SPACE.examples(MINI, "train")
+        again = (replace(row, query=Query(f"New {row.query.subject}", row.query.relation)) for row in cycle(rows))
+        return [*rows, *islice(again, 600 - len(rows))]
+
+
+@pytest.mark.parametrize("kind", [Run, LongRun])
+def test_after_a_run_of_val_features_ask_again_about_labelled_rows_unless_train_is_long(
+    kind: type[Run], run: Run, tiny: Path
 ) -> None:
-    table = {"component": "causal", "model": str(tiny), "name": "signal", **ASKED, **CLOSED}
-    states = {"model": str(tiny), **ASKED}
-    recipe = recipe_of({"component": "embedded", "evidence": ["train"], "features": (table,), "hidden_states": states})
-    val, test = (replace(run, split=split) for split in ("val", "test"))
-    propose(Plan.of(val, recipe), val.queries)
+    shared: Any = {"workspace": SPACE, "edition": MINI, "cache": run.cache, "servers": run.servers}
+    val, test = (kind(**shared, split=split) for split in ("val", "test"))
+    propose(Plan.of(val, embedded(tiny)), val.queries)
     new = test.queries[:4]
-    assert estimate(Plan.of(test, recipe), new).total("requests") > len(new)
-    monkeypatch.setattr(embedded, "LARGE", len(run.train))
-    assert estimate(Plan.of(test, recipe), new).total("requests") == len(new)
-    assert used(propose(Plan.of(test, recipe), new), "calls") == (len(new),)
+    foretold = estimate(Plan.of(test, embedded(tiny)), new).total("requests")
+    assert used(propose(Plan.of(test, embedded(tiny)), new), "calls") == (foretold,)
+    assert (foretold == len(new)) is (kind is LongRun)
 
 
 @pytest.mark.parametrize("kind", ["directory", "gguf"])

@@ -84,6 +84,7 @@ class EmbeddedGenerator:
         self._store = kept or array_store(None)
         self._fold = folds(train, FOLDS, seed)
         self._known = {pair: int(f) for row, f in zip(train, self._fold, strict=True) for pair in row.query.pairs}
+        self._split_of = {row.query: number for number, rows in reversed([*enumerate(splits)]) for row in rows}
         self._vectors: dict[str, Floats] = {}
         self._states: dict[Query, Floats] = {}
         self._fitted: dict[int | None, tuple[Stack, Trees]] = {}
@@ -91,19 +92,16 @@ class EmbeddedGenerator:
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield one candidate set per query, best first, relation by relation."""
         by_fold = grouped((self._fold_of(query), query) for query in dict.fromkeys(queries))
-        self._announce(list(dict.fromkeys(queries)), [fold for fold in by_fold if fold not in self._fitted])
+        asked = list(dict.fromkeys([*(row.query for row in self._train), *queries]))
+        self._announce(asked, [fold for fold in by_fold if fold not in self._fitted])
         with threadpool_limits(1):  # for small arrays, several threads are slower than one
             for rows in self._splits:
                 self._embed_all([row.query.subject for row in rows])
-                self._embed_all([*_labels(rows)])
+                self._embed_all(_labels(rows))
             self._embed_all([query.subject for query in queries])
-        apart: list[list[Query]] = []  # by split and relation
-        for group in (*([row.query for row in rows] for rows in self._splits), queries):
-            known = frozenset(chain.from_iterable(apart))
-            new = ((query.relation, query) for query in dict.fromkeys(group) if query not in known)
-            apart += grouped(new).values()
-        self._sources.ask(*apart)
-        self._read_all(*apart)  # after the sources, whose prompts may be the same
+        groups = grouped(((self._split_of.get(query), query.relation), query) for query in asked).values()
+        self._sources.ask(*groups)
+        self._read_all(*groups)  # after the sources, whose prompts may be the same
         if lost := next((row.query for row in self._train if row.query in self._sources.failed), None):
             raise LmkbcError(
                 f"the train query ({lost.subject!r}, {lost.relation!r}) was not answered, so that signals cannot be "
@@ -118,9 +116,8 @@ class EmbeddedGenerator:
         """Return the fold of a query in train; None for another query."""
         return next((self._known[pair] for pair in query.pairs if pair in self._known), None)
 
-    def _announce(self, queries: Sequence[Query], fits: Sequence[int | None]) -> None:
+    def _announce(self, asked: Sequence[Query], fits: Sequence[int | None]) -> None:
         """Report all steps in advance."""
-        asked = [*(row.query for row in self._train), *queries]
         texts = {query.subject for query in asked} | set(_labels(self._train))
         lacking = sum(query not in self._states for query in asked)
         unknown = len(texts - self._vectors.keys()) if self._encoder else 0
@@ -189,28 +186,24 @@ class EmbeddedGenerator:
 
     def _read_all(self, *groups: Sequence[Query]) -> None:
         """Read the states of queries that are not read yet, each group separately."""
-        new = [[query for query in dict.fromkeys(group) if query not in self._states] for group in groups]
+        new = [[query for query in group if query not in self._states] for group in groups]
         if self._reader and any(new):
             self._states.update(zip(chain.from_iterable(new), self._reader.read(*new), strict=True))
 
     def _forget(self, queries: Sequence[Query]) -> None:
         """Delete the vectors, states and scores that train does not need, so that memory does not grow."""
-        train = {row.query for row in self._train}
-        known = {"", *(query.subject for query in train), *_labels(self._train)}
+        known = {"", *(query.subject for query in self._split_of), *_labels(self._train)}
         for text in {query.subject for query in queries} - known:
             self._vectors.pop(text, None)
-        others = [query for query in queries if query not in train]
+        others = [query for query in queries if query not in self._split_of]
         for query in others:
             self._states.pop(query, None)
         self._sources.forget(others)
 
     def _embed_all(self, texts: Sequence[str]) -> None:
         """Look up or compute the missing vectors, as one block."""
-        if self._encoder is None:
-            return
-        encode, new = self._encoder.encode, sorted({*texts, ""} - self._vectors.keys())
-        if new:
-            name = key(VERSION, self._encoder.digest, new)
+        if self._encoder and (new := sorted({*texts, ""} - self._vectors.keys())):
+            encode, name = self._encoder.encode, key(VERSION, self._encoder.digest, new)
             block = self._store.get("vectors", name, lambda: {"vectors": encode(new, self._report)})
             self._vectors.update(zip(new, block["vectors"], strict=True))
 
@@ -228,10 +221,8 @@ def _rounds(held_out: int | None) -> int:
     return ROUNDS if held_out is None else 1
 
 
-def _labels(train: Sequence[Example]) -> Iterator[str]:
-    for row in train:
-        for gold in row.objects:
-            yield gold.name or gold.id or ""
+def _labels(rows: Sequence[Example]) -> list[str]:
+    return [gold.name or gold.id or "" for row in rows for gold in row.objects]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -300,17 +291,17 @@ class Embedded(GeneratorSpec):
 
     def questions(self, run: Run, notes: Notes) -> Iterator[GeneratorQuestions]:
         """Yield the questions for its features, also about labelled rows; hidden states need no request."""
-        labelled = [row.query for row in run.labelled]
+        labelled, for_features = [row.query for row in run.labelled], _for_features(run)
         for spec in self._specs:
-            for question in spec.questions(_for_features(run), notes):
+            for question in spec.questions(for_features, notes):
                 yield question._replace(ask=_with_first(labelled, question.ask))
 
     def open(self, run: Run, notes: Notes) -> Generator:
         """Return the generator."""
         encoder = find_encoder() if "encoder" in self.evidence else None
-        reading, kept = self._reading, array_store(run.cache)
+        reading, kept, for_features = self._reading, array_store(run.cache), _for_features(run)
         reader = reading.open(run, notes, kept) if reading else None
-        generators = dict(source for spec in self._specs for source in spec.opened(_for_features(run), notes))
+        generators = dict(source for spec in self._specs for source in spec.opened(for_features, notes))
         sources = OtherSources(generators, run.report)
         return EmbeddedGenerator(
             run.edition,

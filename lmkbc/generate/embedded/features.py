@@ -27,7 +27,7 @@ from lmkbc.generate.embedded.signals import (
 from lmkbc.names import name_key
 from lmkbc.progress import Report, silent
 from lmkbc.select.ranking import Floats, Ints
-from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query, Source, grouped
+from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query, Source
 
 ASKING = "language models (answers)"
 """Name of the step in progress reports."""
@@ -54,14 +54,12 @@ class OtherSources:
     def ask(self, *groups: Sequence[Query]) -> None:
         """Ask the sources about new queries.
 
-        groups: asked one after the other, since the last digits of a local model's scores depend on the batch. Within a
-        group, relations are asked in turn, so that a model encodes the common prefix of a relation's prompts once.
+        groups: of one relation each, whose prompts have a common prefix. They are asked one after the other, since the
+        last digits of a local model's scores depend on the batch.
         """
         total, done = self.lacking([*chain.from_iterable(groups)]), 0
-        by_relation = (grouped((query.relation, query) for query in dict.fromkeys(group)) for group in groups)
-        parts = [*chain.from_iterable(one.values() for one in by_relation)]
-        for number, members in enumerate(parts, start=1):
-            step = f"{ASKING[:-1]}, group {number} of {len(parts)})"
+        for number, members in enumerate(groups, start=1):
+            step = f"{ASKING[:-1]}, group {number} of {len(groups)})"
             if total:
                 self._report(step, done, total)
             for name, generator in self._generators.items():
